@@ -16,8 +16,7 @@ from tests.certificates import make_certificate
 from tests.client import Server, drop_sockets
 from tests.contract.streams.ticker import ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
-
-from .tls_front import tls_front
+from tests.programs.tls_front import tls_front
 
 SYMBOL = "EURUSD"
 USES = ((ssl.SSLSocket, ("send", "recv")), (ssl.SSLObject, ("write", "read")))

@@ -4,12 +4,13 @@ that the service can tell it from its clients."""
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.programs.tls_front import tls_front
 
 PROXY = "127.0.0.2"
 CLIENT = "127.0.0.1"
@@ -35,15 +36,10 @@ class Manner:
 
 
 class FakeProxy:
-    def __init__(self, upstream: int, manner: Manner, certificate: tuple[Path, Path] | None) -> None:
+    def __init__(self, upstream: int, manner: Manner) -> None:
         self._upstream, self._manner = upstream, manner
         self._listener = socket.create_server((CLIENT, 0))
-        self._context: ssl.SSLContext | None = None
-        if certificate:
-            self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._context.load_cert_chain(certificate[1], certificate[0])
-        scheme = "https" if certificate else "http"
-        self.url = f"{scheme}://{CLIENT}:{self._listener.getsockname()[1]}"
+        self.port = self._listener.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
@@ -61,20 +57,18 @@ class FakeProxy:
                 self._threads.append(threading.Thread(target=self._serve, args=(client,)))
                 self._threads[-1].start()
 
-    def _serve(self, plain: socket.socket) -> None:
-        with plain, suppress(OSError):
-            client = self._context.wrap_socket(plain, server_side=True) if self._context else plain
-            with client:
-                client.settimeout(self._manner.silent_s)
-                head = self._read_head(client)
-                if self._manner.answer:
-                    client.sendall(self._manner.answer)
-                    return
-                address = (CLIENT, self._upstream)
-                with socket.create_connection(address, source_address=(PROXY, 0)) as service:
-                    service.settimeout(self._manner.silent_s)
-                    service.sendall(self._changed(head))
-                    self._join(client, service, is_stream=b"/ws/" in head.partition(b"\r\n")[0])
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.settimeout(self._manner.silent_s)
+            head = self._read_head(client)
+            if self._manner.answer:
+                client.sendall(self._manner.answer)
+                return
+            address = (CLIENT, self._upstream)
+            with socket.create_connection(address, source_address=(PROXY, 0)) as service:
+                service.settimeout(self._manner.silent_s)
+                service.sendall(self._changed(head))
+                self._join(client, service, is_stream=b"/ws/" in head.partition(b"\r\n")[0])
 
     def _read_head(self, client: socket.socket) -> bytes:
         head = b""
@@ -130,8 +124,13 @@ def fake_proxy(
     upstream: int, certificate: tuple[Path, Path] | None = None, **manner: object
 ) -> Iterator[str]:
     """Its address, in front of the port of a service."""
-    proxy = FakeProxy(upstream, Manner(**manner), certificate)  # type: ignore[arg-type]
+    proxy = FakeProxy(upstream, Manner(**manner))  # type: ignore[arg-type]
     try:
-        yield proxy.url
+        if certificate:
+            # Two threads on one TLS connection, as those of the proxy are, may lose what they send.
+            with tls_front(proxy.port, *certificate) as url:
+                yield url
+        else:
+            yield f"http://{CLIENT}:{proxy.port}"
     finally:
         proxy.stop()
