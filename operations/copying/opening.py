@@ -26,7 +26,10 @@ def faults_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         raise CommandError("Stopped. What was not finished is done by the same command again.") from None
     except (DatabaseError, psycopg.Error, sqlite3.Error) as error:
-        raise CommandError(f"The database refused: {str(error).strip()}") from error
+        reason = str(error).strip().rstrip(".")
+        raise CommandError(
+            f"The database refused: {reason}. Mend that, and give the command again."
+        ) from error
 
 
 def open_default(*, create: bool = False) -> Store:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
@@ -45,13 +46,26 @@ class SqliteStore:
         except (OSError, sqlite3.OperationalError) as error:
             raise Refused(f"{path} cannot be opened: {error}.") from None
         self._connection.isolation_level = None
+        self._fault: BaseException | None = None
         for name, takes, function in (
             ("plain_json", 1, lambda text: None if text is None else escaped(plain_json(text))),
             ("plain_real", 1, lambda value: None if value is None else plain_real(value)),
             ("plain_moment", 1, plain_moment),
             ("plain_decimal", 2, plain_decimal),
         ):
-            self._connection.create_function(name, takes, function, deterministic=True)
+            self._connection.create_function(name, takes, self._keeping_faults(function), deterministic=True)
+
+    def _keeping_faults(self, function: Callable[..., str | None]) -> Callable[..., str | None]:
+        """SQLite says of any exception, Ctrl-C among them, only that there was one."""
+
+        def call(*values: Any) -> str | None:
+            try:
+                return function(*values)
+            except BaseException as fault:
+                self._fault = fault
+                raise
+
+        return call
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -99,14 +113,20 @@ class SqliteStore:
         key, value = quoted(table.key), "CAST(? AS INTEGER)" if table.key_kind == "whole" else "?"
         where = f" WHERE {key} > {value}" if after is not None else ""
         most = f" LIMIT {limit:d}" if limit is not None else ""
-        rows = self._connection.execute(
-            f"SELECT {shown} FROM {quoted(table.name)}{where} ORDER BY {key}{most}",  # noqa: S608 - names of our own
-            () if after is None else (after,),
-        )
-        for (line,) in rows:
-            if "\0" in line:
-                raise Refused(f"{table.name}: a text has the character NUL, which PostgreSQL does not take.")
-            yield f"{line}\n".encode()
+        question = f"SELECT {shown} FROM {quoted(table.name)}{where} ORDER BY {key}{most}"  # noqa: S608 - names of our own
+        try:
+            for (line,) in self._connection.execute(question, () if after is None else (after,)):
+                if "\0" in line:
+                    raise Refused(
+                        f"{table.name}: a text has the character NUL, which PostgreSQL does not take."
+                    )
+                yield f"{line}\n".encode()
+        except sqlite3.OperationalError:
+            if self._fault is None:
+                raise
+            if isinstance(self._fault, Exception):
+                raise Refused(f"{table.name} has a value that cannot be read: {self._fault}.") from None
+            raise self._fault from None
 
     def months(self, table: StoredTable, column: str, where: str) -> list[str]:
         month = f"substr({quoted(column)}, 1, 7)"

@@ -20,7 +20,7 @@ from core.events.outbox import ControlEvent
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle, EngineState
 from market.store import partitions
-from operations.copying import backing_up
+from operations.copying import backing_up, sqlite_store
 from operations.copying.archive import ArchiveReader, Contents
 from operations.copying.opening import open_url
 from signals_feed.ledger.verify import verify
@@ -226,6 +226,32 @@ def place_in(url: str) -> str:
     server, _, name = url.rpartition("@")[2].partition("/")
     sqlite = f"SQLite at {url.removeprefix('sqlite:///')}"
     return sqlite if url.startswith("sqlite") else f"PostgreSQL at {server}, database {name}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (KeyboardInterrupt(), "Stopped. What was not finished is done by the same command again"),
+        (ValueError("no number"), "news_newsitem has a value that cannot be read: no number"),
+    ],
+)
+def test_what_goes_wrong_within_sqlite_is_named(
+    fault: BaseException,
+    says: str,
+    filled: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "a.zip"
+
+    def fail(_: str) -> str:
+        raise fault
+
+    with in_place(filled("sqlite")), monkeypatch.context() as patched:
+        patched.setattr(sqlite_store, "plain_real", fail)
+        with pytest.raises(CommandError, match=says):
+            run("backup", path)
+    assert not path.exists()
 
 
 def test_secrets_are_written_apart_and_only_when_asked(
