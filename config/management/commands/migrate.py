@@ -1,8 +1,8 @@
 """Django's `migrate`, but it never makes a running service wait long for a table."""
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
@@ -39,7 +39,8 @@ class Command(MigrateCommand):
     def handle(self, *args: Any, attempts: int = 30, **options: Any) -> None:
         database = connections[options["database"]]
         if database.vendor != "postgresql":
-            super().handle(*args, **options)
+            with numbers_kept(database):
+                super().handle(*args, **options)
             return
         try:
             self._try(database, args, attempts, options)
@@ -85,3 +86,28 @@ class Command(MigrateCommand):
         self.stdout.write(f"\nA table is in use, so others go first. Trying again in {pause_s:.0f} s.")
         self.stdout.flush()
         time.sleep(pause_s)
+
+
+@contextmanager
+def numbers_kept(database: BaseDatabaseWrapper) -> Iterator[None]:
+    """SQLite forgets which numbers it gave to rows that are gone when a migration makes their table anew."""
+    before = numbers_of(database)
+    try:
+        yield
+    finally:
+        now = numbers_of(database)
+        with database.cursor() as cursor:
+            for table in before.keys() & set(database.introspection.table_names(cursor)):
+                if now.get(table, 0) < before[table]:
+                    cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+                    cursor.execute("INSERT INTO sqlite_sequence VALUES (%s, %s)", [table, before[table]])
+
+
+def numbers_of(database: BaseDatabaseWrapper) -> dict[str, int]:
+    with database.cursor() as cursor:
+        # SQLite makes it with the first table that is numbered.
+        cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'")
+        if cursor.fetchone() is None:
+            return {}
+        cursor.execute("SELECT name, seq FROM sqlite_sequence")
+        return dict(cursor.fetchall())
