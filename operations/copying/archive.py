@@ -75,11 +75,15 @@ def place(table: StoredTable) -> str:
     return f"tables/{table.name}.rows"
 
 
+def refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise Refused(f"{path} is there already. Name another file, or move it away.")
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """For its owner alone, and there only when it is whole and on the disk."""
-    if path.exists():
-        raise Refused(f"{path} is there already. Name another file, or move it away.")
+    refuse_existing(path)
     draft = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from operations.copying.archive import ArchiveReader
+from operations.copying.archive import ArchiveReader, refuse_existing
 from operations.copying.backing_up import back_up, default_file, write_secrets
 from operations.copying.opening import faults_as_sentences, open_default
 
@@ -52,6 +52,9 @@ class Command(BaseCommand):
             reader.close()
 
     def back_up(self, path: Path, *, with_secrets: bool) -> None:
+        secrets = path.with_name(f"{path.name}.secrets")
+        if with_secrets:
+            refuse_existing(secrets)
         store = open_default()
         self.stdout.write(f"The database is {store.place}.")
         try:
@@ -62,7 +65,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{manifest.rows:,} rows are in {path}, which was read again and is whole.")
         self.stdout.write(f"Head of the ledger: {position}:{head}")
         if with_secrets:
-            secrets = path.with_name(f"{path.name}.secrets")
             write_secrets(secrets)
             self.stdout.write(f"The secrets are in {secrets}. Keep them apart from the backup.")
         else:

@@ -266,6 +266,11 @@ def test_secrets_are_written_apart_and_only_when_asked(
     assert secrets.stat().st_mode & 0o777 == 0o600
     assert "KEY_PEPPER='pepper with " in secrets.read_text()
     assert b"pepper with" not in path.read_bytes()
+    path.unlink()
+    # Not after everything was written.
+    with in_place(filled("sqlite")), pytest.raises(CommandError, match="secrets is there already"):
+        run("backup", path, "--with-secrets")
+    assert not path.exists()
 
 
 def test_another_pepper_is_told(backup: Callable[[str], Path], new_database: New, settings: Any) -> None:
