@@ -9,8 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from core.program.commands import command
 
 from .backing_up import ledger_head, months_of, schema_of
-from .restoring import filled_tables, make_months_named
-from .schemas import drop_everything
+from .schemas import filled_tables, make_months_named, make_tables_anew
 from .stores import Key, Refused, Store, digest
 from .tables import Schema, StoredTable
 from .text import fields_of
@@ -73,9 +72,7 @@ def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool
         raise Refused(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
     if anew and begun is None and filled_tables(target):
         raise Refused("--anew deletes only what a move left unfinished, and the target is whole.")
-    numbers = drop_everything(target)
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes())
+    numbers = make_tables_anew(target, MigrationExecutor(connection).loader.graph.leaf_nodes())
     make_months_named(target, months_of(source, schema.tables))
     connection.close()
     progress = Unfinished(name, numbers)

@@ -2,31 +2,24 @@
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
-from market.store import make_months
 
 from .archive import ArchiveReader, Manifest
 from .backing_up import pepper_mark
-from .schemas import drop_everything
-from .stores import Digest, Refused, Store, digest, quoted
+from .schemas import filled_tables, make_months_named, make_tables_anew
+from .stores import Digest, Refused, Store, digest
 from .tables import last_migrations, unknown_migrations
 from .text import NONE, plain_json
 from .unfinished import Ending, Say, Unfinished, finish, found, greater, note, numbers_given
 
-# Rows that migrating makes, and those that a service leaves behind at once.
-MADE_BY_MIGRATING = {
-    *("django_content_type", "auth_permission", "accounts_tier", "accounts_attempt"),
-    *("market_enginestate", "status_processreport"),
-}
 EVENTS = ControlEvent._meta.db_table
 # Beside it one for each microsecond, which is more than there are events: what was told after the same backup
 # was restored before lies below.
@@ -63,16 +56,6 @@ def restore(archive: ArchiveReader, store: Store, *, replace: bool, despite_ledg
     finish(store, Ending(numbers, manifest.ledger, despite_ledger), say)
 
 
-def filled_tables(store: Store) -> list[str]:
-    """What a person or a market has put there."""
-    kept = {"django_migrations", "sqlite_sequence", UNFINISHED, *MADE_BY_MIGRATING}
-    return [
-        name
-        for name in sorted(store.names() - kept)
-        if store.ask(f"SELECT 1 FROM {quoted(name)} LIMIT 1")  # noqa: S608 - names of the database
-    ]
-
-
 def make_schema(store: Store, manifest: Manifest) -> None:
     """As it was when the backup was made; the service refuses to start on what is not finished."""
     names, wanted = store.names(), set(manifest.migrations)
@@ -81,15 +64,7 @@ def make_schema(store: Store, manifest: Manifest) -> None:
     )
     if there == wanted and UNFINISHED not in names:
         return
-    drop_everything(store)
-    executor = MigrationExecutor(connection)
-    executor.migrate(last_migrations(wanted))
-
-
-def make_months_named(store: Store, names: Iterable[str]) -> None:
-    """Before their candles, which would have to be moved into them."""
-    if store.vendor == "postgresql":
-        make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
+    make_tables_anew(store, last_migrations(wanted))
 
 
 def load(archive: ArchiveReader, store: Store, say: Say) -> None:

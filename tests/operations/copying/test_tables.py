@@ -7,7 +7,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import ForeignKey
 
 from operations.copying.opening import open_url
-from operations.copying.restoring import filled_tables
+from operations.copying.schemas import filled_tables
 from operations.copying.tables import column_of, last_migrations, schema_after
 
 
