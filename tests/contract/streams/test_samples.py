@@ -21,7 +21,7 @@ def sample(server: Server, name: str) -> str:
 
 def test_python_sample_subscribes_as_it_stands(service: Server, key: str, symbol: str) -> None:
     code = sample(service, "python").replace("YOUR_KEY", key).replace("BTCUSD", symbol)
-    assert len(code.splitlines()) <= 10
+    assert sum(map(bool, code.splitlines())) <= 10
 
     with subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
