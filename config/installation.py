@@ -16,7 +16,11 @@ def prepare() -> None:
     """Every program calls it before it reads the settings, which write nothing."""
     folder = var_dir()
     tighten(folder)
-    if not (env.text("SECRET_KEY") or env.switch("PRODUCTION")):
+    # Its database and secrets are elsewhere, and the disk may be read-only.
+    if env.switch("PRODUCTION"):
+        return
+    folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    if not env.text("SECRET_KEY"):
         make_secret(folder)
         # From the first start on: now it is seen to be ours.
         tighten(folder)

@@ -10,7 +10,7 @@ import pytest
 
 from config.installation import known_secret, make_secret, tighten
 from tests.programs.commands import manage
-from tests.programs.running import environment
+from tests.programs.running import Serve, environment
 
 
 def mode(path: Path) -> str:
@@ -25,6 +25,14 @@ def test_new_folder_and_secret_are_for_the_owner_alone(tmp_path: Path) -> None:
     assert len(secret) == 64
     make_secret(var_dir)
     assert known_secret(var_dir) == secret
+
+
+def test_folder_is_made_for_a_secret_that_is_given(tmp_path: Path) -> None:
+    var_dir = tmp_path / "data"
+    with Serve(var_dir, DEMO="0", SECRET_KEY="long and random") as serving:  # noqa: S106
+        assert (mode(var_dir), (var_dir / "secret").exists()) == ("0o700", False)
+        assert (var_dir / "tickwire.sqlite3").exists()
+    assert serving.stop() == 0
 
 
 def test_any_command_tightens_what_an_earlier_version_left_open(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shlex
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from signals_feed.models import Announcement, Signal
 from signals_feed.stream import REPLAYED_FOR
 from tests.factories import NOON, make_candle, make_user
 from tests.market.postgresql import in_place
+from tests.programs.commands import manage
 
 from .conftest import KINDS
 
@@ -72,6 +74,19 @@ def test_what_is_restored_is_what_was_backed_up(
     differing = {name for name in before if before[name] != after[name]}
     assert differing == {"accounts_controlevent", "market_enginestate"}
     assert before["market_candle"].rows == 6
+
+
+def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
+    filled: Callable[[str], str], tmp_path: Path
+) -> None:
+    path, var_dir = tmp_path / "b.zip", tmp_path / "new" / "var"
+    with in_place(filled("sqlite")):
+        run("backup", path, "--with-secrets")
+    lines = (tmp_path / "b.zip.secrets").read_text().splitlines()
+    secrets = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+    done = manage(var_dir, "restore", str(path), **secrets)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 entries hold" in done.stdout
 
 
 def test_nothing_goes_on_from_numbers_that_may_be_given_again(
