@@ -107,7 +107,7 @@ LOOK_EVERY_S = 0.05
 
 class IngestConsumer(WebSocketSession):
     _key: str | None = None
-    key_id = 0
+    key_id, name = 0, ""
     _echo: Echo = UNSET
     _ending: asyncio.Task[None] | None = None
     _restarting: asyncio.Task[None] | None = None
@@ -210,7 +210,7 @@ class IngestConsumer(WebSocketSession):
         if not self.is_open or self._ending is not None:
             # Its time ran out meanwhile, and the client is being told.
             return
-        self._key, self.key_id = key, source.key_id
+        self._key, self.key_id, self.name = key, source.key_id, source.name
         note_known(self.scope)
         open_sockets[source.key_id].add(self)
         self.stay()
@@ -243,7 +243,7 @@ class IngestConsumer(WebSocketSession):
                 address_of(self.scope),
                 f"/ws/ingest closed with {code} {refusal.code}",
                 route="/ws/ingest",
-                **({"ingest_key": self.key_id} if self.key_id else {}),
+                **({"source": self.name} if self.name else {}),
             )
             await self._close(code, text)
 

@@ -34,7 +34,7 @@ class TickViewSet(ApiViewSet):
 
     def known_by(self) -> Mapping[str, object]:
         source: PushSource | None = getattr(self, "source", None)
-        return {} if source is None else {"ingest_key": source.name}
+        return {} if source is None else {"source": source.name}
 
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.source = await identify(sent_key(self.scope), address_of(self.scope))
