@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from core.program.version import VERSION
 from tests.house.releases.last import last_release
@@ -21,9 +20,10 @@ from tests.reliability.clients.traffic import Asking, PushingClient, PushingSock
 from tests.reliability.conftest import IS_FULL, Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
 from tests.reliability.services.haproxy import haproxy, is_up
-from tests.reliability.services.processes import Installation, Process, http
+from tests.reliability.services.processes import Installation, Process
 
 from .release import as_released
+from .versions import told_version
 
 STREAMS, POLLERS, SOURCES = 30, 8, 4
 DRAIN_S = 2.0
@@ -51,7 +51,7 @@ class Service:
 
     def __init__(self, running: ExitStack) -> None:
         self._running, self.front = running, 0
-        self.ports = [free_port(), free_port()]
+        self.ports, self.metrics_ports = [free_port(), free_port()], [free_port(), free_port()]
         self._webs: dict[int, ExitStack] = {}
         self._engine: ExitStack | None = None
         self._engines = 0
@@ -63,7 +63,8 @@ class Service:
         if number in self._webs:
             self._webs[number].close()
         self._webs[number] = self._running.enter_context(ExitStack())
-        self.servers[number] = self._webs[number].enter_context(code.web_process(port, DRAIN_S=str(DRAIN_S)))
+        changes = {"DRAIN_S": str(DRAIN_S), "METRICS_PORT": str(self.metrics_ports[number])}
+        self.servers[number] = self._webs[number].enter_context(code.web_process(port, **changes))
 
     def put_engine(self, code: Installation) -> None:
         """It stands by, then the one before ends."""
@@ -146,13 +147,7 @@ class Upgrade:
         assert set(answers) == {200}, answers
 
     def check_version(self, number: int) -> None:
-        """As docs/operate/upgrade.md has it looked up."""
-        server = self._service.servers[number]
-        headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
-        assert (
-            f'tickwire_version{{version="{VERSION}"}} 1'
-            in http.get(f"{server.url}/metrics", headers=headers).text
-        )
+        assert told_version(self._service.metrics_ports[number]) == VERSION
 
 
 async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_path: Path, tell: Tell) -> None:
