@@ -8,7 +8,6 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -40,31 +39,13 @@ class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
     has_add_permission = has_delete_permission = has_change_permission
 
 
-class ReservesNames(ModelForm):  # type: ignore[type-arg]
-    """Those who have such a name already keep it."""
-
-    def clean(self) -> Any:
-        name = str(self.cleaned_data.get("username", "")).lower()
-        if "username" in self.changed_data and name in settings.ACCOUNT_USERNAME_BLACKLIST:
-            self.add_error("username", "The service itself acts under this name.")
-        return super().clean()
-
-
-class NewUserForm(ReservesNames, UserCreationForm):  # type: ignore[misc]
-    pass
-
-
-class UserForm(ReservesNames, UserChangeForm):  # type: ignore[misc]
-    pass
-
-
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     owner = ITSELF
     never = ("delete",)
     """Deactivate instead: what a user did stays on record."""
-    form = UserForm
-    add_form = NewUserForm
+    form = UserChangeForm
+    add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff", "is_superuser")

@@ -2,9 +2,10 @@
 
 from core.events.outbox import ControlEvent as ControlEvent
 
-from .accounts import LONGEST_REASON, PSEUDONYM, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
+from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, Key, PageSession
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
+from .usernames import PSEUDONYM
 
 __all__ = [
     "LONGEST_REASON",

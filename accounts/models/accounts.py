@@ -13,13 +13,13 @@ from django.utils import timezone
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-PSEUDONYM = "deleted-"
-"""What is left of a deleted account has such a name; nobody signs up with one."""
+from .usernames import UsernameField
 
 
 class User(AbstractUser):
     """A person who can log in."""
 
+    username = UsernameField()
     _password: str | None
     """A new one that is not saved yet."""
 

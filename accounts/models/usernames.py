@@ -1,0 +1,59 @@
+"""Usernames, and those that nobody new may have."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import models
+
+if TYPE_CHECKING:
+    NameField = models.CharField[str, str]
+else:
+    NameField = models.CharField
+
+PSEUDONYM = "deleted-"
+"""What is left of a deleted account has such a name."""
+
+
+def is_reserved(name: str) -> bool:
+    # Forms and managers normalize a name only after it was validated.
+    plain = unicodedata.normalize("NFKC", name).lower()
+    return plain in settings.ACCOUNT_USERNAME_BLACKLIST or plain.startswith(PSEUDONYM)
+
+
+class UsernameField(NameField):
+    """Refuses reserved names wherever users are made; whoever has one keeps it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "username",
+            max_length=150,
+            unique=True,
+            help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+            validators=[UnicodeUsernameValidator()],
+            error_messages={"unique": "A user with that username already exists."},
+        )
+
+    def deconstruct(self) -> Any:
+        """In migrations it is what it was before: the table is the same."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.CharField", arguments, options
+
+    def clone(self) -> UsernameField:
+        return UsernameField()
+
+    def validate(self, value: Any, model_instance: models.Model | None) -> None:
+        super().validate(value, model_instance)
+        if is_reserved(value) and not has_name(model_instance, value):
+            raise ValidationError(f"The username {value!r} is reserved for the service itself.")
+
+
+def has_name(user: models.Model | None, name: str) -> bool:
+    """Whether the user is stored with this name."""
+    if user is None or user.pk is None:
+        return False
+    return type(user)._default_manager.filter(pk=user.pk, username=name).exists()
