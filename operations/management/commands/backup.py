@@ -12,8 +12,8 @@ from operations.copying.opening import faults_as_sentences, open_default
 class Command(BaseCommand):
     help = (
         "Write the whole database into one file, from one moment of it, while the service goes on. The file "
-        "is read again before this ends. It has no secrets: without the installation's KEY_PEPPER its API "
-        "keys and second factors are void, so keep that too (--with-secrets)."
+        "is read again before this ends. It has no sessions and no secret of the installation: without "
+        "KEY_PEPPER its API keys and second factors are void, so keep that too (--with-secrets)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.test import Client
 
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, PageSession, User
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle, EngineState
@@ -208,7 +210,7 @@ def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path:
         # So much that the disk is full while a table is read.
         with connection.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO django_session SELECT md5(n::text), repeat(md5(random()::text), 8), now()"
+                "INSERT INTO auth_group (name) SELECT n || repeat(md5(random()::text), 4)"
                 " FROM generate_series(1, 10000) n"
             )
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
@@ -286,6 +288,36 @@ def test_secrets_are_written_apart_and_only_when_asked(
     with in_place(filled("sqlite")), pytest.raises(CommandError, match="secrets is there already"):
         run("backup", path, "--with-secrets")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_logs_nobody_in(
+    kind: str, filled: Callable[[str], str], new_database: New, tmp_path: Path, settings: Any
+) -> None:
+    path, browser = tmp_path / "a.zip", Client()
+    with in_place(filled(kind)):
+        anna = User.objects.get()
+        browser.force_login(anna)
+        cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
+        PageSession.objects.create(session_key=cookie, account=anna.account)
+        run("backup", path)
+        assert browser.get("/settings/account").status_code == 200
+    with zipfile.ZipFile(path) as packed:
+        assert not [name for name in packed.namelist() if cookie.encode() in packed.read(name)]
+    with restored(new_database, kind, path):
+        assert browser.get("/settings/account").status_code == 302
+
+
+def test_every_table_that_names_sessions_is_left_empty(backup: Callable[[str], Path]) -> None:
+    naming = {
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if any(field.column == "session_key" for field in model._meta.concrete_fields)
+    }
+    assert naming <= backing_up.LOGS_IN
+    found = contents(backup("sqlite"))
+    assert found.keys() >= backing_up.LOGS_IN
+    assert not any(found[name].rows for name in backing_up.LOGS_IN)
 
 
 def test_another_pepper_is_told(backup: Callable[[str], Path], new_database: New, settings: Any) -> None:
