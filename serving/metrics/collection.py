@@ -14,25 +14,20 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from .frames import ASK, FIGURES, TOTALS, WANT, decoder, frame, read_frame
+from .frames import FIGURES, TOTALS, WANT, decoder, frame, read_frame
+from .linked_worker import LinkedWorker, ask_all
 from .port import MetricsPort
-from .snapshots import Snapshot, families, text_of
+from .snapshots import families, text_of
 from .totals import EndedWorkers, add_up
 from .worker_link import BROKEN
 
 logger = logging.getLogger(__name__)
 
-# A worker that stands still must not keep the others from being seen.
-ASKED_WITHIN_S = 3.0
+# A worker that stands still must not keep the others from being seen. Kubernetes gives up a probe after a
+# second unless it is told otherwise.
+FIGURES_WITHIN_S, READINESS_WITHIN_S = 3.0, 0.8
 SILENT = {"status": "silent"}
 BROKE = "The figures of the workers could not be collected"
-
-
-class LinkedWorker:
-    def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
-        self.number, self.writer = number, writer
-        self.last: Snapshot | None = None
-        self.answered = asyncio.Event()
 
 
 class SupervisorMetrics(Collector):
@@ -67,7 +62,6 @@ class FigureCollection:
     def __init__(self) -> None:
         self._links: list[LinkedWorker] = []
         self._ended = EndedWorkers()
-        self._collecting: asyncio.Task[dict[str, Snapshot]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.supervisor = SupervisorMetrics()
         self.port = MetricsPort(self.text, self.readiness)
@@ -104,8 +98,7 @@ class FigureCollection:
             while True:
                 kind, payload = await read_frame(reader)
                 if kind == FIGURES:
-                    worker.last = decoder.decode(payload)
-                    worker.answered.set()
+                    worker.hear(decoder.decode(payload))
                 elif kind == WANT:
                     self._answer(worker)
         except BROKEN:
@@ -116,8 +109,7 @@ class FigureCollection:
 
     def _note_end(self, worker: LinkedWorker) -> None:
         self._links.remove(worker)
-        worker.answered.set()
-        worker.writer.close()
+        worker.end()
         if worker.last is not None:
             self._ended.note(worker.last)
 
@@ -130,40 +122,18 @@ class FigureCollection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def running(self) -> dict[str, Snapshot]:
-        """What each worker that serves says now. Whoever asks meanwhile shares the answer."""
-        if self._collecting is None or self._collecting.done():
-            self._collecting = self._loop.create_task(self._collect())
-        return await asyncio.shield(self._collecting)
-
-    async def _collect(self) -> dict[str, Snapshot]:
-        asked = list(self._links)
-        for worker in asked:
-            worker.answered.clear()
-            with contextlib.suppress(OSError):
-                worker.writer.write(frame(ASK))
-        waiting = [asyncio.ensure_future(worker.answered.wait()) for worker in asked]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=ASKED_WITHIN_S)
-            for task in late:
-                task.cancel()
-        # A successor comes after the one that it replaces, and has the same number.
-        answered = [worker for worker in asked if worker.answered.is_set() and worker in self._links]
-        self.supervisor.silent = [
-            str(worker.number) for worker in asked if worker.last is not None and not worker.answered.is_set()
-        ]
-        return {str(worker.number): worker.last for worker in answered if worker.last is not None}
-
     async def text(self) -> bytes:
-        running = await self.running()
+        answers = await ask_all(self._links, FIGURES_WITHIN_S)
+        self.supervisor.silent = answers.silent
         known = [worker.last for worker in self._links if worker.last is not None]
-        added = add_up(self._ended, known, running)
+        added = add_up(self._ended, known, answers.told)
         return text_of([*added, *families(self.supervisor.registry)])
 
     async def readiness(self) -> tuple[int, dict[str, Any]]:
         """Whoever connects gets any worker: so all that serve have to be ready, one that hangs among them."""
-        workers = {number: snapshot.readiness for number, snapshot in (await self.running()).items()}
-        silent = [number for number in self.supervisor.silent if number not in workers]
+        answers = await ask_all(self._links, READINESS_WITHIN_S)
+        workers = {number: snapshot.readiness for number, snapshot in answers.told.items()}
+        silent = [number for number in answers.silent if number not in workers]
         ready = bool(workers) and not silent and all(status == 200 for status, _ in workers.values())
         told = {number: body for number, (_, body) in workers.items()} | dict.fromkeys(silent, SILENT)
         return (200 if ready else 503), {"status": "ready" if ready else "not ready", "workers": told}

@@ -41,6 +41,8 @@ class WorkerLink:
         if self.end is not None:
             self._loop = asyncio.get_running_loop()
             reader, self._writer = await asyncio.open_unix_connection(sock=self.end)
+            # From its first word on, the supervisor waits for this worker.
+            await self._tell(self._writer)
             self._hearing = asyncio.create_task(self._hear(reader, self._writer), name="figures")
 
     async def stop(self) -> None:
@@ -81,6 +83,7 @@ class WorkerLink:
                 kind, payload = await read_frame(reader)
                 if kind == ASK:
                     await self._tell(writer)
+                    await writer.drain()
                 elif kind == TOTALS and self._wanted is not None and not self._wanted.done():
                     self._wanted.set_result(payload)
         # The supervisor has ended, or did not understand what it was told.
@@ -96,7 +99,6 @@ class WorkerLink:
             logger.exception("The figures of this worker could not be collected")
             return
         writer.write(frame(FIGURES, payload))
-        await writer.drain()
 
 
 worker_link = WorkerLink()
