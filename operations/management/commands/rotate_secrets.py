@@ -28,9 +28,12 @@ class Command(BaseCommand):
 
     def handle(self, *, all: bool, **options: Any) -> None:  # noqa: A002 - the name of the option
         shown = None if all else SHOWN
-        self._reseal()
-        now = datetime.now(UTC)
-        needed = self._say("API keys", ApiKey.objects.usable(now).of_active_users(), shown)
+        unknown = self._reseal()
+        usable = ApiKey.objects.usable(datetime.now(UTC))
+        needed = self._say("API keys", usable.of_active_users(), shown)
+        # They open something again once the user is let in again.
+        deactivated = usable.filter(account__user__is_active=False)
+        needed += self._say("API keys of deactivated users", deactivated, shown)
         needed += self._say("Ingest keys", IngestKey.objects.filter(revoked_at=None), shown)
         if not settings.KEY_PEPPER_FALLBACKS:
             self.stdout.write("There are no KEY_PEPPER_FALLBACKS.")
@@ -38,6 +41,11 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"KEY_PEPPER_FALLBACKS are still needed by {needed} keys. A key is hashed anew within a"
                 " minute of its use; one that is not used before the fallbacks go opens nothing any more."
+            )
+        elif unknown:
+            self.stdout.write(
+                "Keep KEY_PEPPER_FALLBACKS until a pepper opens each second factor or staff has removed it:"
+                " no key needs them any more, but a part of these factors may."
             )
         else:
             self.stdout.write("No row needs KEY_PEPPER_FALLBACKS any more: they may go.")
@@ -47,7 +55,8 @@ class Command(BaseCommand):
                 f"SECRET_KEY_FALLBACKS are needed by sessions and links from before, for {days} days at most."
             )
 
-    def _reseal(self) -> None:
+    def _reseal(self) -> int:
+        """How many second factors no pepper opens: a part of them may need a fallback."""
         after: int | None = 0
         found: Counter[Seal] = Counter()
         while after is not None:
@@ -63,6 +72,7 @@ class Command(BaseCommand):
                 f"{found[Seal.UNKNOWN]} second factors are opened by no pepper that is set: add the one they"
                 " were made with to KEY_PEPPER_FALLBACKS, or let staff remove them."
             )
+        return found[Seal.UNKNOWN]
 
     def _say(self, title: str, keys: Any, shown: int | None) -> int:
         """How many of them need a fallback."""

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
@@ -14,14 +15,15 @@ from accounts.key_text import digest_of, generate_key, prefix_of
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
 from accounts.keys.rehashing import Rehasher, replace, to_be_replaced
-from accounts.models import ApiKey
+from accounts.models import ApiKey, User
 from accounts.peppers import name_of
+from accounts.sealing import seal
 from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from market.push.keys import IngestKeyCache, issue_ingest_key
 from tests.core.events.following import follow
 from tests.databases.queries import count_queries
-from tests.factories import make_key
+from tests.factories import make_key, make_user
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 OLD, NEW = "the pepper of before", "the pepper of now"
@@ -216,6 +218,25 @@ def test_command_says_when_the_fallback_may_go(key: str, settings: Settings) -> 
 def test_command_does_not_wait_for_keys_that_have_ended(key: str, settings: Settings) -> None:
     revoke_key(row(key), by="test")
     assert "No row needs KEY_PEPPER_FALLBACKS any more" in rotate()
+
+
+def test_command_counts_keys_of_users_who_may_be_let_in_again(key: str, settings: Settings) -> None:
+    User.objects.update(is_active=False)
+    text = rotate()
+    assert "API keys of deactivated users: 0 with the current pepper." in text
+    assert f"{prefix_of(key)}…  never used  test" in text
+    assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in text
+
+
+def test_command_lets_no_fallback_go_while_a_second_factor_has_an_unknown_seal(settings: Settings) -> None:
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = "one that nobody has", []
+    sealed = seal("secret")
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    Authenticator.objects.create(user=make_user(), type=Authenticator.Type.TOTP, data={"secret": sealed})
+    text = rotate()
+    assert "1 second factors are opened by no pepper that is set" in text
+    assert "may go" not in text
+    assert "Keep KEY_PEPPER_FALLBACKS" in text
 
 
 def test_command_names_a_pepper_that_is_missing(key: str, settings: Settings) -> None:
