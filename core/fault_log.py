@@ -4,6 +4,7 @@ count, so that nobody can fill the disk with them."""
 import logging
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import Protocol
 
 LOG_LASTING_EVERY_S = 60.0
@@ -79,14 +80,22 @@ class RepeatedWarning:
         self._logger, self._text, self._clock = logger, text, clock
         self._count = 0
         self._told_at = float("-inf")
+        self._lock = Lock()
 
     def tell(self, *details: object, **fields: object) -> None:
-        """The text begins with `%d`, for the number of faults since the last line."""
-        self._count += 1
-        now = self._clock()
-        if now - self._told_at >= LOG_REPEATED_EVERY_S:
-            self._logger.warning(self._text, self._count, *details, extra={"count": self._count, **fields})
+        """From any thread. The text begins with `%d`, for the number of faults since the last line."""
+        if count := self._counted():
+            self._logger.warning(self._text, count, *details, extra={"count": count, **fields})
+
+    def _counted(self) -> int:
+        """How many there were since the last line; 0 if it is too early for the next one."""
+        with self._lock:
+            self._count += 1
+            now, count = self._clock(), self._count
+            if now - self._told_at < LOG_REPEATED_EVERY_S:
+                return 0
             self._told_at, self._count = now, 0
+            return count
 
 
 logger = logging.getLogger(__name__)
@@ -104,7 +113,8 @@ class UnavailableLog:
         kind = (code, type(error).__name__)
         if kind not in self.kinds:
             text = f"%d answered with 503 {code}, the last one %s: %s"
-            self.kinds[kind] = RepeatedWarning(logger, text, clock=self._clock)
+            # Another thread may have come first.
+            self.kinds.setdefault(kind, RepeatedWarning(logger, text, clock=self._clock))
         self.kinds[kind].tell(request, error, code=code, status=503)
 
 

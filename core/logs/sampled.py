@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 from typing import NamedTuple
 
 TELL_REST_EVERY_S = 10.0
@@ -35,6 +36,8 @@ class Bucket:
 
 
 class SampledLog:
+    """For any thread. Nothing is written while the lock is held."""
+
     def __init__(
         self,
         logger: logging.Logger,
@@ -46,6 +49,7 @@ class SampledLog:
     ) -> None:
         self.logger, self.level = logger, level
         self._of_caller, self._of_kind, self._clock = of_caller, of_kind, clock
+        self._lock = Lock()
         self.forget()
 
     def forget(self) -> None:
@@ -58,13 +62,16 @@ class SampledLog:
         """`kind` is one of a few words, `caller` an account or an address."""
         if not self.logger.isEnabledFor(self.level):
             return
-        now_s = self._clock()
-        if self._untold and now_s - self._untold_since_s >= TELL_REST_EVERY_S:
-            self.tell_rest()
-        if self._may_tell(kind, caller, now_s):
+        with self._lock:
+            now_s = self._clock()
+            is_due = self._untold and now_s - self._untold_since_s >= TELL_REST_EVERY_S
+            rest = self._take_rest() if is_due else {}
+            is_told = self._may_tell(kind, caller, now_s)
+            if not is_told:
+                self._note_untold(kind, now_s)
+        self._write_rest(rest)
+        if is_told:
             self.logger.log(self.level, text, extra=fields)
-        else:
-            self._note_untold(kind, now_s)
 
     def _may_tell(self, kind: str, caller: str, now_s: float) -> bool:
         bucket = self._callers.pop((kind, caller), None) or Bucket(self._of_caller, now_s)
@@ -87,7 +94,15 @@ class SampledLog:
         self._untold[kind] = self._untold.get(kind, 0) + 1
 
     def tell_rest(self) -> None:
-        untold, self._untold = self._untold, {}
-        for kind, count in untold.items():
+        with self._lock:
+            rest = self._take_rest()
+        self._write_rest(rest)
+
+    def _take_rest(self) -> dict[str, int]:
+        rest, self._untold = self._untold, {}
+        return rest
+
+    def _write_rest(self, rest: dict[str, int]) -> None:
+        for kind, count in rest.items():
             extra = {"kind": kind, "count": count}
             self.logger.log(self.level, "%d more of %s were not logged one by one", count, kind, extra=extra)
