@@ -28,6 +28,8 @@ SECTION = PAGE[PAGE.index("## With systemd") : PAGE.index("## A proxy in front")
 INSTALL, UPGRADE = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
 # It asks for a name and a password.
 ASKS = "tickwire-admin createsuperuser\n"
+assert ASKS in INSTALL
+UNASKED = INSTALL.replace(ASKS, "")
 CHECKOUT, CERTIFICATES = "/opt/checkout", "/opt/certificates.crt"
 # What root has there, and whose certificates count on this machine.
 ENVIRONMENT = ("-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", f"PIP_CERT={CERTIFICATES}")
@@ -40,16 +42,16 @@ class Machine:
         self._process, self._log = process, log
 
     def run(self, *words: str, within_s: float = PATIENCE_S) -> str:
-        ran = self._try(*words, within_s=within_s)
+        ran = self.try_(*words, within_s=within_s)
         assert ran.returncode == 0, f"{words}: {ran.stdout}{ran.stderr}"
         return ran.stdout.strip()
 
     def has_begun(self) -> bool:
         assert self._process.poll() is None, self._log.read_text(errors="replace")[-3000:]
-        return bool(self._first()) and self._try("systemctl", "is-active", "basic.target").returncode == 0
+        return bool(self._first()) and self.try_("systemctl", "is-active", "basic.target").returncode == 0
 
     def is_active(self, unit: str) -> bool:
-        return self._try("systemctl", "is-active", unit).returncode == 0
+        return self.try_("systemctl", "is-active", unit).returncode == 0
 
     def of_unit(self, unit: str, name: str) -> str:
         return self.run("systemctl", "show", "--value", "--property", name, f"tickwire-{unit}")
@@ -59,7 +61,7 @@ class Machine:
         path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return path.read_text().strip() if path.exists() else ""
 
-    def _try(self, *words: str, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
+    def try_(self, *words: str, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         command = ["nsenter", "-t", self._first(), "-m", "-u", "-i", "-p", "-C", "env", *ENVIRONMENT, *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=within_s)
 
@@ -102,7 +104,7 @@ def machine(tree: Path) -> Iterator[Machine]:
     try:
         booted = Machine(process, log)
         wait_until(booted.has_begun)
-        booted.run("sh", "-ec", f"cd {CHECKOUT}\n{INSTALL.replace(ASKS, '')}", within_s=START_PATIENCE_S)
+        booted.run("sh", "-c", f"cd {CHECKOUT}\n{UNASKED}", within_s=START_PATIENCE_S)
         wait_until(lambda: booted.is_active("tickwire.target"))
         yield booted
     finally:
@@ -164,10 +166,33 @@ def test_restart_returns_when_the_process_serves_again(machine: Machine) -> None
 
 def test_block_of_an_upgrade_leaves_each_process_new_and_ready(machine: Machine) -> None:
     before = {each: machine.of_unit(each, "MainPID") for each in PROCESSES}
-    machine.run("sh", "-ec", f"cd {CHECKOUT}\n{UPGRADE}", within_s=START_PATIENCE_S)
+    machine.run("sh", "-c", f"cd {CHECKOUT}\n{UPGRADE}", within_s=START_PATIENCE_S)
 
     assert all(machine.is_active(f"tickwire-{each}") for each in PROCESSES)
     assert all(machine.of_unit(each, "MainPID") != before[each] for each in PROCESSES)
+
+
+def test_block_of_an_installation_ends_at_what_fails(machine: Machine) -> None:
+    """Nothing is to be installed in this folder. What comes after that would work."""
+    ran = machine.try_("sh", "-c", f"cd /\n{UNASKED}", within_s=START_PATIENCE_S)
+
+    assert ran.returncode != 0
+    assert "requirements.lock" in ran.stderr
+
+
+def test_block_of_an_installation_goes_on_with_what_is_there(machine: Machine, tree: Path) -> None:
+    def kept() -> dict[str, str]:
+        files = [*(tree / "etc/tickwire").rglob("*"), *(tree / "etc/redis").glob("*.conf")]
+        return {str(path): path.read_text() for path in files if path.is_file()}
+
+    before = kept()
+    settings = tree / "etc/tickwire/tickwire.env"
+    settings.write_text(settings.read_text() + "# Edited.\n")
+    machine.run("sh", "-c", f"cd {CHECKOUT}\n{UNASKED}", within_s=START_PATIENCE_S)
+
+    assert kept() == before | {str(settings): settings.read_text()}
+    assert settings.read_text().endswith("# Edited.\n")
+    wait_until(lambda: httpx.get("http://127.0.0.1:8001/readyz").json()["checks"]["redis"] == "ok")
 
 
 def test_secrets_and_settings_are_root_s_alone(tree: Path, machine: Machine) -> None:

@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
 BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 # What the shell itself understands.
-SHELL = re.compile(r"(cd|cp|ln|(?:\./|deploy/)make-secrets|for|do|done|break|printf|ulimit|[A-Z_]+=.*)$")
+SHELL = re.compile(
+    r"(cd|cp|echo|grep|ln|sed|set|\[|(?:\./|deploy/)make-secrets|for|do|done|break|printf|ulimit|[A-Z_]+=.*)$"
+)
 INLINE = re.compile(r"`([^`\n]+)`")
 # In running text a name in backquotes is a command only if it begins like one.
 PROGRAMS = re.compile(
@@ -41,6 +43,8 @@ def parts(line: str) -> Iterator[str]:
     words.whitespace_split = True
     is_piped, command = False, list[str]()
     for word in [*words, ";"]:
+        if not command and set(word) <= set("()"):
+            continue
         if not set(word) <= set("|&;"):
             command.append(word)
             continue
