@@ -6,14 +6,19 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
+from core.program.commands import command
+
 from .environment import env, var_dir
 
 OWNER_ONLY = 0o700
+DATABASE = "tickwire.sqlite3"
 SECRET = "secret"  # noqa: S105 - the name of a file
 
 
 def prepare() -> None:
-    """Every program calls it before it reads the settings, which write nothing."""
+    """Whatever may be the first to run calls it before it reads the settings, which write nothing."""
     folder = var_dir()
     tighten(folder)
     # Its database and secrets are elsewhere, and the disk may be read-only.
@@ -24,6 +29,19 @@ def prepare() -> None:
         make_secret(folder)
         # From the first start on: now it is seen to be ours.
         tighten(folder)
+
+
+def require_data() -> None:
+    """For commands that work on what is kept: a mistyped folder must not become an installation."""
+    folder = var_dir()
+    tighten(folder)
+    has_secret = env.text("SECRET_KEY") or known_secret(folder)
+    has_database = env.parsed("DATABASE_URL") or (folder / DATABASE).exists()
+    if not (has_secret and has_database):
+        raise ImproperlyConfigured(
+            f"Nothing is kept in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
+            " --data or VAR_DIR."
+        )
 
 
 def known_secret(folder: Path) -> str:

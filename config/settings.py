@@ -9,7 +9,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_url, var_dir
-from .installation import known_secret
+from .installation import DATABASE, known_secret
 from .library_settings import UNFOLD as UNFOLD
 from .library_settings import described_at
 
@@ -124,7 +124,7 @@ TEMPLATES = [
 API_THREADS = env.whole("API_THREADS")
 PAGE_THREADS = env.whole("PAGE_THREADS")
 
-DATABASE_FILE = quote(str(VAR_DIR / "tickwire.sqlite3"))
+DATABASE_FILE = quote(str(VAR_DIR / DATABASE))
 database = env.parsed("DATABASE_URL") or read_database_url(f"sqlite:///{DATABASE_FILE}")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": on_sqlite(database, str(VAR_DIR / f"test-{os.getpid()}.sqlite3"))

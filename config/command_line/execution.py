@@ -6,17 +6,17 @@ import django
 from django.core.management import execute_from_command_line, get_commands
 
 from config.failures import explain
-from config.installation import prepare
+from config.installation import prepare, require_data
 from core.program.commands import is_installed_command
 
-from .help import COMMANDS, as_typed
+from .help import COMMANDS, NEED_DATA, as_typed
 from .words import typed_name
 
 
 def execute(words: list[str]) -> str:
     """Returns what went wrong, if anything did. A bug keeps its traceback."""
     try:
-        prepare()
+        _begin(words[0])
         if words[0] not in COMMANDS and (fault := _unknown(words[0])):
             return fault
         execute_from_command_line([typed_name(), *words])
@@ -25,6 +25,14 @@ def execute(words: list[str]) -> str:
             raise
         return fault
     return ""
+
+
+def _begin(name: str) -> None:
+    if name in NEED_DATA:
+        require_data()
+    # It looks at what is there, and makes nothing.
+    elif name != "doctor":
+        prepare()
 
 
 def _unknown(name: str) -> str:

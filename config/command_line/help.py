@@ -48,6 +48,14 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 COMMANDS = {name for group in GROUPS.values() for name in group}
+# What works on what is kept already; headlines come from a file or a pipe.
+NEED_DATA = {
+    *GROUPS["Who may come in"],
+    *GROUPS["Market data"],
+    *GROUPS["Signals and news"],
+    "backup",
+    "dbshell",
+} - {"score_headlines"}
 
 TEXT = """\
 Tickwire serves market data, signals and news over REST and WebSocket.

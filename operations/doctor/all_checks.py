@@ -8,7 +8,7 @@ from core.process import pending_migrations
 
 from .clocks import check_clock
 from .data_folder import check_folder
-from .database import check_database
+from .database import check_database, is_made
 from .diagnosis import FAIL, Diagnosis
 from .mail_server import check_mail
 from .prices import check_prices
@@ -21,7 +21,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
     """Everything on this side of the proxy."""
     yield from check_folder(settings.VAR_DIR)
     in_database = list(check_database())
-    has_database = not any(found.level == FAIL for found in in_database)
+    has_database = is_made() and not any(found.level == FAIL for found in in_database)
     yield from check_settings(has_database=has_database)
     yield from in_database
     yield from check_redis()

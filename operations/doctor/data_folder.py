@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.program.commands import command
+
 from .diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "data"
@@ -30,7 +32,8 @@ def check_folder(folder: Path) -> Iterator[Diagnosis]:
 def _missing(folder: Path) -> Diagnosis:
     nearest = next(parent for parent in folder.parents if parent.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
-        return ok(ABOUT, f"{folder} is not there yet; the first start makes it.")
+        mend = f"The first `{command('serve')}` makes it. If it should be there, mend --data or VAR_DIR."
+        return warn(ABOUT, f"{folder} is not there yet.", mend)
     return fail(ABOUT, f"{folder} is not there, and nobody may make it in {nearest}.", ELSEWHERE)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 from django.conf import settings
@@ -19,7 +20,15 @@ ABOUT = "database"
 RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reach it."
 
 
+def is_made() -> bool:
+    """A file of SQLite would be made by whoever opens it."""
+    return connection.vendor != "sqlite" or Path(connection.settings_dict["NAME"]).exists()
+
+
 def check_database() -> Iterator[Diagnosis]:
+    if not is_made():
+        yield warn(ABOUT, f"There is no database at {_place()} yet.", f"`{command('serve')}` makes it.")
+        return
     try:
         if connection.vendor == "postgresql":
             connect_once()

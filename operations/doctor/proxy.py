@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from core.program.commands import command
 from core.program.version import VERSION
@@ -24,7 +25,12 @@ BEHIND = "See that the service runs, and that the proxy names its host and port.
 
 def check_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterator[Diagnosis]:
     """`is_named`: by whoever asks; otherwise it may well be that nothing runs there."""
-    ticket = make_ticket()
+    try:
+        ticket = make_ticket()
+    except ImproperlyConfigured:
+        mend = f"Start it with `{command('serve')}`, or give this command the SECRET_KEY of the service."
+        yield warn(ABOUT, "Without a SECRET_KEY nobody can tell whether this installation answers.", mend)
+        return
     try:
         heard = ask(url, ticket)
         seen = read_answer(ticket, heard.body)

@@ -49,7 +49,8 @@ def test_production_refuses_the_demo(tmp_path: Path) -> None:
 
 
 def test_a_missing_database_is_one_clear_sentence(tmp_path: Path) -> None:
-    ended = manage(tmp_path, "issue_key", "alice", DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    names = {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    ended = manage(tmp_path, "issue_key", "alice", **names)
 
     assert ended.returncode == 1
     assert ended.stderr.startswith("The database does not answer")
@@ -134,6 +135,8 @@ def test_no_processes_serve_nothing(tmp_path: Path) -> None:
 
 
 def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> None:
+    assert manage(tmp_path, "migrate", "--plan").returncode == 0
+
     ended = manage(tmp_path, "issue_key", "alice")
 
     assert (ended.returncode, ended.stderr.strip()) == (
@@ -192,8 +195,8 @@ def is_refused(url: str) -> bool:
 def test_why_the_database_refuses_is_said_in_its_own_words(
     server: str, tmp_path_factory: pytest.TempPathFactory, words: list[str], login: str, says: str
 ) -> None:
-    url = f"postgresql://{login.format(server)}"
-    ended = manage(tmp_path_factory.mktemp("data") / "var", *words, DATABASE_URL=url)
+    names = {"SECRET_KEY": "secret", "DATABASE_URL": f"postgresql://{login.format(server)}"}
+    ended = manage(tmp_path_factory.mktemp("data") / "var", *words, **names)
     (line,) = ended.stderr.strip().splitlines()
     assert ended.returncode == 1
     assert line.startswith("The database does not answer: ")

@@ -59,6 +59,25 @@ def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
     assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
 
 
+@pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "long and random"}])
+@pytest.mark.parametrize(
+    "words",
+    [("issue_key", "ann"), ("verify_ledger",), ("backup",), ("load_instruments",)],
+    ids=lambda w: w[0],
+)
+def test_mistyped_folder_becomes_no_installation(
+    words: tuple[str, ...], given: dict[str, str], tmp_path: Path
+) -> None:
+    for var_dir in (tmp_path, tmp_path / "typo"):
+        ended = manage(var_dir, *words, **given)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert ended.stderr.strip() == (
+            f"Nothing is kept in {var_dir} yet. Begin with `.venv/bin/python manage.py serve`, or name the "
+            "right folder with --data or VAR_DIR."
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_first_start_tightens_a_folder_that_was_there(tmp_path: Path) -> None:
     var_dir = tmp_path / "data"
     var_dir.mkdir()

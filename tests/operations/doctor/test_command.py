@@ -37,11 +37,27 @@ def said_of(about: str, output: str) -> dict[str, str]:
     return {found["says"]: found["level"] for found in findings if found["about"] == about}
 
 
+@pytest.mark.parametrize("is_made", [False, True])
+def test_it_makes_nothing_where_nothing_is(is_made: bool, tmp_path: Path) -> None:
+    var_dir = tmp_path / "typo"
+    if is_made:
+        var_dir.mkdir(mode=0o700)
+    ended = manage(var_dir, "doctor", PORT=str(services.free_port()))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    levels = [line.split()[:2] for line in ended.stdout.splitlines() if not line.startswith(" ")]
+    assert ["warn", "database"] in levels
+    assert ["warn", "proxy"] in levels
+    assert (["warn", "data"] in levels) is not is_made
+    assert [path.name for path in tmp_path.rglob("*")] == ["typo"] * is_made
+
+
 def test_a_fresh_installation_is_in_order(tmp_path: Path) -> None:
-    ended = manage(tmp_path / "var", "doctor", PORT=str(services.free_port()))
+    var_dir = tmp_path / "var"
+    assert manage(var_dir, "migrate", "--plan").returncode == 0
+    ended = manage(var_dir, "doctor", PORT=str(services.free_port()))
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
-    assert lines[0].startswith(f"ok    data          {tmp_path / 'var'} can be written")
+    assert lines[0].startswith(f"ok    data          {var_dir} can be written")
     assert "fail" not in {line.partition(" ")[0] for line in lines}
     # Its first start makes the tables, and says so here.
     assert any(line.lstrip().startswith("→ `") and "applies them" in line for line in lines)

@@ -23,8 +23,10 @@ def test_a_folder_in_order_has_no_fault_and_nothing_is_left_in_it(folder: Path) 
     assert list(folder.iterdir()) == []
 
 
-def test_a_folder_that_the_first_start_makes_is_no_fault(folder: Path) -> None:
-    assert faults(check_folder(folder / "later")) == []
+def test_a_folder_that_is_not_there_is_told_and_not_made(folder: Path) -> None:
+    later = folder / "later"
+    assert only_fault(check_folder(later)) == ("warn", f"{later} is not there yet.")
+    assert not later.exists()
 
 
 def test_a_file_in_its_place_is_a_fault(folder: Path) -> None:
