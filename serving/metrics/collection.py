@@ -72,12 +72,8 @@ class FigureCollection:
         threading.Thread(target=self._run, name="figures", daemon=True).start()
 
     def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self.port.start(settings.METRICS_PORT, settings.METRICS_HOST))
-            self._loop.run_forever()
-        except OSError as error:
-            logger.error("METRICS_PORT cannot be served: %s", error)  # noqa: TRY400 - a sentence says it all
-            self._loop.run_forever()
+        self._loop.run_until_complete(self.port.start(settings.METRICS_PORT, settings.METRICS_HOST))
+        self._loop.run_forever()
 
     def join(self, number: int) -> socket.socket:
         """The end of a new pair that the worker gets. The other one tells when the worker has ended."""

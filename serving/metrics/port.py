@@ -18,10 +18,11 @@ LONGEST_HEAD = 8 * 1024
 
 # For several services on one machine. In production a scrape would take one for the other.
 MOST_PORTS = 64
-TAKEN = (
-    "Port %d is taken, so metrics and probes are not served: give each process a METRICS_PORT or ENGINE_PORT"
-    " of its own, and start it again."
+UNSERVED = (
+    "%s, so metrics and probes are not served. METRICS_HOST has to be an address of this machine, and each"
+    " process needs a METRICS_PORT or ENGINE_PORT of its own: correct them, and start it again."
 )
+HIGHEST_PORT = 65535
 Text = Callable[[], Awaitable[bytes]]
 Readiness = Callable[[], Awaitable[tuple[int, dict[str, Any]]]]
 JSON = "application/json"
@@ -43,21 +44,23 @@ class MetricsPort:
         return self._server.sockets[0].getsockname()[1] if self._server else None
 
     async def start(self, first: int, host: str) -> None:
-        """0 is none."""
+        """0 is none. Where no port can be had, the process runs without one."""
         if not first:
             return
-        for port in range(first, first + (1 if settings.PRODUCTION else MOST_PORTS)):
+        last = first if settings.PRODUCTION else min(first + MOST_PORTS - 1, HIGHEST_PORT)
+        for port in range(first, last + 1):
             try:
                 self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_HEAD)
             except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                continue
+                if error.errno == errno.EADDRINUSE:
+                    continue
+                logger.error(UNSERVED, f"Port {port} of {host} cannot be opened ({error.strerror or error})")  # noqa: TRY400 - a sentence says it all
+                return
             if port != first:
                 logger.warning("Port %d is taken, so metrics and probes are at %d.", first, port)
             logger.info("Metrics and probes are at http://%s:%d/metrics, /livez and /readyz", host, port)
             return
-        logger.error(TAKEN, first)
+        logger.error(UNSERVED, f"Port {first} is taken")
 
     async def stop(self) -> None:
         if self._server is not None:

@@ -23,6 +23,8 @@ from tests.programs.services import free_port
 
 # What a service sees of everybody behind a proxy on its own machine.
 HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "HTTP_HOST": "127.0.0.1"}
+# An address for documentation, which no machine has.
+NOBODYS = "192.0.2.1"
 FIGURE = "tickwire_limit_fallbacks_total"
 
 # More than one thread and the places in front of it.
@@ -169,6 +171,19 @@ async def test_a_taken_port_is_an_error_in_production(
     assert second.port is None
     (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
     assert error.startswith(f"Port {port.port} is taken, so metrics and probes are not served")
+
+
+@pytest.mark.parametrize("is_production", [False, True])
+async def test_a_port_that_cannot_be_opened_is_an_error_and_ends_nothing(
+    settings: Settings, caplog: pytest.LogCaptureFixture, *, is_production: bool
+) -> None:
+    settings.PRODUCTION = is_production
+    port = MetricsPort(text, ready)
+    await port.start(free_port(), NOBODYS)
+    assert port.port is None
+    (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert f"of {NOBODYS} cannot be opened (error while attempting to bind" in error
+    assert "METRICS_HOST has to be an address of this machine" in error
 
 
 async def test_no_port_is_taken_unless_it_is_asked_for() -> None:
