@@ -6,6 +6,7 @@ import contextlib
 import hmac
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -62,13 +63,25 @@ def reseal(key: int) -> Seal | None:
     """Which seal the factor had, if it has a secret at all. Its row is locked, so that no recovery code that
     is used meanwhile becomes good again."""
     factor = Authenticator.objects.select_for_update().filter(pk=key).first()
-    sealed = {} if factor is None else {name: factor.data[name] for name in SEALED if name in factor.data}
-    seals = {seal_of(each) for texts in sealed.values() for each in as_list(texts)}
-    if factor is None or not seals:
+    if factor is None or not (seals := seals_of(factor.data)):
         return None
     if seals == {Seal.FALLBACK} or seals == {Seal.FALLBACK, Seal.CURRENT}:
-        Authenticator.objects.filter(pk=key).update(data=factor.data | _rotated(sealed))
+        Authenticator.objects.filter(pk=key).update(data=factor.data | _rotated(factor.data))
     return max(seals)
+
+
+def count_unopened() -> int:
+    """Second factors of which no pepper opens all."""
+    every = Authenticator.objects.values_list("data", flat=True)
+    return sum(Seal.UNKNOWN in seals_of(data) for data in every.iterator())
+
+
+def seals_of(data: Mapping[str, Any]) -> set[Seal]:
+    return {seal_of(each) for texts in sealed_in(data).values() for each in as_list(texts)}
+
+
+def sealed_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in SEALED if name in data}
 
 
 def as_list(texts: Any) -> list[str]:
@@ -83,13 +96,13 @@ def seal_of(sealed: str) -> Seal:
     return Seal.UNKNOWN
 
 
-def _rotated(sealed: dict[str, Any]) -> dict[str, Any]:
+def _rotated(data: Mapping[str, Any]) -> dict[str, Any]:
     every = MultiFernet(ciphers())
     return {
         name: [every.rotate(each).decode() for each in texts]
         if isinstance(texts, list)
         else every.rotate(texts).decode()
-        for name, texts in sealed.items()
+        for name, texts in sealed_in(data).items()
     }
 
 

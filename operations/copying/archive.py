@@ -39,8 +39,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """Those that have candles of a minute, such as 2026-11."""
     ledger: tuple[int, str]
     """Position and hash of the last entry."""
-    pepper_mark: str
-    """Tells whether KEY_PEPPER is the same, without telling it."""
+    pepper: str = ""
+    """The name of the one that was set."""
     numbers: dict[str, int] = {}
     """The last that each table gave to a row."""
 

@@ -1,12 +1,12 @@
 """Writes a database into a file, from one moment of it, while the service goes on."""
 
-import hmac
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
 from django.conf import settings
 
+from accounts.peppers import current_name
 from core.process import UNFINISHED
 
 from . import archive
@@ -48,7 +48,7 @@ def back_up(store: Store, path: Path, say: Say) -> Manifest:
             contents=tuple(contents),
             minute_months=tuple(months_of(store, schema.tables)),
             ledger=ledger_head(store),
-            pepper_mark=pepper_mark(settings.KEY_PEPPER),
+            pepper=current_name(),
             numbers=store.numbers(),
         )
         written.finish(manifest)
@@ -94,10 +94,6 @@ def months_of(store: Store, tables: tuple[StoredTable, ...]) -> list[str]:
 def ledger_head(store: Store) -> tuple[int, str]:
     found = store.ask(f"SELECT position, hash FROM {LEDGER_HEAD}") if LEDGER_HEAD in store.names() else []  # noqa: S608 - a name of our own
     return (int(str(found[0][0])), str(found[0][1])) if found else (0, "")
-
-
-def pepper_mark(pepper: str) -> str:
-    return hmac.digest(pepper.encode(), b"tickwire backup", "sha256").hex()[:16]
 
 
 def write_secrets(path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -19,9 +20,11 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import ApiKey, PageSession, User
+from accounts.sealing import seal
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle, EngineState
+from market.push.keys import issue_ingest_key
 from market.store import partitions
 from operations.copying import backing_up, sqlite_store
 from operations.copying.archive import ArchiveReader, Contents
@@ -29,7 +32,7 @@ from operations.copying.opening import open_url
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import REPLAYED_FOR
-from tests.factories import NOON, make_candle, make_user
+from tests.factories import NOON, make_candle, make_key, make_user
 from tests.market.postgresql import in_place
 from tests.programs.commands import manage
 
@@ -320,11 +323,28 @@ def test_every_table_that_names_sessions_is_left_empty(backup: Callable[[str], P
     assert not any(found[name].rows for name in backing_up.LOGS_IN)
 
 
-def test_another_pepper_is_told(backup: Callable[[str], Path], new_database: New, settings: Any) -> None:
-    path = backup("sqlite")
-    settings.KEY_PEPPER = "another"
+NOT_SET = "open nothing, because they were made with a KEY_PEPPER that is not set"
+
+
+def test_what_needs_a_pepper_that_is_not_set_is_counted(
+    filled: Callable[[str], str], new_database: New, tmp_path: Path, settings: Any
+) -> None:
+    path = tmp_path / "a.zip"
+    settings.KEY_PEPPER = "the first"
+    with in_place(filled("sqlite")):
+        anna = User.objects.get()
+        issue_ingest_key("desk", by="test")
+        Authenticator.objects.create(user=anna, type="totp", data={"secret": seal("a secret")})
+        # Its row does not tell the pepper: it is taken to be that of the backup.
+        make_key(anna.account, pepper_name="")
+        settings.KEY_PEPPER = "the second"
+        run("backup", path)
     with in_place(new_database("sqlite")):
-        assert "KEY_PEPPER is not the one" in run("restore", path)
+        assert f"\n1 API keys, 1 ingest keys, 1 second factors {NOT_SET}" in run("restore", path)
+        settings.KEY_PEPPER_FALLBACKS = ["the first"]
+        assert NOT_SET not in run("restore", path, "--replace")
+        settings.KEY_PEPPER = "the third"
+        assert f"\n1 API keys {NOT_SET}" in run("restore", path, "--replace")
 
 
 def test_nobody_starts_on_a_part_of_a_copy(new_database: New, tmp_path: Path) -> None:
