@@ -100,8 +100,9 @@ CLOSES = {401: 4401, 403: 4403, 408: 4408, 429: 4429, 500: 4500}
 TOO_MANY_INVALID = 4400
 MAX_INVALID_A_MINUTE = 9
 
-# When the service restarts, a socket ends once nothing has come for so long, and after so long in any case.
-QUIET_S, LAST_ANSWERS_S = 0.5, 3.0
+# When the service restarts, a socket ends once nothing has come for so long. After so long no further message
+# is answered, and so long after that it ends, though its client reads nothing.
+QUIET_S, LAST_ANSWERS_S, UNREAD_S = 0.5, 3.0, 2.0
 LOOK_EVERY_S = 0.05
 
 
@@ -115,7 +116,7 @@ class IngestConsumer(WebSocketSession):
     _is_working, _answered = False, 0
 
     def join(self, connection: WebSocketConnection) -> None:
-        self._invalid = MemoryWindow()
+        self._invalid, self._connection = MemoryWindow(), connection
         connection.flooded = flooded
         connection.at_restart = self.restart
 
@@ -192,6 +193,14 @@ class IngestConsumer(WebSocketSession):
         self._restarting = asyncio.create_task(self._finish(), name="ingest socket ends with its server")
 
     async def _finish(self) -> None:
+        try:
+            async with asyncio.timeout_at(self._over_at + UNREAD_S):
+                await self._answer_last()
+        except TimeoutError:
+            self.leave()
+            self._connection.close(RESTARTING)
+
+    async def _answer_last(self) -> None:
         loop = asyncio.get_running_loop()
         await self._send(encode(Notice(code="restarting", time=clock.now_ms())))
         answered, quiet_at = self._answered, loop.time() + QUIET_S

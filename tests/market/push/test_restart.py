@@ -4,6 +4,7 @@ Over Redis, with engines of their own, tests/reliability/restarts/test_rolling_t
 from __future__ import annotations
 
 import json
+import socket as sockets
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from tests.factories import make_instrument
 from tests.patience import PATIENCE_S
 
 from .conftest import make_ingest_key, make_tick
+from .test_session import handshake, masked
 
 SENT = 50
 
@@ -115,6 +117,32 @@ def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
     with Server() as again, connected(again) as after:
         verdicts = [ask(after, texts[seq])["accepted"] for seq in (taken[-1], taken[-1] + 1)]
     assert verdicts == [0, 1]
+
+
+def test_who_never_reads_holds_the_server_up_no_longer(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.1)
+    monkeypatch.setattr("market.push.session.UNREAD_S", 0.1)
+    monkeypatch.setattr("serving.websocket.protocol.STALLED_LINGER_S", 0.1)
+    message = masked(b"[" + b'{"symbol":"NOPE"},' * 300 + b"0]")
+    with sockets.socket() as deaf:
+        deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4_096)
+        with Server() as server:
+            deaf.connect(("127.0.0.1", server.port))
+            deaf.sendall(handshake(server.port, make_ingest_key()))
+            deaf.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                fill(deaf, message)
+            (connection,) = server.state.connections
+            server.stop()
+        assert connection not in server.state.connections
+
+
+def fill(socket: sockets.socket, message: bytes) -> None:
+    """Until nothing goes out any more, because nothing is read."""
+    while True:
+        socket.sendall(message)
 
 
 def send_all(socket: ClientConnection, texts: list[str]) -> None:
