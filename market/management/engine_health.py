@@ -56,6 +56,11 @@ class EngineHealth(Collector):
             await self._redis.aclose()
             self._redis = None
 
+    def become(self, role: Role) -> None:
+        """Nothing follows on stopping, whatever was under way."""
+        if self.role != "stopping":
+            self.role = role
+
     def describe(self) -> list[Metric]:
         return []
 

@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
         def stop() -> None:
             end_within(settings.STOP_WITHIN_S)
-            engine_health.role = "stopping"
+            engine_health.become("stopping")
             ending.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -75,12 +75,12 @@ class Command(BaseCommand):
         """Wait for the lease, then run until somebody else has it or we are to end."""
         runner = market.separate_engine()
         self.say("Waiting for the lease: another engine may hold it.")
-        engine_health.role = "standby"
+        engine_health.become("standby")
         await first_done(runner.writer.wait_for_lease(), ending.wait())
         if ending.is_set():
             await runner.stop()
             return
-        engine_health.role = "starting"
+        engine_health.become("starting")
         try:
             # This may wait for Redis.
             await first_done(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
@@ -92,7 +92,7 @@ class Command(BaseCommand):
             await runner.stop()
             return
         start_waits.over()
-        engine_health.role = "leader"
+        engine_health.become("leader")
         process.freeze_startup_objects()
         push_queue = PushQueue(bus_url())
         # Ticks are acknowledged once a kill of this process would not lose them.
@@ -103,6 +103,8 @@ class Command(BaseCommand):
             with contextlib.suppress(LeaseLost):
                 await first_done(runner.writer.lease_lost.wait(), ending.wait(), serving)
         finally:
+            # Another engine may lead while this one hangs up.
+            engine_health.become("standby")
             await runner.stop()
             await push_queue.stop()
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from django.db import OperationalError
+from pytest_django.fixtures import Settings
 
+from core import process
 from core.contract.errors import Overloaded
 from market.management.commands.run_engine import Command
+from market.management.engine_health import engine_health
 from market.runtime import market
 from tests.patience import PATIENCE_S
 from tests.programs.running import environment
@@ -69,6 +72,45 @@ async def test_engine_that_waits_for_redis_ends_when_it_is_told_to(monkeypatch: 
     monkeypatch.setattr(market, "separate_engine", lambda: runner)
     await asyncio.wait_for(Command().take_a_turn(ending), PATIENCE_S)
     assert runner.done == ["lease", "start", "stand down", "stop"]
+
+
+class Leading(Runner):
+    """Loses its lease as soon as it runs, or is told to end."""
+
+    def __init__(self, lost: asyncio.Event) -> None:
+        super().__init__(OSError())
+        self.lost, self.bus, self.settle, self.push = lost, self, None, None
+        self.roles: list[str] = []
+
+    async def start(self) -> None:
+        self.is_running = True
+        if self.lost is not self.lease_lost:
+            engine_health.become("stopping")
+        self.lost.set()
+
+    async def stop(self) -> None:
+        self.roles.append(engine_health.role)
+
+
+@pytest.fixture
+def leading(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Leading:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    monkeypatch.setattr(engine_health, "role", "starting")
+    monkeypatch.setattr(process, "freeze_startup_objects", lambda: None)
+    runner = Leading(asyncio.Event())
+    monkeypatch.setattr(market, "separate_engine", lambda: runner)
+    return runner
+
+
+async def test_engine_that_lost_its_lease_no_longer_says_that_it_leads(leading: Leading) -> None:
+    leading.lost = leading.lease_lost
+    await asyncio.wait_for(Command().take_a_turn(asyncio.Event()), PATIENCE_S)
+    assert leading.roles == ["standby"]
+
+
+async def test_engine_that_is_told_to_end_as_it_starts_says_that_it_stops(leading: Leading) -> None:
+    await asyncio.wait_for(Command().take_a_turn(leading.lost), PATIENCE_S)
+    assert leading.roles == ["stopping"]
 
 
 def run(var_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
