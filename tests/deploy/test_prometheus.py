@@ -119,7 +119,7 @@ def test_no_alert_about_the_service_itself_is_near_where_all_is_well(prometheus:
     # There is one engine, so that this is to be seen.
     wait_until(
         lambda: (
-            "TickwireNoStandIn"
+            "TickwireNoStandby"
             in {each["labels"]["alertname"] for each in prometheus.ask("alerts")["alerts"]}
         )
     )
