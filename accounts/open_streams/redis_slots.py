@@ -48,7 +48,7 @@ def pause_after(took_s: float) -> float:
 class SlotQuestion(NamedTuple):
     asks: Ask
     answer: Callable[[Any], None]
-    """Called with None where Redis did not answer."""
+    """Called with None where Redis did not answer, or is not asked any more."""
 
     @property
     def account(self) -> int | None:
@@ -138,7 +138,8 @@ class RedisSlots:
             if asked.cancelled():
                 self._leave(slot)
             elif answer is None:
-                stream_fallbacks.inc()
+                if not self._is_handed_over:
+                    stream_fallbacks.inc()
                 refusal = self._here.claim(slot, takeover=takeover)
                 if refusal is None and self._telling is not None:
                     self._telling.add(slot)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.open_streams.redis_slots import RedisSlots
+from accounts.open_streams.redis_slots import RedisSlots, stream_fallbacks
 from accounts.open_streams.stream_slots import Slot
+from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
 
 from .claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
@@ -180,9 +181,12 @@ async def test_who_asks_while_slots_are_handed_over_is_counted_here_alone(shared
         await claimed(there, limit=1)
         await there.hand_over()
         await claimed(here, limit=1)
+        before = value_of(stream_fallbacks)
         assert (await refused(there, limit=1)).open == 1
         await claimed(there, 2)
         assert await here.count() == 1
+        # Redis answered all the time.
+        assert value_of(stream_fallbacks) == before
 
 
 async def test_handed_over_twice_is_handed_over(shared: str) -> None:
