@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import django
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
@@ -24,6 +23,7 @@ from django.db.models import Field
 from django.db.models.fields import NOT_PROVIDED
 
 from config.installation import prepare
+from core.schema import ConcurrentIndex
 
 from .last import Release, last_release, numbers
 
@@ -66,7 +66,7 @@ def wrong_as_such(operation: Operation) -> Iterator[Found]:
         yield f"{what}: {USES_IT}", True
     elif isinstance(operation, DEMANDS):
         yield f"{what}: an older version may write rows that break it", True
-    elif isinstance(operation, LOCKS) and not isinstance(operation, AddIndexConcurrently):
+    elif isinstance(operation, LOCKS) and not isinstance(operation, ConcurrentIndex):
         yield f"{what}: nobody may write meanwhile; {BY_ITSELF}", False
 
 

@@ -9,6 +9,7 @@ from io import StringIO
 from types import ModuleType
 
 import pytest
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.core.management import call_command
 from django.db import connection, migrations, models
 from django.db.migrations import Migration
@@ -77,6 +78,7 @@ def noted(*operations: Operation, contracts: object = None) -> list[str]:
         (migrations.AlterField("thing", "old", models.IntegerField(null=True)), "changes the type"),
         (migrations.AlterField("thing", "old", models.TextField(null=True, unique=True)), "makes an index"),  # noqa: DJ001
         (migrations.AddIndex("thing", INDEX), "nobody may write meanwhile"),
+        (AddIndexConcurrently("thing", INDEX), "core.schema.ConcurrentIndex"),
         (migrations.AddConstraint("thing", UNIQUE), "rows that break it"),
         (migrations.AddConstraint("thing", models.CheckConstraint(condition=LONG, name="long")), "break it"),
         (migrations.RunSQL("ALTER TABLE news_thing DROP COLUMN old"), "takes something away"),

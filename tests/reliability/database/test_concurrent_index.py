@@ -22,6 +22,11 @@ WAITS = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE strpos(query, 'INDEX CONCURRENTLY') > 0 AND wait_event_type = 'Lock'"
 )
+NEIGHBOUR = (
+    "CREATE SCHEMA neighbour",
+    "CREATE TABLE neighbour.theirs (number int)",
+    f"CREATE INDEX {INDEX_NAME} ON neighbour.theirs (number)",
+)
 VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX_NAME}'::regclass"  # noqa: S608
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("60", "writers that wait for an index 0")]
 
@@ -53,11 +58,17 @@ def test_index_is_made_beside_writers_and_anew_where_an_attempt_was_broken_off(
     def make() -> None:
         with scaled.orm():
             wait_briefly_for_locks()
-            apply(state, ConcurrentIndex("indexed", INDEX))
+            with connection.cursor() as cursor:
+                cursor.execute("SET search_path = public, neighbour")
+            for _ in ("broken off before", "not recorded before"):
+                apply(state, ConcurrentIndex("indexed", INDEX))
             with connection.cursor() as cursor:
                 cursor.execute("SHOW lock_timeout")
                 told.append(cursor.fetchone()[0])
 
+    with psycopg.connect(url, autocommit=True) as other:
+        for statement in NEIGHBOUR:
+            other.execute(statement)
     with psycopg.connect(url) as writer:
         writer.execute(ADD)
         # The control: Django's own gives up, and leaves an index that answers nothing.
@@ -74,3 +85,4 @@ def test_index_is_made_beside_writers_and_anew_where_an_attempt_was_broken_off(
     making.join(PATIENCE_S)
     assert asked(url, VALID) is True
     assert told == ["200ms"]
+    assert asked(url, f"SELECT to_regclass('neighbour.{INDEX_NAME}') IS NOT NULL")
