@@ -7,6 +7,9 @@ import gc
 import os
 import sys
 
+# As a shell tells of a program that SIGPIPE ended.
+UNREAD = 141
+
 
 def main(without: str = "help") -> int:
     """`without`: the sub-command of a call that names none."""
@@ -20,6 +23,24 @@ def main(without: str = "help") -> int:
     if sys.path[0] != rooms:
         sys.path.insert(0, rooms)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    from core.program.output import give_up, is_unread
+
+    try:
+        try:
+            status = _do(without)
+        except SystemExit:
+            sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not is_unread():
+            raise
+        give_up()
+        return UNREAD
+    return status
+
+
+def _do(without: str) -> int:
     from config.command_line.words import read
 
     words, folder, answer, fault = read(sys.argv[1:], without)

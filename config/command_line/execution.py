@@ -1,5 +1,6 @@
 """Does what was typed, and says in a sentence what an operator can mend."""
 
+import sys
 from difflib import get_close_matches
 
 import django
@@ -8,9 +9,12 @@ from django.core.management import execute_from_command_line, get_commands
 from config.failures import explain
 from config.installation import prepare, require_data
 from core.program.commands import is_installed_command
+from core.program.output import EvenUnread
 
 from .help import COMMANDS, NEED_DATA, as_typed
 from .words import typed_name
+
+GO_ON_UNREAD = {"serve", "run_engine", "seed_demo"}
 
 
 def execute(words: list[str]) -> str:
@@ -28,6 +32,8 @@ def execute(words: list[str]) -> str:
 
 
 def _begin(name: str) -> None:
+    if name in GO_ON_UNREAD:
+        sys.stdout = EvenUnread(sys.stdout)
     if name in NEED_DATA:
         require_data()
     # It looks at what is there, and makes nothing.

@@ -1,9 +1,7 @@
-"""What commands do at a terminal: find the instrument that is named, show progress, stop in order on Ctrl-C,
-and write to whoever may stop reading."""
+"""What commands do at a terminal: find the instrument that is named, show progress, stop in order
+on Ctrl-C."""
 
-import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,12 +78,3 @@ def interruptible() -> Iterator[Event]:
         yield stopped
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def until_nobody_reads() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        # Python flushes standard output at its end, and would complain of the closed pipe then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -101,7 +101,8 @@ def new_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         with suppress(OSError):
             draft.unlink()
-        why = error.strerror or str(error)
+        is_unread = isinstance(error, BrokenPipeError)
+        why = "nobody reads what this prints" if is_unread else error.strerror or str(error)
         raise Refused(f"{path} could not be written: {why}. Nothing was left of it.") from None
     except BaseException:
         draft.unlink(missing_ok=True)

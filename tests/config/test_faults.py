@@ -10,15 +10,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
 from config.failures import explain
 from core.program.commands import ROOT
-from tests.patience import PATIENCE_S, wait_until
+from tests.databases import prepared
+from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
 from tests.programs import services
 from tests.programs.commands import manage
-from tests.programs.running import environment
+from tests.programs.running import Serve, environment
 
 
 def test_production_names_what_it_misses(tmp_path: Path) -> None:
@@ -144,6 +146,30 @@ def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> N
         "The database has no tables yet. Run `.venv/bin/python manage.py migrate` first; "
         "`.venv/bin/python manage.py serve` does it, too.",
     )
+
+
+@pytest.mark.parametrize(
+    "words", [["help"], ["settings_table"], ["doctor", "--json"], ["migrate"], ["verify_ledger"]]
+)
+def test_reader_that_has_enough_is_no_fault(words: list[str], tmp_path: Path) -> None:
+    if words == ["verify_ledger"]:
+        prepared.copy_sqlite(tmp_path / "tickwire.sqlite3")
+    names = {"SECRET_KEY": "long and random", "PORT": str(services.free_port())}
+    unread, out = os.pipe()
+    os.close(unread)
+    command, given = [sys.executable, "manage.py", *words], environment(tmp_path, **names)
+    with subprocess.Popen(command, env=given, stdout=out, stderr=subprocess.PIPE, text=True) as ended:
+        os.close(out)
+        complaint = ended.communicate(timeout=START_PATIENCE_S)[1]
+    # What a shell tells of a program that SIGPIPE ended.
+    assert (ended.returncode, complaint) == (141, "")
+
+
+def test_service_goes_on_without_a_reader(tmp_path: Path) -> None:
+    typed = f"exec {sys.executable} manage.py serve > >(exec true)"
+    with Serve(tmp_path / "var", DEMO="0").as_typed(["bash", "-c", typed], ROOT) as serving:
+        assert httpx.get(f"{serving.url}/readyz", timeout=PATIENCE_S).status_code == 200
+    assert (serving.stop(), serving.output) == (0, "")
 
 
 PRODUCTION = {

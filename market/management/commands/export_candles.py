@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from core.plain_json import number
 from core.times import iso_s, read_iso
 from instruments.facts import InstrumentFacts
-from market.management.terminal import find_instrument, until_nobody_reads
+from market.management.terminal import find_instrument
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import CandleRow, encode_row, row_of
@@ -40,10 +40,8 @@ class Command(BaseCommand):
     ) -> None:
         rows = read_rows(find_instrument(symbol), timeframe, start, end)
         lines = as_csv(rows) if format == "csv" else (encode_row(row).decode() for row in rows)
-        with until_nobody_reads():
-            for line in lines:
-                self.stdout.write(line)
-            self.stdout.flush()
+        for line in lines:
+            self.stdout.write(line)
 
 
 def read_rows(

@@ -12,7 +12,7 @@ from instruments.sources import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.feeds.registry import FEEDS, make_feed
-from market.management.terminal import find_instrument, until_nobody_reads
+from market.management.terminal import find_instrument
 
 STATUS_S = 0.5
 
@@ -56,9 +56,10 @@ class Command(BaseCommand):
             status.cancel()
             sys.stderr.write(f"{line(recorder)}\n")
         try:
-            with until_nobody_reads():
-                if recorder.fault is not None:
-                    raise recorder.fault
+            if recorder.fault is not None:
+                raise recorder.fault
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise CommandError(f"The recording cannot be written: {error.strerror}.") from None
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
-from market.management.terminal import until_nobody_reads
 from tests.factories import NOON, make_candle, make_instrument
-from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db
 
@@ -84,19 +79,3 @@ def test_instrument_that_is_no_longer_offered_is_exported() -> None:
 def test_wrong_words_are_told(words: list[str], complaint: str) -> None:
     with pytest.raises(CommandError, match=complaint):
         export(*words)
-
-
-def test_reader_that_has_enough_is_no_fault() -> None:
-    program = (
-        "import django\ndjango.setup()\n"
-        f"from {until_nobody_reads.__module__} import until_nobody_reads\n"
-        "with until_nobody_reads():\n    while True:\n        print('line')"
-    )
-    names, pipe = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}, subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", program], env=names, stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.stdout.close()
-        complaint = process.communicate(timeout=PATIENCE_S)[1]
-
-    assert (process.returncode, complaint) == (0, b"")

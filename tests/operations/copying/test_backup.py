@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import shlex
 import zipfile
@@ -92,6 +93,18 @@ def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
     done = manage(var_dir, "restore", str(path), **secrets)
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 entries hold" in done.stdout
+
+
+def test_one_whose_output_nobody_reads_is_told(filled: Callable[[str], str], tmp_path: Path) -> None:
+    class Unread(StringIO):
+        def write(self, text: str) -> int:
+            if text.startswith("  "):
+                raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+            return len(text)
+
+    with in_place(filled("sqlite")), pytest.raises(CommandError, match="nobody reads what this prints"):
+        call_command("backup", str(tmp_path / "b.zip"), stdout=Unread())
+    assert not list(tmp_path.glob("b.zip*"))
 
 
 def test_nothing_goes_on_from_numbers_that_may_be_given_again(
