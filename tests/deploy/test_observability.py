@@ -55,6 +55,21 @@ def test_promtool_finds_no_fault(arguments: tuple[str, ...]) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("folder", ["observability", "prometheus"])
+def test_what_is_commented_out_tells_an_alertmanager(tmp_path: Path, folder: str) -> None:
+    text = (FILES.parent / folder / "prometheus.yml").read_text()
+    without_marks = re.sub(r"^#(?=alerting:|  )", "", text, flags=re.MULTILINE)
+    named = without_marks.replace("/etc/prometheus/observability", str(FILES))
+    (tmp_path / "prometheus.yml").write_text(named)
+    (tmp_path / "alerts.yml").write_text((FILES / "alerts.yml").read_text())
+    answer = promtool("check", "config", "prometheus.yml", within=tmp_path)
+
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "alerting" not in yaml.safe_load(text)
+    (manager,) = yaml.safe_load(named)["alerting"]["alertmanagers"]
+    assert manager["static_configs"][0]["targets"][0].endswith(":9093")
+
+
 @pytest.mark.parametrize(("was", "becomes"), [("== 0", "== 5"), ("> 0.05", "> 0.0001"), ("0.02", "0.9")])
 def test_control_a_rule_that_says_something_else_is_found(tmp_path: Path, was: str, becomes: str) -> None:
     for file in FILES.glob("alerts*.yml"):
