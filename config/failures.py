@@ -40,7 +40,7 @@ def _explain_os(error: OSError) -> str | None:
             return f"Tickwire may not write here{where}. Make it writable, or {ANOTHER_FOLDER}"
         case errno.ENOENT | errno.EISDIR if _is_elsewhere(error.filename):
             what = "is a folder and not a file" if error.errno == errno.EISDIR else "cannot be made or found"
-            return f"{error.filename} {what}. Mend the path, or {ANOTHER_FOLDER}"
+            return f"{error.filename} {what}. Correct the path, or {ANOTHER_FOLDER}"
         case errno.EMFILE | errno.ENFILE:
             return "Too many files are open. Raise the limit: ulimit -n, or LimitNOFILE of systemd."
         case errno.EADDRINUSE:

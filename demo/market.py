@@ -49,7 +49,7 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
     if new:
         _make_months(until_ms)
     for number, facts in enumerate(new, 1):
-        progress(f"Opening the market: {facts.symbol} ({number} of {len(new)})")
+        progress(f"Making recent prices: {facts.symbol} ({number} of {len(new)})")
         candles, quote = prepared_batches(recent_rows(facts, until_ms)), last_quote(facts, until_ms)
         with transaction.atomic():
             write_prepared(candles)

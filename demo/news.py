@@ -75,7 +75,7 @@ def lacks_news() -> bool:
 def seed_news(now_ms: int, progress: Progress) -> None:
     if not (hold_demo() and lacks_news()):
         return
-    progress("Printing the news")
+    progress("Adding news")
     Source.objects.bulk_create(
         (
             Source(name=name, address=address, category=category, is_active=False, is_demo=True)

@@ -1,4 +1,4 @@
-"""Does what was typed, and says in a sentence what an operator can mend."""
+"""Does what was typed, and says in a sentence what an operator can fix."""
 
 import sys
 from difflib import get_close_matches

@@ -7,16 +7,16 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
         "run_engine": "Run the market engine beside several web processes; twice for a standby.",
         "migrate": "Bring the database to this version, beside a running service.",
-        "doctor": "Check whether everything is in order; each fault comes with its mend.",
+        "doctor": "Check whether everything is in order; each fault comes with its fix.",
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
         "check": "Check the settings; `check --deploy` as production does.",
     },
     "Keeping it": {
         "backup": "Write the whole database into one file, beside a running service.",
         "restore": "Put a backup into an empty database, or in the place of what is there.",
-        "move": "Carry everything from SQLite to PostgreSQL, or back.",
+        "move": "Copy everything from SQLite to PostgreSQL, or back.",
     },
-    "Who may come in": {
+    "Accounts and keys": {
         "createsuperuser": "Make a login for the back office.",
         "changepassword": "Set somebody's password.",
         "issue_key": "Print a new API key, and nothing else.",
@@ -29,7 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Market data": {
         "load_instruments": "Take instruments from a CSV, or the shipped ones.",
-        "import_ticks": "Make candles of files with past ticks.",
+        "import_ticks": "Make candles from files of past ticks.",
         "export_candles": "Write stored candles as CSV.",
         "record_feed": "Write what a venue sends, as lines that can be imported and replayed.",
     },
@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS = {name for group in GROUPS.values() for name in group}
 # What works on what is kept already; headlines come from a file or a pipe.
 NEED_DATA = {
-    *GROUPS["Who may come in"],
+    *GROUPS["Accounts and keys"],
     *GROUPS["Market data"],
     *GROUPS["Signals and news"],
     "backup",
@@ -63,7 +63,7 @@ Tickwire serves market data, signals and news over REST and WebSocket.
 {program} [{data} DIR] COMMAND …
 {groups}
 
-{program} help COMMAND says how a command is used. What it keeps lies in DIR; without {data}, in
+{program} help COMMAND says how a command is used. Data is kept in DIR; without {data}, in
 VAR_DIR or {default}.
 """
 

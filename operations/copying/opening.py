@@ -28,7 +28,7 @@ def faults_as_sentences() -> Iterator[None]:
     except (DatabaseError, psycopg.Error, sqlite3.Error) as error:
         reason = str(error).strip().rstrip(".")
         raise CommandError(
-            f"The database refused: {reason}. Mend that, and give the command again."
+            f"The database refused: {reason}. Fix that, and give the command again."
         ) from error
 
 

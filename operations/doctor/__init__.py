@@ -1,1 +1,1 @@
-"""Checks whether an installation is in order, and says of each fault how it is mended."""
+"""Checks whether an installation is in order, and says of each fault how it is fixed."""

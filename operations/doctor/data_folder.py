@@ -32,8 +32,8 @@ def check_folder(folder: Path) -> Iterator[Diagnosis]:
 def _missing(folder: Path) -> Diagnosis:
     nearest = next(parent for parent in folder.parents if parent.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
-        mend = f"The first `{command('serve')}` makes it. If it should be there, mend --data or VAR_DIR."
-        return warn(ABOUT, f"{folder} is not there yet.", mend)
+        fix = f"The first `{command('serve')}` makes it. If it should be there, fix --data or VAR_DIR."
+        return warn(ABOUT, f"{folder} is not there yet.", fix)
     return fail(ABOUT, f"{folder} is not there, and nobody may make it in {nearest}.", ELSEWHERE)
 
 
@@ -54,8 +54,8 @@ def _space(folder: Path) -> Diagnosis:
     if free >= FEW_BYTES:
         return ok(ABOUT, says)
     says = f"The disk of {folder} has {free / 1e6:,.0f} MB of free space."
-    mend = "Free some, or move the folder to a larger disk."
-    return fail(ABOUT, says, mend) if free < LEAST_BYTES else warn(ABOUT, says, mend)
+    fix = "Free some, or move the folder to a larger disk."
+    return fail(ABOUT, says, fix) if free < LEAST_BYTES else warn(ABOUT, says, fix)
 
 
 def _private(folder: Path) -> Iterator[Path]:

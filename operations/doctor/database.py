@@ -106,8 +106,8 @@ def _postgresql() -> Iterator[Diagnosis]:
         read_only, most = cursor.fetchone()
     yield compare(ABOUT, "the database", theirs, before, after)
     if read_only == "on":
-        mend = "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
-        yield fail(ABOUT, "The database takes no writes: it is a standby, or was made read-only.", mend)
+        fix = "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
+        yield fail(ABOUT, "The database takes no writes: it is a standby, or was made read-only.", fix)
     pool = settings.DATABASES["default"]["OPTIONS"].get("pool", {}).get("max_size", 0)
     if pool > most:
         says = f"A process may ask for {pool} connections (DATABASE_POOL), and the server allows {most}."

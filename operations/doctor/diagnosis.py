@@ -10,16 +10,16 @@ class Diagnosis(NamedTuple):
     """What was looked at, such as `redis`."""
     level: str
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 def ok(about: str, says: str) -> Diagnosis:
     return Diagnosis(about, OK, says)
 
 
-def warn(about: str, says: str, mend: str) -> Diagnosis:
-    return Diagnosis(about, WARN, says, mend)
+def warn(about: str, says: str, fix: str) -> Diagnosis:
+    return Diagnosis(about, WARN, says, fix)
 
 
-def fail(about: str, says: str, mend: str) -> Diagnosis:
-    return Diagnosis(about, FAIL, says, mend)
+def fail(about: str, says: str, fix: str) -> Diagnosis:
+    return Diagnosis(about, FAIL, says, fix)

@@ -12,7 +12,7 @@ from .diagnosis import Diagnosis, fail, ok
 ABOUT = "mail"
 SUBJECT = "A test mail of Tickwire"
 BODY = "`doctor` was asked to send this. If you read it, mails reach you."
-MEND = "Check EMAIL_URL, and that this machine may reach the mail server."
+FIX = "Check EMAIL_URL, and that this machine may reach the mail server."
 
 
 def check_mail(send_to: str = "") -> Iterator[Diagnosis]:
@@ -31,7 +31,7 @@ def check_mail(send_to: str = "") -> Iterator[Diagnosis]:
         reasons = "; ".join(f"{code} {_text(said)}" for code, said in error.recipients.values())
         yield fail(ABOUT, f"{server}, does not take mails to {send_to}: {reasons}.", "Name another address.")
     except (smtplib.SMTPException, OSError) as error:
-        yield fail(ABOUT, f"{server}, cannot be used: {_reason(error)}.", MEND)
+        yield fail(ABOUT, f"{server}, cannot be used: {_reason(error)}.", FIX)
     else:
         yield _in_order(server, send_to, has_user=bool(connection.username))
     finally:

@@ -26,13 +26,13 @@ def check_prices() -> Iterator[Diagnosis]:
     now = timezone.now()
     instruments = list(Instrument.objects.filter(active=True).select_related("calendar"))
     if not instruments:
-        mend = f"`{command('load_instruments')}` takes the shipped ones, or yours from a CSV."
-        yield warn(ABOUT, "There are no instruments, so there is nothing to price.", mend)
+        fix = f"`{command('load_instruments')}` takes the shipped ones, or yours from a CSV."
+        yield warn(ABOUT, "There are no instruments, so there is nothing to price.", fix)
         return
     yield from _without_key(instruments)
     if not has_writer():
-        mend = f"Start one: `{command('run_engine' if settings.REDIS_URL else 'serve')}`."
-        yield warn(ABOUT, "No engine is running, so no prices are made.", mend)
+        fix = f"Start one: `{command('run_engine' if settings.REDIS_URL else 'serve')}`."
+        yield warn(ABOUT, "No engine is running, so no prices are made.", fix)
     elif silent := _silent(instruments, now):
         named = f"{', '.join(silent[:MOST_NAMED])}{' and others' if silent[MOST_NAMED:] else ''}"
         yield warn(ABOUT, f"No fresh prices of {named}, though the market is open.", SOURCES)
@@ -51,8 +51,8 @@ def _without_key(instruments: list[Instrument]) -> Iterator[Diagnosis]:
         says = (
             f"Of {len(instruments)} instruments, {len(pushed)} wait for pushed prices, and nobody may push."
         )
-        mend = f"Name a source for them, or let yours push: `{command('issue_ingest_key NAME')}`. {SOURCES}"
-        yield warn(ABOUT, says, mend)
+        fix = f"Name a source for them, or let yours push: `{command('issue_ingest_key NAME')}`. {SOURCES}"
+        yield warn(ABOUT, says, fix)
 
 
 def _silent(instruments: list[Instrument], now: datetime) -> list[str]:

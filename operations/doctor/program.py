@@ -30,10 +30,10 @@ def judge_descriptors(most: int) -> Diagnosis:
     """`most`: what the service itself says, because this command was started by somebody else."""
     about = "connections"
     needed = FOR_ITSELF + settings.API_THREADS + settings.PAGE_THREADS + settings.CONNECTIONS_PER_ADDRESS
-    mend = "Raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -Hn 65536 in the shell that starts it."
+    fix = "Raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -Hn 65536 in the shell that starts it."
     if most >= ENOUGH:
         return ok(about, f"The service may open {most:,} files.")
     if most < needed:
         says = f"The service may open {most:,} files, and its settings need {needed:,} for a single client."
-        return fail(about, says, mend)
-    return warn(about, f"The service may open {most:,} files, so it has fewer than that many clients.", mend)
+        return fail(about, says, fix)
+    return warn(about, f"The service may open {most:,} files, so it has fewer than that many clients.", fix)

@@ -28,8 +28,8 @@ def check_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterat
     try:
         ticket = make_ticket()
     except ImproperlyConfigured:
-        mend = f"Start it with `{command('serve')}`, or give this command the SECRET_KEY of the service."
-        yield warn(ABOUT, "Without a SECRET_KEY nobody can tell whether this installation answers.", mend)
+        fix = f"Start it with `{command('serve')}`, or give this command the SECRET_KEY of the service."
+        yield warn(ABOUT, "Without a SECRET_KEY nobody can tell whether this installation answers.", fix)
         return
     try:
         heard = ask(url, ticket)
@@ -63,8 +63,8 @@ def _unreachable(url: SplitResult, error: Exception, *, is_expected: bool) -> Di
     says = f"{address} cannot be reached: {reason.rstrip('.')}."
     if is_expected:
         return fail(ABOUT, says, "See that the proxy runs, and that the name and the firewall lead there.")
-    mend = f"Start it with `{command('serve')}`, or name its address: `{command('doctor --url ADDRESS')}`."
-    return warn(ABOUT, says, mend)
+    fix = f"Start it with `{command('serve')}`, or name its address: `{command('doctor --url ADDRESS')}`."
+    return warn(ABOUT, says, fix)
 
 
 def _other_answer(url: SplitResult, heard: Heard) -> Diagnosis:
@@ -76,8 +76,8 @@ def _other_answer(url: SplitResult, heard: Heard) -> Diagnosis:
         return fail(ABOUT, f"The proxy at {address} does not reach the service ({heard.status}).", BEHIND)
     if heard.status == 403 and heard.body == STRANGE:
         says = f"{address} leads to another installation of Tickwire, with another SECRET_KEY."
-        mend = "Give all processes the same SECRET_KEY and clock, or point the proxy at this installation."
-        return fail(ABOUT, says, mend)
+        fix = "Give all processes the same SECRET_KEY and clock, or point the proxy at this installation."
+        return fail(ABOUT, says, fix)
     says = f"Something else than Tickwire answers at {address} ({heard.status})."
     return fail(ABOUT, says, BEHIND)
 
@@ -98,8 +98,8 @@ def _certificate(found: Certificate | None) -> Iterator[Diagnosis]:
         yield ok(ABOUT, f"Its certificate is valid for {days:,.0f} more days.")
         return
     says = f"Its certificate ends in {days:,.1f} days."
-    mend = "Renew it, and find out why that has not happened by itself."
-    yield fail(ABOUT, says, mend) if days < 3 else warn(ABOUT, says, mend)
+    fix = "Renew it, and find out why that has not happened by itself."
+    yield fail(ABOUT, says, fix) if days < 3 else warn(ABOUT, says, fix)
 
 
 def _version(seen: SeenRequest) -> Iterator[Diagnosis]:

@@ -68,9 +68,9 @@ def _memory(facts: dict[str, Any]) -> Iterator[Diagnosis]:
     if policy != KEEPS_ALL:
         says = f"Redis may drop what it holds when its memory is full (maxmemory-policy {policy}): "
         says += "limits and stream slots would be forgotten."
-        mend = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf."
+        fix = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf."
         # Without a bound on its memory it never comes to that; the bound may be set tomorrow.
-        yield fail(ABOUT, says, mend) if most else warn(ABOUT, says, mend)
+        yield fail(ABOUT, says, fix) if most else warn(ABOUT, says, fix)
     used = int(facts.get("used_memory", 0))
     if most and used > 0.9 * most:
         says = f"Redis has used {used / most:.0%} of its memory (maxmemory)."

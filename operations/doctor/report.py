@@ -11,8 +11,8 @@ def as_lines(findings: Iterable[Diagnosis]) -> Iterator[str]:
     """A line for each at once, because some checks take their time."""
     for found in findings:
         yield f"{found.level:<5} {found.about:<13} {found.says}"
-        if found.mend:
-            yield f"{'':<19} → {found.mend}"
+        if found.fix:
+            yield f"{'':<19} → {found.fix}"
 
 
 def summary(findings: list[Diagnosis]) -> str:

@@ -126,7 +126,7 @@ def dropping(trigger: Trigger, vendor: str) -> str:
 
 def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Runs only where a database is named, as by `migrate` and `check --database default`. It warns, because
-    an error would keep `migrate` from mending it."""
+    an error would keep `migrate` from fixing it."""
     missing = [", ".join(sorted(missing_triggers(alias))) for alias in databases or () if has_tables(alias)]
     return [
         Warning(

@@ -101,7 +101,7 @@ def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:
     assert (ended.returncode, ended.stderr.strip()) == (
         1,
         "/proc/tickwire cannot be made or found. "
-        "Mend the path, or choose another folder with --data or VAR_DIR.",
+        "Correct the path, or choose another folder with --data or VAR_DIR.",
     )
 
 

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     help = (
         "Check whether this installation is in order: settings, data folder, database, Redis, prices, mail, "
         "static files, clock, limits, and the proxy in front, through which it asks itself. Each fault "
-        "comes with its mend; with one the exit status is 1."
+        "comes with its fix, and makes the exit status 1."
     )
     # It runs them itself, and goes on where they fail.
     requires_system_checks: list[str] = []

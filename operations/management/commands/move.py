@@ -15,7 +15,7 @@ ON_TARGET = "--on-target"
 
 class Command(BaseCommand):
     help = (
-        "Carry everything from one database into another, empty one: from SQLite to PostgreSQL, back, or "
+        "Copy everything from one database into another, empty one: from SQLite to PostgreSQL, back, or "
         "between two of a kind. Nothing may run on either. Killed, it goes on where it was when it is "
         "repeated. At the end both are compared row by row and the ledger is verified."
     )

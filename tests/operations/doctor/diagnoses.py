@@ -8,9 +8,9 @@ from operations.doctor.diagnosis import OK, Diagnosis
 
 
 def faults(found: Iterable[Diagnosis]) -> list[tuple[str, str]]:
-    """Level and sentence of whatever is not in order; each has a mend."""
+    """Level and sentence of whatever is not in order; each has a fix."""
     wrong = [each for each in found if each.level != OK]
-    assert all(each.mend for each in wrong)
+    assert all(each.fix for each in wrong)
     return [(each.level, each.says) for each in wrong]
 
 

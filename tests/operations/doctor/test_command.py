@@ -74,7 +74,7 @@ def test_faults_come_with_their_mend_and_end_with_1(tmp_path: Path) -> None:
     assert (level, "onnection refused" in database) == ("fail", True)
     assert "fail" in said_of("redis", ended.stdout).values()
     assert "fail" in said_of("mail", ended.stdout).values()
-    assert all(found["mend"] for found in json.loads(ended.stdout)["findings"] if found["level"] != "ok")
+    assert all(found["fix"] for found in json.loads(ended.stdout)["findings"] if found["level"] != "ok")
 
 
 def test_a_database_that_takes_no_writes_is_a_fault(postgres: str, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_no_engine_is_told(settings: Settings) -> None:
     quote("EURUSD", source="kraken")
     (found,) = check_prices()
     assert (found.level, found.says) == ("warn", "No engine is running, so no prices are made.")
-    assert "run_engine" in found.mend
+    assert "run_engine" in found.fix
 
 
 @pytest.mark.parametrize("seconds_ago", [16, 86_400])

@@ -185,7 +185,7 @@ def test_a_proxy_that_is_not_trusted_is_a_fault(distrustful: Serve, certificate:
         found = look(url)
     wrong = [each for each in found if each.level == "fail"]
     assert f"takes the proxy at {PROXY} for the client" in wrong[0].says
-    assert f"TRUSTED_PROXIES={PROXY}" in wrong[0].mend
+    assert f"TRUSTED_PROXIES={PROXY}" in wrong[0].fix
     assert "does not believe the proxy's X-Forwarded-Proto" in wrong[1].says
 
 
@@ -212,7 +212,7 @@ def test_trust_in_everybody_is_a_fault_though_the_proxy_adds_the_true_address(
     with fake_proxy(credulous.port, certificate) as url:
         (fault,) = [each for each in look(url) if each.level == "fail"]
     assert "A client can choose the address" in fault.says
-    assert "nothing but the address of the proxy" in fault.mend
+    assert "nothing but the address of the proxy" in fault.fix
 
 
 @pytest.mark.parametrize(("host", "level"), [("backend:8000", "fail"), ("localhost", "warn")])
