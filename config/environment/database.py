@@ -37,7 +37,7 @@ NUMBERS = {
     "timeout",
 }
 SQLITE = {"cache_size", "mmap_size", "synchronous", "timeout"}
-SHAPE = "DATABASE_URL should look like postgresql://user:password@host:5432/name."
+SHAPE = "DATABASE_URL should look like postgresql://user:password@host:5432/name or sqlite:////folder/file."
 HOST = re.compile(r"(\[[\w:.%]+\]|[^\[\]:/]*)(?::(\d{0,5}))?")
 
 

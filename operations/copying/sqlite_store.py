@@ -37,6 +37,10 @@ class SqliteStore:
         path = Path(str(database.settings_dict["NAME"]))
         self.place = f"SQLite at {path}"
         try:
+            if create and not path.parent.is_dir():
+                raise Refused(
+                    f"{path} cannot be made: its folder is not there. Make that first, or mend the address."
+                )
             if create:
                 path.touch(mode=0o600)
             elif not path.exists():
@@ -44,7 +48,8 @@ class SqliteStore:
             # Constraints ask for functions that Django gives to each connection.
             self._connection = database.get_new_connection(database.get_connection_params())
         except (OSError, sqlite3.OperationalError) as error:
-            raise Refused(f"{path} cannot be opened: {error}.") from None
+            reason = getattr(error, "strerror", None) or error
+            raise Refused(f"{path} cannot be opened: {reason}.") from None
         self._connection.isolation_level = None
         self._fault: BaseException | None = None
         for name, takes, function in (

@@ -65,7 +65,7 @@ def test_an_address_of_no_known_database_is_one_clear_sentence(tmp_path: Path, a
 
     assert (ended.returncode, ended.stderr.strip()) == (
         1,
-        "DATABASE_URL should look like postgresql://user:password@host:5432/name.",
+        "DATABASE_URL should look like postgresql://user:password@host:5432/name or sqlite:////folder/file.",
     )
 
 

@@ -35,7 +35,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         [
             "PORT should be a whole number from 0 to 65535, not 'many'.",
             "DRAIN_S should be a number of 0 or more, not '-1'.",
-            "DATABASE_URL should look like postgresql://user:password@host:5432/name.",
+            "DATABASE_URL should look like postgresql://user:password@host:5432/name or sqlite:////folder/file.",
             "LOG_LEVEL should be DEBUG or INFO or WARNING or ERROR or CRITICAL, not 'loud'.",
         ],
     )

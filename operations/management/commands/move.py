@@ -1,13 +1,18 @@
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
+from operations.copying.addresses import addresses
 from operations.copying.moving import move
 from operations.copying.opening import faults_as_sentences, is_same, open_default, open_url
 from operations.copying.presence import refuse_if_in_use
+from operations.copying.stores import Refused
 from operations.copying.unfinished import DESPITE_LEDGER
 
 ON_TARGET = "--on-target"
@@ -38,6 +43,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["on_target"]:
+            for which in ("source", "target"):
+                refuse_unreadable(which, options[which])
             begin_on(options["target"])
         with faults_as_sentences():
             self.move(
@@ -50,8 +57,10 @@ class Command(BaseCommand):
     def move(self, source_url: str, target_url: str, **options: bool) -> None:
         if is_same(source_url, target_url):
             raise CommandError("Source and target are the same database.")
-        source = open_url(source_url)
-        target = open_default(create=True)
+        with named("source"):
+            source = open_url(source_url)
+        with named("target"):
+            target = open_default(create=True)
         self.say(f"The source is {source.place}; the target is {target.place}.")
         try:
             refuse_if_in_use(source, "the source", self.stdout.write)
@@ -67,6 +76,23 @@ class Command(BaseCommand):
     def say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def refuse_unreadable(which: str, url: str) -> None:
+    try:
+        addresses.read(url)
+    except ImproperlyConfigured as fault:
+        says = str(fault).replace("DATABASE_URL", f"the {which}")
+        raise CommandError(f"{says[0].upper()}{says[1:]}" if says.startswith("the ") else says) from None
+
+
+@contextmanager
+def named(which: str) -> Iterator[None]:
+    """Both have addresses, and one of them is at fault."""
+    try:
+        yield
+    except Refused as refused:
+        raise Refused(f"The {which}: {refused}") from None
 
 
 def begin_on(target: str) -> NoReturn:

@@ -27,6 +27,7 @@ from .conftest import KINDS
 from .test_backup import run
 
 New = Callable[..., str]
+SHAPES = "postgresql://user:password@host:5432/name or sqlite:////folder/file."
 
 
 class Killed(BaseException):
@@ -174,6 +175,30 @@ def test_digits_that_sqlite_does_not_keep_are_refused(
         make_candle(instrument, "4h", volume=Decimal("1234567890.12345678"))
     with pytest.raises(CommandError, match=r"volume of row \d+ is 1234567890.12345678: SQLite keeps 15"):
         move(source, new_database("sqlite", is_migrated=False))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "says"),
+    [
+        ("var/tickwire.sqlite3", "sqlite:////b", f"The source should look like {SHAPES}"),
+        ("sqlite:////a", "mysql://host/b", f"The target should look like {SHAPES}"),
+        ("sqlite:////a", "postgresql://host/b?sslmode=on", "sslmode in the target should be one of these"),
+        ("sqlite:///{}/none/a", "sqlite:////b", "The source: {}/none/a is not there"),
+        (
+            "sqlite:///{}/a",
+            "sqlite:///{}/none/b",
+            "The target: {}/none/b cannot be made: its folder",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said_of_the_right_one(
+    source: str, target: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").touch()
+    ended = manage(tmp_path, "move", source.format(tmp_path), target.format(tmp_path))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"CommandError: {says.format(tmp_path)}")
+    assert len(ended.stderr.strip().splitlines()) == 1
 
 
 def test_it_starts_itself_on_the_target(
