@@ -13,6 +13,8 @@ from uuid import UUID
 from django.db import connection, models, transaction
 from django.db.models import Q
 
+from .published_name import PublishedName
+
 Payload = dict[str, Any]
 FROZEN_TERMS = (
     *("direction", "entry", "stop_loss", "take_profit", "tradable_price"),
@@ -31,7 +33,7 @@ SHOWN = (
 NAMES = ("user", "symbol")
 
 
-def canonical(payload: Payload) -> str:
+def canonical(payload: Payload | str) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -155,6 +157,7 @@ class LedgerEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "ledger entries"
+        indexes = (models.Index(PublishedName("payload"), name="ledger_published_name"),)
         constraints = (
             models.UniqueConstraint(name="ledger_tells_a_fact_once", fields=("signal", "kind")),
             models.CheckConstraint(

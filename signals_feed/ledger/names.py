@@ -1,9 +1,17 @@
 """The names under which signals were published, for good."""
 
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Upper
+
 from .ledger import LedgerEntry, canonical
+from .published_name import PublishedName
+
+
+def published_as(name: str) -> QuerySet[LedgerEntry]:
+    """The entries that name a publisher so, in whatever case: another would be taken for them."""
+    named = LedgerEntry.objects.alias(publisher=PublishedName("payload"))
+    return named.filter(publisher=Upper(Value(canonical(name))))
 
 
 def has_published_as(name: str) -> bool:
-    """Whether an entry names a publisher so, in whatever case: another would be taken for them."""
-    written = canonical({"user": name})[1:-1]
-    return LedgerEntry.objects.filter(kind=LedgerEntry.Kind.PUBLISH, payload__icontains=written).exists()
+    return published_as(name).exists()
