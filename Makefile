@@ -31,18 +31,18 @@ help: ## List the targets.
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The tests, on SQLite and in memory; test-long is the rest of them.
+test: $(VENV)/.dev ## The fast tests, on SQLite and in memory.
 	@echo "The tests that need no server: some 7,000, on SQLite and in memory, which two cores finish in three to four"
 	@echo "minutes. They use ports on loopback and temporary folders only; your data in var/ is left alone."
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 
-test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, commands, clients, simulated days, training.
+test-long: $(VENV)/.dev ## The slow tests: the demo from nothing, servers, commands, clients, simulated days, training.
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(LONG))
 
-test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
+test-scaled: $(VENV)/.dev ## The tests that use a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
 
-test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer before PostgreSQL.
+test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer in front of PostgreSQL.
 	@$(BIN)/python -m tests.programs.pooled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(POOLED))
 
 test-browser: $(VENV)/.dev ## The pages, in Chromium.
@@ -51,10 +51,10 @@ test-browser: $(VENV)/.dev ## The pages, in Chromium.
 reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; ends with a scorecard.
 	@$(BIN)/python -m pytest -n 3 -q -m "not full" --durations=15 tests/reliability
 
-reliability-full: $(VENV)/.dev ## The same, longer, and all that takes its time.
+reliability-full: $(VENV)/.dev ## The same, longer, with everything slow.
 	@FULL=1 $(BIN)/python -m pytest -n 2 -q tests/reliability
 
-drill: $(VENV)/.dev ## Break one part after the other under load: a table in docs/reliability.md. ONLY=redis_fails_over.
+drill: $(VENV)/.dev ## Break one part after another under load: a table in docs/reliability.md. ONLY=redis_fails_over.
 	@ONLY="$(ONLY)" $(BIN)/python -m tests.reliability.drill
 
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
@@ -89,7 +89,7 @@ lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
 	$(BIN)/python -m tests.house.releases.migrations
 	$(BIN)/python -m tests.house.production
 
-format: $(VENV)/.dev ## Let ruff format and mend what it can.
+format: $(VENV)/.dev ## Let ruff format and fix what it can.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -106,7 +106,7 @@ bench-signals: $(VENV)/.dev ## Watching and closing signals, from 100 to 100,000
 bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="own sets".
 	@$(BIN)/python -m tests.benchmarks.streams
 
-bench-slots: $(VENV)/.dev ## Stream slots told to a Redis that lost all. PROCESSES=200, SLOTS=1250.
+bench-slots: $(VENV)/.dev ## Stream slots told again to a Redis that lost everything. PROCESSES=200, SLOTS=1250.
 	@$(BIN)/python -m tests.benchmarks.slots
 
 unit-costs: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.

@@ -6,7 +6,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Running it": {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
         "run_engine": "Run the market engine beside several web processes; twice for a standby.",
-        "migrate": "Bring the database to this version, beside a running service.",
+        "migrate": "Upgrade the database to this version, beside a running service.",
         "doctor": "Check whether everything is in order; each fault comes with its fix.",
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
         "check": "Check the settings; `check --deploy` as production does.",

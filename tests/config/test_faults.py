@@ -1,4 +1,4 @@
-"""What commands say of what an operator can mend; and how long `migrate` waits for a database."""
+"""What commands say of what an operator can fix; and how long `migrate` waits for a database."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--yes", action="store_true", help="Do it; without this it only asks for it.")
+        parser.add_argument("--yes", action="store_true", help="Confirm: without it nothing is deleted.")
 
     def handle(self, *, username: str, yes: bool, **options: Any) -> None:
         user = User.objects.filter(username=username).first()

@@ -19,7 +19,9 @@ class Command(BaseCommand):
     requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--remove", action="store_true", help="Take away what the demo brought.")
+        parser.add_argument(
+            "--remove", action="store_true", help="Remove everything that belongs to the demo."
+        )
         parser.add_argument(
             "--beside",
             type=int,

@@ -19,7 +19,7 @@ MOST = 1_000
 
 
 class Command(BaseCommand):
-    help = "Polls the news sources that are due, or those that are named, due or not."
+    help = "Poll the news sources that are due, or those that are named, due or not."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("source", nargs="*", help="The name or the number of a source.")
