@@ -6,6 +6,7 @@ be free. It takes some five minutes, downloads a Debian and all packages, and ne
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -193,6 +194,24 @@ def test_block_of_an_installation_goes_on_with_what_is_there(machine: Machine, t
     assert kept() == before | {str(settings): settings.read_text()}
     assert settings.read_text().endswith("# Edited.\n")
     wait_until(lambda: httpx.get("http://127.0.0.1:8001/readyz").json()["checks"]["redis"] == "ok")
+
+
+def test_nightly_backup_is_whole_and_takes_the_place_of_old_ones(machine: Machine, tree: Path) -> None:
+    folder = tree / "var/lib/tickwire/backups"
+    machine.run("systemctl", "start", "tickwire-backup.service")
+    (first,) = folder.iterdir()
+    old, kept, foreign = (folder / name for name in ("tickwire-old.zip", "tickwire-kept.zip", "notes.txt"))
+    for path, days in ((old, 8), (kept, 6), (foreign, 100)):
+        path.touch()
+        os.utime(path, (time.time() - days * 86_400,) * 2)
+    # Names have seconds in them.
+    first.rename(folder / "tickwire-first.zip")
+    machine.run("systemctl", "start", "tickwire-backup.service")
+    (second,) = set(folder.iterdir()) - {kept, foreign, folder / "tickwire-first.zip"}
+
+    machine.run("tickwire-admin", "backup", "--verify", f"/{second.relative_to(tree)}")
+    assert second.stat().st_mode & 0o077 == 0
+    assert machine.is_active("tickwire-backup.timer")
 
 
 def test_secrets_and_settings_are_root_s_alone(tree: Path, machine: Machine) -> None:
