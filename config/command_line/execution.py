@@ -6,6 +6,7 @@ from difflib import get_close_matches
 import django
 from django.core.management import execute_from_command_line, get_commands
 
+from config.environment import env
 from config.failures import explain
 from config.installation import prepare, require_data
 from core.program.commands import is_installed_command
@@ -20,7 +21,7 @@ GO_ON_UNREAD = {"serve", "run_engine", "seed_demo"}
 def execute(words: list[str]) -> str:
     """Returns what went wrong, if anything did. A bug keeps its traceback."""
     try:
-        _begin(words[0])
+        _begin(words)
         if words[0] not in COMMANDS and (fault := _unknown(words[0])):
             return fault
         execute_from_command_line([typed_name(), *words])
@@ -31,7 +32,12 @@ def execute(words: list[str]) -> str:
     return ""
 
 
-def _begin(name: str) -> None:
+def _begin(words: list[str]) -> None:
+    name = words[0]
+    if name == "help" or {"-h", "--help"} & set(words):
+        # It is the same with any of them, and a wrong one must not keep it back.
+        env.forget_all_but("VAR_DIR", "XDG_DATA_HOME")
+        return
     if name in GO_ON_UNREAD:
         sys.stdout = EvenUnread(sys.stdout)
     if name in NEED_DATA:

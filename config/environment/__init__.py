@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 from .addresses import read_proxies, read_redis_prefix, read_redis_url
 from .database import leave_standby, on_postgresql, on_sqlite, read_database_url
 from .folder import default_folder
@@ -27,4 +29,8 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 
 def var_dir() -> Path:
     named = env.text("VAR_DIR")
-    return (Path(named) if named else default_folder(env.text("XDG_DATA_HOME"))).resolve()
+    folder = (Path(named) if named else default_folder(env.text("XDG_DATA_HOME"))).resolve()
+    for path in (folder, *folder.parents):
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise ImproperlyConfigured(f"{path} is not a folder. Name one with --data or VAR_DIR.")
+    return folder

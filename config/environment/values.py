@@ -58,6 +58,10 @@ class Environment:
             if close:
                 yield name, close[0]
 
+    def forget_all_but(self, *names: str) -> None:
+        """Before the first is read."""
+        self._given = {name: text for name, text in self._given.items() if name in names}
+
     def _of(self, name: str, kind: str, otherwise: Any) -> Any:
         if VARIABLES[name].kind != kind:
             raise TypeError(f"{name} is read as {kind}, and the table has it as {VARIABLES[name].kind}.")

@@ -75,7 +75,10 @@ def place(table: StoredTable) -> str:
     return f"tables/{table.name}.rows"
 
 
-def refuse_existing(path: Path) -> None:
+def check_place(path: Path) -> None:
+    """Of a new file."""
+    if not path.parent.is_dir():
+        raise Refused(f"The folder {path.parent} is not there. Make it first, or mend the path.")
     if path.exists():
         raise Refused(f"{path} is there already. Name another file, or move it away.")
 
@@ -83,10 +86,9 @@ def refuse_existing(path: Path) -> None:
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """For its owner alone, and there only when it is whole and on the disk."""
-    refuse_existing(path)
+    check_place(path)
     draft = path.with_name(f"{path.name}.part")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft.unlink(missing_ok=True)
         draft.touch(mode=0o600)
         yield draft

@@ -28,7 +28,9 @@ LOGS_IN = frozenset(
 
 
 def default_file() -> Path:
-    return Path(settings.VAR_DIR) / "backups" / f"tickwire-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip"
+    folder = Path(settings.VAR_DIR) / "backups"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / f"tickwire-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip"
 
 
 def back_up(store: Store, path: Path, say: Say) -> Manifest:

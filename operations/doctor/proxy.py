@@ -63,7 +63,7 @@ def _unreachable(url: SplitResult, error: Exception, *, is_expected: bool) -> Di
     says = f"{address} cannot be reached: {reason.rstrip('.')}."
     if is_expected:
         return fail(ABOUT, says, "See that the proxy runs, and that the name and the firewall lead there.")
-    fix = f"Start it with `{command('serve')}`, or name its address: `{command('doctor --url ADDRESS')}`."
+    fix = f"If it runs, name its address: `{command('doctor --url ADDRESS')}`; else `{command('serve')}`."
     return warn(ABOUT, says, fix)
 
 

@@ -91,8 +91,18 @@ def test_a_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -
 
     ended = manage(tmp_path / "var", "check")
 
-    assert ended.returncode == 1
-    assert len(ended.stderr.strip().splitlines()) == 1
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        f"{tmp_path / 'var'} is not a folder. Name one with --data or VAR_DIR.",
+    )
+
+
+@pytest.mark.parametrize("words", [["help", "serve"], ["issue_key", "--help"]])
+def test_help_is_given_whatever_the_settings_are(words: list[str], tmp_path: Path) -> None:
+    ended = manage(tmp_path / "var", *words, PORT="abc", DATABASE_URL="nonsense", PRODUCTION="1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("usage: manage.py ")
+    assert not (tmp_path / "var").exists()
 
 
 def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from operations.copying.archive import ArchiveReader, refuse_existing
+from operations.copying.archive import ArchiveReader, check_place
 from operations.copying.backing_up import back_up, default_file, write_secrets
 from operations.copying.opening import faults_as_sentences, open_default
 
@@ -54,7 +54,7 @@ class Command(BaseCommand):
     def back_up(self, path: Path, *, with_secrets: bool) -> None:
         secrets = path.with_name(f"{path.name}.secrets")
         if with_secrets:
-            refuse_existing(secrets)
+            check_place(secrets)
         store = open_default()
         self.stdout.write(f"The database is {store.place}.")
         try:

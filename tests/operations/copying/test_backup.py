@@ -95,6 +95,13 @@ def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
     assert "3 entries hold" in done.stdout
 
 
+def test_folder_that_is_not_there_is_not_made(new_database: New, tmp_path: Path) -> None:
+    path = tmp_path / "typo" / "b.zip"
+    with in_place(new_database("sqlite")), pytest.raises(CommandError, match=r"typo is not there\. Make it"):
+        run("backup", path)
+    assert not path.parent.exists()
+
+
 def test_one_whose_output_nobody_reads_is_told(filled: Callable[[str], str], tmp_path: Path) -> None:
     class Unread(StringIO):
         def write(self, text: str) -> int:
@@ -221,6 +228,7 @@ def test_the_file_is_for_its_owner_and_replaces_none(backup: Callable[[str], Pat
 
 def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path: Path) -> None:
     path, before = tmp_path / "full" / "a.zip", resource.getrlimit(resource.RLIMIT_FSIZE)
+    path.parent.mkdir()
     # SQLite keeps files of its own, which would meet the limit first.
     with in_place(filled("postgresql")):
         # So much that the disk is full while a table is read.
