@@ -39,7 +39,7 @@ class SqliteStore:
         try:
             if create and not path.parent.is_dir():
                 raise Refused(
-                    f"{path} cannot be made: its folder is not there. Make that first, or mend the address."
+                    f"{path} cannot be made: its folder is not there. Make that first, or fix the address."
                 )
             if create:
                 path.touch(mode=0o600)
