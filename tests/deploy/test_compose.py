@@ -37,6 +37,7 @@ EXAMPLE = (DEPLOY / ".env.example").read_text()
 # Of compose alone, and not of the service.
 OWN = "TICKWIRE_"
 SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
+INSTALL = (ROOT / "docs/operate/install.md").read_text()
 MAIL = "smtp+tls://user:password@127.0.0.1:1"
 
 each_service = pytest.mark.parametrize("name", SERVICES)
@@ -107,6 +108,13 @@ def test_it_may_do_no_more_than_it_must(name: str) -> None:
 def test_what_it_mounts_is_there(name: str) -> None:
     for source, *_ in (mount.split(":") for mount in SERVICES[name]["volumes"]):
         assert (DEPLOY / source).exists() if source.startswith("./") else source in COMPOSE["volumes"]
+
+
+def test_upgrade_replaces_whatever_reads_a_file_of_this_folder() -> None:
+    """Compose sees no change in a file that is mounted, and a container keeps the one that was there."""
+    reading = {name for name in SERVICES if any(each.startswith("./") for each in SERVICES[name]["volumes"])}
+    (command,) = re.findall(r"^docker compose .*--force-recreate (.*)$", INSTALL, re.MULTILINE)
+    assert set(command.split()) == reading
 
 
 @each_service
