@@ -27,6 +27,7 @@ PROCESSES = ("web@8001", "web@8002", "engine@1", "engine@2")
 PAGE = (ROOT / "docs/operate/install.md").read_text()
 SECTION = PAGE[PAGE.index("## With systemd") : PAGE.index("## A proxy in front")]
 INSTALL, UPGRADE = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
+RUNBOOK = (ROOT / "docs/operate/runbook.md").read_text()
 # It asks for a name and a password.
 ASKS = "tickwire-admin createsuperuser\n"
 assert ASKS in INSTALL
@@ -194,6 +195,12 @@ def test_block_of_an_installation_goes_on_with_what_is_there(machine: Machine, t
     assert kept() == before | {str(settings): settings.read_text()}
     assert settings.read_text().endswith("# Edited.\n")
     wait_until(lambda: httpx.get("http://127.0.0.1:8001/readyz").json()["checks"]["redis"] == "ok")
+
+
+@pytest.mark.parametrize(("program", "answer"), [("redis-cli", "PONG"), ("runuser", "(1 row)")])
+def test_command_of_the_runbook_is_answered(machine: Machine, program: str, answer: str) -> None:
+    (command,) = re.findall(rf"^{program} .*$", RUNBOOK, re.MULTILINE)
+    assert answer in machine.run("sh", "-c", command)
 
 
 def test_nightly_backup_is_whole_and_takes_the_place_of_old_ones(machine: Machine, tree: Path) -> None:

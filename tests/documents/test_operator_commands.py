@@ -62,7 +62,6 @@ NOT_HERE = {
     "pipx": "asks a package index for a release",
     "docker compose": NO_DOCKER,
     "docker run": NO_DOCKER,
-    "psql": A_PROGRAM,
     "redis-cli": A_PROGRAM,
     "journalctl": A_PROGRAM,
     "curl": A_PROGRAM,
