@@ -99,7 +99,7 @@ def ledger_head(store: Store) -> tuple[int, str]:
 
 
 def write_secrets(path: Path) -> None:
-    """As lines that a shell or a unit file reads."""
+    """As lines that a shell reads."""
     secrets = {name: getattr(settings, name) for name in ("SECRET_KEY", "KEY_PEPPER")}
     for name in ("SECRET_KEY_FALLBACKS", "KEY_PEPPER_FALLBACKS"):
         if before := getattr(settings, name):

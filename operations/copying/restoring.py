@@ -107,7 +107,8 @@ def warnings(manifest: Manifest) -> Iterator[str]:
     if void := ", ".join(f"{count} {what}" for what, count in unopened(manifest).items() if count):
         yield (
             f"{void} open nothing, because they were made with a KEY_PEPPER that is not set here. Put back"
-            " the secrets of the backup's installation, or add that one to KEY_PEPPER_FALLBACKS."
+            " the secrets of the backup's installation, or add that one to KEY_PEPPER_FALLBACKS:"
+            " docs/operate/backup.md says how."
         )
     moment = f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
     yield f"It is as of {moment}: what was revoked or changed later is as it was then."

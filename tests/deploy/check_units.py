@@ -28,6 +28,8 @@ PAGE = (ROOT / "docs/operate/install.md").read_text()
 SECTION = PAGE[PAGE.index("## With systemd") : PAGE.index("## A proxy in front")]
 INSTALL, UPGRADE = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
 RUNBOOK = (ROOT / "docs/operate/runbook.md").read_text()
+BACKUP = (ROOT / "docs/operate/backup.md").read_text()
+(RESTORE,) = re.findall(r"```sh\n(systemctl stop .*?)```", BACKUP, re.DOTALL)
 # It asks for a name and a password.
 ASKS = "tickwire-admin createsuperuser\n"
 assert ASKS in INSTALL
@@ -219,6 +221,24 @@ def test_nightly_backup_is_whole_and_takes_the_place_of_old_ones(machine: Machin
     machine.run("tickwire-admin", "backup", "--verify", f"/{second.relative_to(tree)}")
     assert second.stat().st_mode & 0o077 == 0
     assert machine.is_active("tickwire-backup.timer")
+
+
+def test_block_of_a_restore_puts_back_the_secrets_too(machine: Machine, tree: Path) -> None:
+    key, secrets = machine.run("tickwire-admin", "issue-key", "restored"), tree / "etc/tickwire/secrets"
+    before = {name: (secrets / name).read_text() for name in ("secret_key", "key_pepper", "database_url")}
+    machine.run("tickwire-admin", "backup", "/var/lib/tickwire/tickwire.zip", "--with-secrets")
+    machine.run("sh", "-c", "mkdir /srv/backups && mv /var/lib/tickwire/tickwire.zip* /srv/backups")
+    # As if the machine were new.
+    for name in ("secret_key", "key_pepper"):
+        (secrets / name).unlink()
+    machine.run(f"{CHECKOUT}/deploy/make-secrets", "/etc/tickwire/secrets")
+    assert (secrets / "key_pepper").read_text() != before["key_pepper"]
+    machine.run("sh", "-c", f"cd {CHECKOUT}\n{RESTORE}", within_s=START_PATIENCE_S)
+
+    assert {name: (secrets / name).read_text() for name in before} == before
+    headers = {"X-API-Key": key, "Host": "api.example.com"}
+    wait_until(lambda: httpx.get("http://127.0.0.1:8001/readyz").status_code == 200)
+    assert httpx.get("http://127.0.0.1:8001/api/symbols", headers=headers).status_code == 200
 
 
 def test_secrets_and_settings_are_root_s_alone(tree: Path, machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,9 +18,10 @@ import yaml
 from redis import Redis
 
 from config.command_line.help import COMMANDS
-from config.environment.values import FILE
+from config.environment.values import FILE, Environment
 from config.environment.variables import VARIABLES
 from core.program.commands import SHORT_NAMES
+from operations.copying.backing_up import write_secrets
 from tests.patience import START_PATIENCE_S
 from tests.programs import services
 from tests.programs.debian import require_debian
@@ -38,6 +40,14 @@ EXAMPLE = (DEPLOY / ".env.example").read_text()
 OWN = "TICKWIRE_"
 SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
 INSTALL = (ROOT / "docs/operate/install.md").read_text()
+# None of them as a shell would have it.
+BACKED_UP = {
+    "SECRET_KEY": "of 'production', and $long \"enough\" for it \\ 0123456789abcdefghijklmnopqrstuvwxyz",
+    "KEY_PEPPER": "another 'of production', $long as well `true` 0123456789abcdefghijklmnopqrstuvwxyz",
+    "SECRET_KEY_FALLBACKS": ["a previous one; 0123456789", "and before; it 0123456789"],
+    "KEY_PEPPER_FALLBACKS": ["a previous pepper 0123456789"],
+}
+BACKUP = (ROOT / "docs/operate/backup.md").read_text()
 MAIL = "smtp+tls://user:password@127.0.0.1:1"
 
 each_service = pytest.mark.parametrize("name", SERVICES)
@@ -137,6 +147,33 @@ def test_make_secrets_makes_what_is_declared_and_replaces_nothing(secrets: Path)
     needed = {name for name in SECRETS if VARIABLES[name].is_needed}
     assert empty == {name.lower() for name in SECRETS - needed}
     assert len({text for name, text in before.items() if name not in empty}) == len(before) - len(empty)
+
+
+def test_secrets_of_a_backup_are_put_back_by_the_command_of_the_page(tmp_path: Path, settings: Any) -> None:
+    for name, value in BACKED_UP.items():
+        setattr(settings, name, value)
+    write_secrets(tmp_path / "tickwire.zip.secrets")
+    shutil.copy(DEPLOY / "make-secrets", tmp_path)
+    (command,) = re.findall(r"^\(.* \./make-secrets \)$", BACKUP, re.MULTILINE)
+    environment = {"PATH": os.environ["PATH"]}
+    subprocess.run(
+        [tmp_path / "make-secrets"], env=environment | {"EMAIL_URL": MAIL}, check=True, capture_output=True
+    )
+    others = (tmp_path / "secrets/database_url").read_text()
+    subprocess.run(
+        ["sh", "-c", command.replace("/srv/backups", str(tmp_path))],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+
+    assert (tmp_path / "secrets/database_url").read_text() == others
+    files = {f"{name}{FILE}": str(tmp_path / "secrets" / name.lower()) for name in BACKED_UP}
+    found = Environment(files)
+    assert {
+        name: found.words(name) if "FALLBACKS" in name else found.text(name) for name in BACKED_UP
+    } == BACKED_UP
 
 
 def test_only_the_owner_opens_the_folder_of_secrets(secrets: Path) -> None:

@@ -12,7 +12,7 @@ PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
 BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 # What the shell itself understands.
 SHELL = re.compile(
-    r"(cd|cp|echo|grep|ln|sed|set|\[|(?:\./|deploy/)make-secrets|for|do|done|break|printf|ulimit|[A-Z_]+=.*)$"
+    r"(cd|cp|echo|grep|ln|rm|sed|set|\.|\[|(?:\./|deploy/)make-secrets|for|do|done|break|printf|ulimit|[A-Z_]+=.*)$"
 )
 INLINE = re.compile(r"`([^`\n]+)`")
 # In running text a name in backquotes is a command only if it begins like one.
