@@ -44,8 +44,11 @@ class DemoMakers:
         for process in self._processes:
             process.terminate()
         for process in self._processes:
-            with suppress(subprocess.TimeoutExpired):
+            try:
                 process.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def _start_all(self) -> None:
         self._processes = []

@@ -175,6 +175,18 @@ def test_a_service_that_ends_ends_them_too(var_dir: Path, number: int) -> None:
     assert "Traceback" not in running.output
 
 
+def test_a_service_that_ends_leaves_none_that_does_not_end_itself(var_dir: Path) -> None:
+    with Serve(var_dir) as running:
+        wait_until(lambda: made(running) >= 1)
+        makers = makers_of(running)
+        for pid in makers:
+            os.kill(pid, signal.SIGSTOP)
+        running.stop()
+
+    assert makers
+    assert not any(map(is_running, makers))
+
+
 def test_the_command_makes_the_rest_and_returns_when_all_is_there(var_dir: Path) -> None:
     with Serve(var_dir) as running:
         wait_until(lambda: made(running) >= 1)
