@@ -95,11 +95,11 @@ def test_without_data_it_keeps_to_the_rules_of_the_desktop(
     assert (tmp_path / folder / "secret").exists()
 
 
-def test_a_folder_nobody_may_write_to_is_one_sentence(program: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(program: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ended = typed(program, tmp_path, "check", "--data", "file/below")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
-    assert "choose another folder with --data or VAR_DIR" in ended.stderr
+    assert f"{tmp_path / 'file'} is not a folder. Name one with --data or VAR_DIR." in ended.stderr
 
 
 def test_it_runs_as_a_module_too(program: Path, tmp_path: Path) -> None:

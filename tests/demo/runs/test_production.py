@@ -19,11 +19,19 @@ PRODUCTION = {
 }
 
 
+def prepare_data(folder: Path) -> None:
+    """As far as a command looks before it is asked to do anything."""
+    folder.mkdir()
+    folder.joinpath("secret").write_text("Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk\n")
+    folder.joinpath("tickwire.sqlite3").touch()
+
+
 @pytest.mark.parametrize("command", ["seed_demo", "demo_login"])
 @pytest.mark.parametrize(("variables", "word"), [(PRODUCTION, "PRODUCTION=1"), ({"DEMO": "0"}, "DEMO=0")])
 def test_commands_of_the_demo_are_refused(
     tmp_path: Path, command: str, variables: dict[str, str], word: str
 ) -> None:
+    prepare_data(tmp_path / "var")
     ran = manage(tmp_path / "var", command, **variables)
     assert ran.returncode == 1
     assert word in ran.stderr
