@@ -27,11 +27,14 @@ export class Token {
   }
 
   async #ask() {
+    const csrf = this.#csrf;
     const answer = await fetch("/page-token", {
       method: "POST",
-      headers: { "X-CSRFToken": this.#csrf },
+      headers: { "X-CSRFToken": csrf },
       signal: AbortSignal.timeout(10_000),
     });
+    // A page of another login came meanwhile: the refusal was of the one before.
+    if (!answer.ok && csrf !== this.#csrf) return this.#ask();
     if (!answer.ok) throw new Refused(answer.status, await sentence(answer), Number(answer.headers.get("Retry-After")));
     const { token, expires_at } = await answer.json();
     this.#token = token;

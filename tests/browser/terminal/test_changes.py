@@ -59,6 +59,29 @@ def test_login_in_another_tab_brings_both_back(ticker: Ticker, customer: User, o
     live(first)
 
 
+ASK_WHILE_ANOTHER_LOGS_IN = """async () => {
+    const { Token } = await import("/static/terminal/streams/token.js");
+    const asked = [];
+    let change;
+    const changed = new Promise((go) => (change = go));
+    globalThis.fetch = async (path, { headers }) => {
+        asked.push(headers["X-CSRFToken"]);
+        await changed;
+        if (asked.at(-1) !== "of now") return new Response("", { status: 403 });
+        return new Response('{"token": "good", "expires_at": "2999-01-01T00:00:00Z"}');
+    };
+    const token = new Token("of before");
+    const waiting = token.get();
+    token.useCsrf("of now");
+    change();
+    return [await waiting.catch(({ message }) => message), ...asked];
+}"""
+
+
+def test_login_while_a_token_is_asked_for_refuses_nobody(open_page: OpenPage) -> None:
+    assert open_page("/docs").evaluate(ASK_WHILE_ANOTHER_LOGS_IN) == ["good", "of before", "of now"]
+
+
 def test_service_that_hears_no_prices_is_shown_as_stale(
     ticker: Ticker, server: Server, open_page: OpenPage
 ) -> None:
