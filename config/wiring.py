@@ -56,6 +56,7 @@ from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.scoring import check_sentiment_model
 from operations.copying.addresses import addresses
+from operations.last_backup import backup_watch
 from serving import prometheus
 from serving.draining import draining
 from serving.http.refusals import refused_total
@@ -112,6 +113,7 @@ def connect() -> None:
     for collector in own:
         REGISTRY.register(collector)
     SHARED.register(MarketMetrics())
+    SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms
     process_metrics.readiness = readiness
 
@@ -223,6 +225,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (analyses.start, analyses.stop),
     (news_tasks.start, news_tasks.stop),
     (outgoing.start, outgoing.stop),
+    (backup_watch.start, backup_watch.stop),
     (pruner.start, pruner.stop),
     (resealer.start, resealer.stop),
     (prometheus.start, prometheus.metrics_port.stop),

@@ -13,10 +13,10 @@ from .stores import Store, quoted
 from .tables import MigrationName
 from .unfinished import Unfinished, note, numbers_given
 
-# Rows that migrating makes, and those that a service leaves behind at once.
+# Rows that migrating makes, and those that a service or a backup leaves behind at once.
 MADE_BY_MIGRATING = {
     *("django_content_type", "auth_permission", "accounts_tier", "accounts_attempt"),
-    *("market_enginestate", "status_processreport"),
+    *("market_enginestate", "status_processreport", "operations_lastbackup"),
 }
 FUNCTIONS = (
     "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace"

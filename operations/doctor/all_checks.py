@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from core.process import pending_migrations
+from operations.last_backup import check_last_backup
 
 from .clocks import check_clock
 from .data_folder import check_folder
@@ -27,6 +28,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from check_redis()
     if has_database and not pending_migrations():
         yield from check_prices()
+        yield from check_last_backup()
     yield from check_mail(mail_to)
     yield from check_static_files()
     yield from check_clock()

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 logger = logging.getLogger(__name__)
 
-# What the engine tells every process: the same in all of them, so that it is never added up.
+# What the engine or the database tells every process: the same in all of them, so that it is never added up.
 SHARED = CollectorRegistry()
 
 

@@ -3,10 +3,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
 
 from operations.copying.archive import ArchiveReader, check_place
 from operations.copying.backing_up import back_up, default_file, write_secrets
 from operations.copying.opening import faults_as_sentences, open_default
+from operations.models import LastBackup
 
 
 class Command(BaseCommand):
@@ -64,10 +66,22 @@ class Command(BaseCommand):
         position, head = manifest.ledger
         self.stdout.write(f"{manifest.rows:,} rows are in {path}, which was read again and is whole.")
         self.stdout.write(f"Head of the ledger: {position}:{head}")
+        self.note()
         if with_secrets:
             write_secrets(secrets)
             self.stdout.write(f"The secrets are in {secrets}. Keep them apart from the backup.")
         else:
             self.stdout.write(
                 "KEY_PEPPER is not in it, and without it API keys and second factors are void. Keep it too."
+            )
+
+    def note(self) -> None:
+        """For the metrics and `doctor`. Before a migration, or on a standby, it cannot be written."""
+        try:
+            LastBackup.objects.note()
+        except Error as error:
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            self.stderr.write(
+                f"The backup was made, but the database could not note it: {reason}. The metrics and `doctor`"
+                " go on showing the previous one."
             )

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.databases import prepared
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port, redis
 from tests.reliability.services.processes import Installation
@@ -59,6 +60,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with ExitStack() as stack:
         url = stack.enter_context(redis(directory))
         installation = Installation(directory, f"sqlite:///{directory / 'x.sqlite3'}", url)
+        prepared.copy_sqlite(directory / "x.sqlite3")
+        assert installation.manage("backup").returncode == 0
         port = free_port()
         changes = {"METRICS_PORT": str(port), "METRICS_TOKEN": TOKEN}
         yield Service(stack.enter_context(supervised(installation, WORKERS, **changes)), port)
@@ -76,6 +79,11 @@ def test_each_worker_has_its_gauges_and_the_engine_is_told_once(service: Service
     assert set(re.findall(r'^tickwire_engine_heard\{worker="(\d)"\}', text, re.MULTILINE)) == {"1", "2"}
     assert len(re.findall(r"^tickwire_engine_up ", text, re.MULTILINE)) == 1
     assert 'tickwire_workers{state="serving"} 2.0' in text
+
+
+def test_age_of_the_last_backup_is_told_once(service: Service) -> None:
+    wait_until(lambda: value(r"^tickwire_backup_age_seconds (\S+)$", service.text()) > 0)
+    assert "tickwire_backup_age_seconds{" not in service.text()
 
 
 def test_readiness_is_of_all_and_life_of_whoever_answers(service: Service) -> None:

@@ -1,0 +1,67 @@
+"""How old the last backup is, for Prometheus and the doctor: nobody else would notice that none is made."""
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.fault_log import LastingFault
+from core.threads import in_thread
+
+from .doctor.diagnosis import Diagnosis, ok, warn
+from .models import LastBackup
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_S = 60.0
+# One a night may be late. TickwireBackupOld waits as long.
+OLD = timedelta(days=2)
+
+
+class BackupWatch(Collector):
+    def __init__(self) -> None:
+        self.finished_at: datetime | None = None
+        self._loop = BackgroundLoop(
+            "last backup",
+            self.look,
+            fault=LastingFault(logger, "When the last backup was made cannot be read"),
+            broke="When the last backup was made could not be read",
+            passing=UNANSWERED,
+            after=LOOK_EVERY_S,
+        )
+        self.start, self.stop = self._loop.start, self._loop.stop
+
+    async def look(self) -> None:
+        self.finished_at = await in_thread(LastBackup.objects.finished_at)
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Since the last backup of the database was finished; absent before the first one."
+        age = GaugeMetricFamily("tickwire_backup_age_seconds", text)
+        # Whoever backs up in another way is not told that this way is not taken.
+        if self.finished_at is not None:
+            age.add_metric((), (timezone.now() - self.finished_at).total_seconds())
+        yield age
+
+
+backup_watch = BackupWatch()
+
+
+def check_last_backup() -> Iterator[Diagnosis]:
+    about, finished_at = "backup", LastBackup.objects.finished_at()
+    if finished_at is None:
+        yield ok(about, "The command `backup` has not been used yet, so none is missed.")
+        return
+    says = f"The last backup was finished at {finished_at:%Y-%m-%d %H:%M} UTC"
+    if timezone.now() - finished_at <= OLD:
+        yield ok(about, f"{says}.")
+        return
+    fix = "See why none is made any more: `systemctl status tickwire-backup`, or the mails of cron."
+    yield warn(about, f"{says}, more than two days ago.", fix)
