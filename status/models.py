@@ -10,7 +10,7 @@ from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
 # Processes report every few seconds; one that has not reported for this long has ended.
-REPORTS_KEPT = timedelta(minutes=1)
+REPORTS_KEPT, REPORTS_EXPECTED = timedelta(minutes=1), timedelta(seconds=15)
 
 
 class MinuteQuerySet(models.QuerySet["Minute"]):
@@ -73,6 +73,10 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
             {name: age_s + age.total_seconds() for name, age_s in ages_s.items()}
             for ages_s, age in aged.values_list("ages_s", "age")
         ]
+
+    def running(self) -> int:
+        """How many report, on whichever machine."""
+        return self.filter(at__gt=Now() - REPORTS_EXPECTED).count()
 
     def prune(self) -> None:
         self.filter(at__lt=Now() - REPORTS_KEPT).delete()

@@ -1,4 +1,4 @@
-"""The database: whether it answers, takes writes, and has the tables of this version."""
+"""The database: whether it answers, takes writes, has the tables of this version, and connections for all."""
 
 import time
 from collections.abc import Iterator
@@ -12,11 +12,16 @@ from django.db.migrations.loader import MigrationLoader
 from core.process import connect_once, is_unfinished, pending_migrations
 from core.program.commands import command
 from operations.copying.postgresql_store import place_of
+from status.models import ProcessReport
 
 from .clocks import compare
 from .diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "database"
+# Connections of commands, and of whoever looks at the database.
+FOR_COMMANDS = 10
+# One that leads and one that stands by, wherever there is Redis.
+ENGINES = 2
 RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reach it."
 
 
@@ -100,15 +105,51 @@ def _postgresql() -> Iterator[Diagnosis]:
         before = time.time()
         cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
         theirs, after = float(cursor.fetchone()[0]), time.time()
-        cursor.execute(
-            "SELECT current_setting('transaction_read_only'), current_setting('max_connections')::int"
-        )
-        read_only, most = cursor.fetchone()
+        cursor.execute("SELECT current_setting('transaction_read_only')")
+        (read_only,) = cursor.fetchone()
     yield compare(ABOUT, "the database", theirs, before, after)
     if read_only == "on":
         fix = "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
         yield fail(ABOUT, "The database takes no writes: it is a standby, or was made read-only.", fix)
-    pool = settings.DATABASES["default"]["OPTIONS"].get("pool", {}).get("max_size", 0)
-    if pool > most:
-        says = f"A process may ask for {pool} connections (DATABASE_POOL), and the server allows {most}."
-        yield fail(ABOUT, says, "Raise max_connections of PostgreSQL, or lower DATABASE_POOL.")
+    yield from _connections()
+
+
+def _connections() -> Iterator[Diagnosis]:
+    pool = connection.settings_dict["OPTIONS"].get("pool")
+    # Of PgBouncer only its own settings say how many there are.
+    if not pool or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('max_connections')::int,"
+            " current_setting('superuser_reserved_connections')::int"
+            " + coalesce(current_setting('reserved_connections', true)::int, 0)"
+        )
+        most, reserved = cursor.fetchone()
+    has_reports = ProcessReport._meta.db_table in connection.introspection.table_names()
+    web = ProcessReport.objects.running() if has_reports else 0
+    yield judge_connections(web, pool["max_size"], most, reserved)
+
+
+def connections_needed(web: int, engines: int, pool: int) -> int:
+    """The most that all processes hold at once. docs/operate/sizing.md reckons in the same way."""
+    return (web + engines) * pool + FOR_COMMANDS
+
+
+def judge_connections(web: int, pool: int, most: int, reserved: int) -> Diagnosis:
+    """`web`: processes that report now. The settings of other machines are not known here."""
+    engines = ENGINES if settings.REDIS_URL else 0
+    needed, allowed = connections_needed(max(web, 1), engines, pool), most - reserved
+    processes = f"{web} web processes that run now" if web > 1 else "1 web process"
+    both = f"{processes} + {engines} engines" if engines else processes
+    says = (
+        f"All processes may hold {needed} connections, and the server allows {allowed}: ({both}) × {pool} +"
+        f" {FOR_COMMANDS} for commands, if other machines have this one's DATABASE_POOL of {pool}."
+    )
+    if needed <= allowed:
+        return ok(ABOUT, says)
+    fix = (
+        f"Raise max_connections of PostgreSQL to at least {needed + reserved}, lower DATABASE_POOL, run fewer"
+        " workers, or put PgBouncer in front: docs/operate/sizing.md."
+    )
+    return fail(ABOUT, says, fix) if pool > allowed else warn(ABOUT, says, fix)

@@ -22,6 +22,8 @@ from config.environment.values import FILE, Environment
 from config.environment.variables import VARIABLES
 from core.program.commands import SHORT_NAMES
 from operations.copying.backing_up import write_secrets
+from operations.doctor.database import connections_needed
+from tests.operations.doctor.test_connections import POOL, SIZING
 from tests.patience import START_PATIENCE_S
 from tests.programs import services
 from tests.programs.debian import require_debian
@@ -240,11 +242,12 @@ def test_postgresql_has_connections_for_as_many_workers_as_the_example_allows() 
     (workers,) = re.findall(r"up to (\d+) workers", EXAMPLE)
     (most,) = re.findall(r"max_connections=(\d+)", " ".join(SERVICES["postgres"]["command"]))
     commands = [service["command"][0] for service in OURS.values()]
-    processes = commands.count("serve") * int(workers) + commands.count("engine")
-    pool = VARIABLES["API_THREADS"].default + VARIABLES["PAGE_THREADS"].default + 4
-    assert pool == 18  # as docs/operate/sizing.md reckons
-    # Ten more for commands, and for who looks.
-    assert processes * pool + 10 <= int(most)
+    web, engines = commands.count("serve") * int(workers), commands.count("engine")
+    needed = connections_needed(web, engines, POOL)
+    # Three are reserved for superusers.
+    assert needed <= int(most) - 3
+    assert f"`max_connections` to {most}," in SIZING
+    assert f"`TICKWIRE_WORKERS={workers}`: {needed}" in SIZING
 
 
 def test_postgresql_is_healthy_only_when_it_listens_on_the_network() -> None:

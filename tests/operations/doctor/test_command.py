@@ -6,11 +6,13 @@ import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.databases import prepared
 from tests.programs import services
 from tests.programs.commands import manage
 from tests.reliability.clocks.clock import Clock
@@ -27,7 +29,9 @@ PRODUCTION = {
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with services.postgres(tmp_path_factory.mktemp("doctor")) as url:
+    data = tmp_path_factory.mktemp("doctor") / "postgres"
+    prepared.copy_postgres(data)
+    with services.postgres_of(data, Signals.SIGQUIT) as url:
         yield url
 
 
@@ -85,7 +89,20 @@ def test_a_database_that_takes_no_writes_is_a_fault(postgres: str, tmp_path: Pat
     ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=url, DATABASE_POOL="500")
     found = said_of("database", ended.stdout)
     assert found["The database takes no writes: it is a standby, or was made read-only."] == "fail"
-    assert any("may ask for 500 connections" in says for says, level in found.items() if level == "fail")
+    (says,) = (says for says, level in found.items() if level == "fail" and "connections" in says)
+    assert says.startswith(
+        "All processes may hold 510 connections, and the server allows 197: (1 web process) × 500"
+    )
+
+
+def test_connections_are_reckoned_with_the_processes_that_run(postgres: str, tmp_path: Path) -> None:
+    with psycopg.connect(postgres, autocommit=True) as staff:
+        staff.execute("INSERT INTO status_processreport VALUES ('a', now(), '{}'), ('b', now(), '{}')")
+    for pool, level in (("90", "ok"), ("100", "warn")):
+        ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=postgres, DATABASE_POOL=pool)
+        found = said_of("database", ended.stdout)
+        (says,) = (each for each in found if f"(2 web processes that run now) × {pool} + 10" in each)
+        assert found[says] == level
 
 
 def test_clocks_of_others_are_compared_with_ours(postgres: str, tmp_path: Path) -> None:
