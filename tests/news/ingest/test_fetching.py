@@ -12,6 +12,7 @@ import pytest_asyncio
 from core.background import cancel_and_wait
 from news.ingest.fetching import Fetcher
 from news.ingest.parsing import FetchedFeed, NoFeed
+from tests.patience import PATIENCE_S
 
 from .feed_server import FeedServer, drip, flood, item, redirect, reply, rss
 
@@ -33,7 +34,7 @@ async def fetch(server: FeedServer, path: str = "/feed") -> FetchedFeed:
 
 
 def make_fetcher() -> Fetcher:
-    return Fetcher(allow_loopback=True, timeout_s=5)
+    return Fetcher(allow_loopback=True, timeout_s=PATIENCE_S)
 
 
 async def refused(fetching: Awaitable[object]) -> str:
