@@ -154,7 +154,7 @@ class RedisGroup:
 
     def wait_for_another(self, than: RedisNode) -> float:
         """Seconds until the Sentinels name another master, and that one is it."""
-        return wait_until(lambda: (new := self.master) is not than and new.role == "master", 60.0)
+        return wait_until(lambda: (new := self.master) is not than and new.role == "master")
 
 
 class SentinelNode(RedisNode):
