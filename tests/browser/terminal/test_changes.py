@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,7 @@ from market.streams import market_streams as streams
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import PATIENCE_MS, OpenPage
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
@@ -206,11 +207,10 @@ def test_answer_of_before_does_not_reopen_a_signal(
     held: list[tuple[Route, APIResponse]] = []
     page.route("**/api/signals?*", lambda route: held.append((route, route.fetch())))
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
-    for _ in range(500):
-        if len(held) >= 2:
-            break
+    looks_until_ms = time.monotonic() * 1000 + PATIENCE_MS
+    while len(held) < 2:
+        assert time.monotonic() * 1000 < looks_until_ms
         page.wait_for_timeout(20)
-    assert len(held) >= 2
 
     beside(lambda: end(signal_id))
     expect(result).to_contain_text("+1000.0 pips")
