@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -57,7 +57,15 @@ class Trial(NamedTuple):
         return f"{self.before.p99_ms:.0f} → {self.during.p99_ms:.0f} → {self.after.p99_ms:.0f} ms"
 
 
-def tried(attempt: Callable[[], Trial]) -> list[Trial]:
+class Judged(Protocol):
+    @property
+    def is_unharmed(self) -> bool: ...
+
+
+Tried = TypeVar("Tried", bound=Judged)
+
+
+def tried(attempt: Callable[[], Tried]) -> list[Tried]:
     """Whatever else the machine does harms too, but not every time: only what harms each time is ours."""
     trials = [attempt()]
     while not trials[-1].is_unharmed and len(trials) < MOST_TRIALS:

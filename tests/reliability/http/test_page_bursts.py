@@ -8,6 +8,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -16,9 +17,11 @@ from pytest_django import DjangoDbBlocker
 from accounts.models import User
 from core.contract.errors import Overloaded
 from pages.handler import MOST_WAITING, refuse_page
+from pages.threads import PATIENCE_S as MOST_WAIT_S
 from tests.factories import make_account, make_signal, make_tiers
+from tests.patience import PATIENCE_S
 from tests.reliability.clients.measures import Memory, percentile
-from tests.reliability.clients.meters import listening
+from tests.reliability.clients.meters import Heard, listening, tried
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process
@@ -65,18 +68,26 @@ def test_bursts_of_pages_take_no_more_connections_threads_or_memory(
     asyncio.run(burst(server, path, AT_ONCE, WARM_ROUNDS))
     memory = Memory(server.pid)
     before = threads(server.pid)
-    statuses = asyncio.run(burst(server, path, AT_ONCE, ROUNDS))
+    rounds = [timed_burst(server, path) for _ in range(ROUNDS)]
+    statuses = sum((found for found, _ in rounds), Counter[int]())
     memory.look()
     connections = open_files(server.pid, DATABASE)
     tell(
         f"{statuses.total()} pages in bursts of {AT_ONCE}: {dict(statuses)}; connections {connections},"
         f" threads {before} → {threads(server.pid)}, +{memory.grown_mib:.0f} MiB"
     )
-    assert set(statuses) == {200}
+    for found, took_s in rounds:
+        # On a machine that takes so long for them, the last are told to come again.
+        assert set(found) == {200} or (set(found) == {200, 503} and took_s >= MOST_WAIT_S)
     # Those of pages and of the API, of control events, and of who asks how the service is doing.
     assert connections <= PAGES + API_THREADS + 2
     assert threads(server.pid) <= before + PAGES
     assert memory.grown_mib <= GROWN_MIB
+
+
+def timed_burst(server: Process, path: str) -> tuple[Counter[int], float]:
+    began_at = time.monotonic()
+    return asyncio.run(burst(server, path, AT_ONCE, rounds=1)), time.monotonic() - began_at
 
 
 def test_who_cannot_wait_any_more_is_told_to_come_again(server: Process, path: str, tell: Tell) -> None:
@@ -91,7 +102,7 @@ async def while_bursting(server: Process, path: str, at_once: int) -> tuple[Coun
     """What others are answered before the last page of the burst has come."""
     pages = asyncio.create_task(burst(server, path, at_once, rounds=1))
     others: dict[str, int] = {}
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client:
         for other in ("/healthz", "/readyz", "/api/symbols"):
             status = (await client.get(other)).status_code
             others[other] = status if not pages.done() else 0
@@ -112,20 +123,38 @@ def test_quotes_and_streams_do_not_wait_for_pages(
     ):
         calm_ms = quote_for(BESIDE_S / 2, server, key)
         before = meter.take()
-        with asking(server.url + path, AT_ONCE, BESIDE_S) as pages:
-            quotes_ms = quote_for(BESIDE_S / 2, server, key)
-            during = meter.take()
+
+        def beside_pages() -> BesidePages:
+            meter.take()
+            with asking(server.url + path, AT_ONCE, BESIDE_S) as pages:
+                quotes_ms = quote_for(BESIDE_S / 2, server, key)
+                during = meter.take()
+            return BesidePages(pages.answered, pages.median_ms, quotes_ms, during)
+
+        trials = tried(beside_pages)
         flow.stop()
-    half_ms = pages.median_ms
-    tell(f"{pages.answered} pages, {AT_ONCE} at a time: half took {half_ms:.0f} ms and more")
+    last = trials[-1]
+    tell(f"{last.pages} pages, {AT_ONCE} at a time: half took {last.half_ms:.0f} ms and more")
     tell(
-        f"{len(quotes_ms)} quotes meanwhile: p99 {percentile(calm_ms, 0.99):.0f} →"
-        f" {percentile(quotes_ms, 0.99):.0f} ms, the slowest {max(quotes_ms):.0f} ms"
+        f"{len(last.quotes_ms)} quotes meanwhile: p99 {percentile(calm_ms, 0.99):.0f} →"
+        f" {percentile(last.quotes_ms, 0.99):.0f} ms, the slowest {max(last.quotes_ms):.0f} ms"
     )
-    tell(f"p99 of ticks {before.p99_ms:.0f} → {during.p99_ms:.0f} ms, missed {during.missed}")
-    assert max(quotes_ms) < half_ms / 3
-    assert during.most_ms < half_ms / 3
-    assert (during.missed, during.ended) == (0, 0)
+    tell(f"p99 of ticks {before.p99_ms:.0f} → {last.during.p99_ms:.0f} ms, missed {last.during.missed}")
+    assert last.is_unharmed
+    assert [(each.during.missed, each.during.ended) for each in trials] == [(0, 0)] * len(trials)
+
+
+class BesidePages(NamedTuple):
+    """What quotes and ticks took, and half of the pages."""
+
+    pages: int
+    half_ms: float
+    quotes_ms: list[float]
+    during: Heard
+
+    @property
+    def is_unharmed(self) -> bool:
+        return max(*self.quotes_ms, self.during.most_ms) < self.half_ms / 3
 
 
 def quote_for(seconds: float, server: Process, key: str) -> list[float]:
