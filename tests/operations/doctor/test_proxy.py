@@ -236,6 +236,6 @@ def test_a_proxy_that_holds_frames_back_is_a_fault(service: Serve, certificate: 
 
 
 def test_a_proxy_that_bears_no_silence_is_a_fault(service: Serve, certificate: Files) -> None:
-    with fake_proxy(service.port, certificate, silent_s=1.0) as url:
-        level, says = only_fault(look(url, silence_s=3))
+    with fake_proxy(service.port, certificate, silent_s=3.0) as url:
+        level, says = only_fault(look(url, silence_s=5))
     assert (level, "cuts a stream off that is silent" in says) == ("fail", True)
