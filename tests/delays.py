@@ -10,15 +10,12 @@ LOOK_S = 0.02
 
 
 class LoopDelays:
-    """How late this loop was with all its turns together. What goes on in it is later by as much at most."""
+    """How late this loop was. What takes several of its turns is later by the sum of their delays at most."""
 
     def __init__(self) -> None:
-        self._loop, self._late_s = asyncio.get_running_loop(), 0.0
+        self._loop = asyncio.get_running_loop()
+        self.total_s = self.longest_s = 0.0
         self._look_after(LOOK_S)
-
-    @property
-    def total_s(self) -> float:
-        return self._late_s + max(0.0, self._loop.time() - self._due_s)
 
     def stop(self) -> None:
         self._timer.cancel()
@@ -28,7 +25,9 @@ class LoopDelays:
         self._timer = self._loop.call_at(self._due_s, self._look)
 
     def _look(self) -> None:
-        self._late_s = self.total_s
+        late_s = self._loop.time() - self._due_s
+        self.total_s += late_s
+        self.longest_s = max(self.longest_s, late_s)
         self._look_after(LOOK_S)
 
 
