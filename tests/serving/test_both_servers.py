@@ -83,7 +83,9 @@ def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
 @contextmanager
 def stream(running: Running, path: str, **message: str) -> Iterator[tuple[Connection, Any]]:
     """A socket, and what the service answers to its first message."""
-    with connect(f"ws://127.0.0.1:{running.server.port}{path}", compression=None) as socket:
+    with connect(
+        f"ws://127.0.0.1:{running.server.port}{path}", compression=None, open_timeout=PATIENCE_S
+    ) as socket:
         socket.send(json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], **message}))
         yield socket, json.loads(socket.recv(PATIENCE_S))
 

@@ -20,7 +20,7 @@ from accounts.key_text import generate_key
 from config.logging import LineFormatter
 from tests.client import Api, Server
 from tests.contract.raw import exchange
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 
 class Heard:
@@ -111,7 +111,7 @@ def test_probe_is_not_logged(shared: Api, heard: Heard, path: str) -> None:
 def test_stream_that_is_refused_is_logged(shared: Api, heard: Heard) -> None:
     wrong = generate_key()
     address = str(shared.base_url).replace("http", "ws", 1)
-    with connect(f"{address}/ws/market") as stream, suppress(ConnectionClosed):
+    with connect(f"{address}/ws/market", open_timeout=PATIENCE_S) as stream, suppress(ConnectionClosed):
         stream.send(json.dumps({"action": "list", "api_key": wrong}))
         for _ in stream:
             pass

@@ -136,7 +136,7 @@ class Service:
             line = socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S)
             with (
                 suppress(WebSocketException, OSError, TimeoutError),
-                connect(f"ws://{HOST}{path}", sock=line, proxy=None) as stream,
+                connect(f"ws://{HOST}{path}", sock=line, proxy=None, open_timeout=PATIENCE_S) as stream,
             ):
                 for message in ({"action": "list", "api_key": key}, {"action": "auth", "key": key}):
                     stream.send(json.dumps(message))

@@ -14,6 +14,7 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import make_user
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell, sqlite_in
 
 PASSWORD, LOGIN = "a long walk 7", "/accounts/login/"
@@ -128,7 +129,10 @@ def test_other_forwarded_addresses_are_no_other_addresses(tmp_path: Path) -> Non
     installation = sqlite_in(tmp_path)
     with installation.orm():
         make_user("ada", PASSWORD)
-    with installation.web_process() as server, httpx.Client(base_url=server.url, timeout=30) as client:
+    with (
+        installation.web_process() as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client,
+    ):
         statuses = []
         for number in range(7):
             token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get(LOGIN).text)

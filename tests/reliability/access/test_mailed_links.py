@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.mail_server import MailServer, mail_server
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
@@ -35,7 +35,7 @@ def ask_for_links(server: Process, mails: MailServer, name: str) -> list[str]:
     """One that confirms an address and one that resets a password."""
     address = {"email": f"{name}@example.com"}
     before = len(mails.links)
-    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as browser:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=PATIENCE_S) as browser:
         passwords = {"password1": PASSWORD, "password2": PASSWORD}
         submit(browser, "/accounts/signup/", username=name, **address, **passwords)
         submit(browser, "/accounts/logout/")
@@ -46,7 +46,7 @@ def ask_for_links(server: Process, mails: MailServer, name: str) -> list[str]:
 
 def use(server: Process, link: str) -> None:
     path = link.partition(f":{server.port}")[2]
-    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=60) as browser:
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=PATIENCE_S) as browser:
         browser.get(f"{path[:-2]}x/")
         browser.get(f"/accounts/login/?next={path}", headers={"Referer": link})
         browser.get(f"/nothing?link={link}", headers={"Referer": link})

@@ -76,7 +76,7 @@ def before(own: Installation) -> Before:
 def log_in(server: Process, name: str, code: str = "") -> httpx.Client:
     """With the second factor: a code for recovery, or else what the app shows."""
     for _ in range(3):
-        browser = httpx.Client(base_url=server.url, timeout=60, follow_redirects=True)
+        browser = httpx.Client(base_url=server.url, timeout=PATIENCE_S, follow_redirects=True)
         submit(browser, "/accounts/login/", login=name, password=PASSWORD)
         submit(browser, AUTHENTICATE, code=code or code_of(APPS[name]))
         if is_in(browser, server):
@@ -116,7 +116,9 @@ def test_secrets_change_over_several_processes_and_nothing_ends(
     told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
     with ExitStack() as running:
         first = running.enter_context(own.web_process(**told))
-        socket = running.enter_context(connect(f"ws://127.0.0.1:{first.port}/ws/market"))
+        socket = running.enter_context(
+            connect(f"ws://127.0.0.1:{first.port}/ws/market", open_timeout=PATIENCE_S)
+        )
         socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": before.used}))
         ada = running.enter_context(closing(log_in(first, ADA, before.codes[0])))
 
@@ -169,7 +171,7 @@ def test_workers_read_the_files_of_secrets_when_they_are_replaced(
             before = set(host.workers)
             host.send(signal.SIGHUP)
             while before & set(host.workers) or len(host.serving) != 2:
-                with httpx.Client(timeout=60) as client:
+                with httpx.Client(timeout=PATIENCE_S) as client:
                     answer = client.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key})
                 refused += answer.status_code != 200
         assert works(host.server, key)

@@ -15,6 +15,7 @@ from websockets.sync.client import connect
 from accounts.key_text import API_KEY_LEAD, generate_key, prefix_of
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process, http
 from tests.staff import staff_client
@@ -75,14 +76,17 @@ class Used:
 
     def _speak(self, path: str, secret: str) -> None:
         address = f"ws://127.0.0.1:{self.server.port}{path}"
-        with suppress(WebSocketException, OSError, TimeoutError), connect(address) as stream:
+        with (
+            suppress(WebSocketException, OSError, TimeoutError),
+            connect(address, open_timeout=PATIENCE_S) as stream,
+        ):
             for message in (
                 {"action": "subscribe", "symbols": ["EURUSD"], "api_key": secret},
                 {"action": "auth", "key": secret},
                 {"action": secret},
             ):
                 stream.send(json.dumps(message))
-                self._keep("socket", str(stream.recv(10)).encode())
+                self._keep("socket", str(stream.recv(PATIENCE_S)).encode())
 
     def _keep(self, where: str, text: bytes, *, its_own: bool = False) -> None:
         # A page may lead back to the address that it was asked at.
@@ -91,7 +95,7 @@ class Used:
 
 
 def raw(server: Process, head: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line:
         line.sendall(head)
         heard = b""
         with suppress(OSError):

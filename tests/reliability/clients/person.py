@@ -14,6 +14,7 @@ from django.contrib.auth.models import Permission
 from accounts.key_text import API_KEY_LEAD
 from accounts.models import User
 from tests.factories import make_account, make_user
+from tests.patience import PATIENCE_S
 from tests.reliability.services.processes import Process
 
 TOKEN = "t" * 32
@@ -59,7 +60,7 @@ class Person:
 
     def _ask(self, server: Process, method: str, path: str, **fields: str) -> httpx.Response:
         data = {"csrfmiddlewaretoken": TOKEN} | fields if fields else None
-        with httpx.Client(cookies=self._cookies, timeout=120) as client:
+        with httpx.Client(cookies=self._cookies, timeout=PATIENCE_S) as client:
             return client.request(method, f"{server.url}{path}", data=data)
 
 

@@ -47,7 +47,9 @@ class Heard(NamedTuple):
 class Listener:
     def __init__(self, port: int, key: str, symbol: str = SYMBOL) -> None:
         self.heard: list[Heard] = []
-        self._socket = connect(f"ws://127.0.0.1:{port}/ws/market", compression=None, ping_interval=None)
+        self._socket = connect(
+            f"ws://127.0.0.1:{port}/ws/market", compression=None, ping_interval=None, open_timeout=PATIENCE_S
+        )
         wishes = {"symbols": [symbol], "features": ["seq"]}
         self._socket.send(json.dumps({"action": "subscribe", "api_key": key} | wishes))
         self._thread = threading.Thread(target=self._listen, args=(self._socket,), daemon=True)

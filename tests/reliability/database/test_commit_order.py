@@ -17,10 +17,10 @@ from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 
-WITHIN_S = 10.0
 Publish = Callable[[str], Any]
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "no event skipped")]
 
@@ -56,7 +56,7 @@ def is_somebody_waiting(installation: Installation) -> bool:
 
 def wait_until_blocked(installation: Installation, done: Future[Any]) -> bool:
     """True once it waits for a lock, False if it ended without."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if done.done():
             return False
@@ -78,10 +78,10 @@ def hear_two_writers(installation: Installation, threads: ThreadPoolExecutor, pu
         with installation.orm(), transaction.atomic():
             publish("first")
             has_written.set()
-            assert may_commit.wait(WITHIN_S)
+            assert may_commit.wait(PATIENCE_S)
 
     def second() -> None:
-        assert has_written.wait(WITHIN_S)
+        assert has_written.wait(PATIENCE_S)
         with installation.orm(), transaction.atomic():
             publish("second")
 
@@ -92,7 +92,7 @@ def hear_two_writers(installation: Installation, threads: ThreadPoolExecutor, pu
         reader.read()
         may_commit.set()
         for writer in writers:
-            writer.result(WITHIN_S)
+            writer.result(PATIENCE_S)
         return reader.read()
 
 
@@ -127,7 +127,7 @@ def test_many_writers_are_all_heard_once_and_in_order(
             reader.read()
             looks += 1
         for done in running:
-            done.result(WITHIN_S)
+            done.result(PATIENCE_S)
         heard = reader.read()
     tell(f"{len(heard)} of {writers * each} events heard in {looks} looks")
     assert looks > 10
@@ -155,4 +155,4 @@ def test_rolling_and_issuing_at_once_is_no_deadlock(
         rolling = threads.submit(roll)
         assert wait_until_blocked(scaled, rolling)
         ControlEvent.objects.publish(EventKind.KEY_ISSUED)
-    rolling.result(WITHIN_S)
+    rolling.result(PATIENCE_S)

@@ -34,7 +34,7 @@ def push(server: Process, key: str, bid: float, seq: int) -> None:
 
 
 def subscribed(server: Process, key: str, **more: Any) -> dict[str, Any]:
-    with connect(f"ws://127.0.0.1:{server.port}/ws/market") as socket:
+    with connect(f"ws://127.0.0.1:{server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
         wanted = {"action": "subscribe", "symbols": ["PUSHED"], "features": ["seq"], "api_key": key}
         socket.send(json.dumps(wanted | more))
         answer: dict[str, Any] = json.loads(socket.recv(PATIENCE_S))

@@ -18,8 +18,8 @@ from tests.programs.services import free_port
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import ROOT, Installation, tied
 
-# Beyond what these take to stop in order, and less than a database stands still here.
-STOP_WITHIN_S, ENDS_WITHIN_S = 2, 60.0
+# Beyond what these take to stop in order. The database stands still until they have ended.
+STOP_WITHIN_S = 2
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def ended_with(process: subprocess.Popen[bytes], database: PrivatePostgres) -> i
         time.sleep(1.5)
         os.kill(process.pid, signal.SIGTERM)
         try:
-            return process.wait(ENDS_WITHIN_S)
+            return process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -34,10 +34,10 @@ from tests.reliability.services.stream_services import StreamService
 
 # The second has ticks at an even rate, on which clients in C look how late they come.
 SYMBOL, FLOWING = "OUTLASTS", "FLOWS"
-OUTAGE_S, CALM_S, WITHIN_S = 8.0, 2.0, 30.0
+OUTAGE_S, CALM_S, WITHIN_S = 8.0, 2.0, PATIENCE_S
 REFUSED_WITHIN_S, REFUSED = 3.0, ("others", "pages")
 ANSWERED_WITHIN_S, ANSWERED = 1.0, ("pushed", "quotes", "candles", "streams")
-PAGES, PAGE_WITHIN_S = 12, 60.0
+PAGES = 12
 TICKS_A_SECOND, LISTENERS = 100, 10
 pytestmark = pytest.mark.usefixtures("rows")
 T = TypeVar("T")
@@ -63,9 +63,7 @@ class Running(NamedTuple):
     def page(self) -> int:
         """One that asks who is there."""
         headers = {"Cookie": f"sessionid={'a' * 32}"}
-        return http.get(
-            f"{self.server.url}/accounts/login/", headers=headers, timeout=PAGE_WITHIN_S
-        ).status_code
+        return http.get(f"{self.server.url}/accounts/login/", headers=headers).status_code
 
     def quote(self) -> float:
         return float(self.server.ask(f"/api/market/{SYMBOL}/quote", self.key).json()["bid"])
@@ -104,7 +102,7 @@ def service(tmp_path: Path) -> Iterator[Running]:
 
 
 def first_bid_of_a_new_stream(service: Running) -> float:
-    with connect(f"ws://127.0.0.1:{service.server.port}/ws/market") as socket:
+    with connect(f"ws://127.0.0.1:{service.server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
         wanted = {
             "action": "subscribe",
             "symbols": [SYMBOL],
@@ -242,13 +240,15 @@ def test_revocation_travels_over_redis_where_the_database_is_away(service: Runni
 
 def opens(server: Process, key: str) -> bool:
     """A client that is told to try again does."""
-    with connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None) as socket:
+    with connect(
+        f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S
+    ) as socket:
         socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
         return bool(json.loads(socket.recv(WITHIN_S))["type"] == "subscribed")
 
 
 def opened(server: Process, key: str) -> ClientConnection:
-    socket = connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None)
+    socket = connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S)
     socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
     assert json.loads(socket.recv(WITHIN_S))["type"] == "subscribed"
     return socket

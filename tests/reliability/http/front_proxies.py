@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
 from tests.reliability.services.processes import stop
 
-READY_WITHIN_S = 30.0
 NGINX = """
 daemon off; worker_processes 1; pid {directory}/nginx.pid; error_log {directory}/nginx.log; {user}
 events {{ worker_connections 512; }}
@@ -89,9 +89,9 @@ def proxy(
 
 
 def wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + READY_WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S):
             return
         time.sleep(0.05)
     raise RuntimeError(f"{process.args!r} did not start:\n{log.read_text()}")

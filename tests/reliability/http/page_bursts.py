@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.reliability.services.processes import Process
 
@@ -20,7 +21,7 @@ async def burst(server: Process, path: str, at_once: int, rounds: int) -> Counte
     """The statuses; 0 where the connection ended without an answer. All of a round go at once."""
     statuses: Counter[int] = Counter()
     limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=0)
-    async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=PATIENCE_S) as client:
 
         async def ask() -> None:
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
 
@@ -33,7 +34,6 @@ from .smuggling import (
     size,
 )
 
-ANSWERS_WITHIN_S = 30.0
 OUTER_STATUS, HIDDEN_STATUS = 401, 200
 # Each may be led astray by what the attack left on the shared connection.
 NEXT_CLIENTS = 3
@@ -67,7 +67,7 @@ def converse(port: int, *parts: bytes) -> list[int]:
 
 def hear(port: int, *parts: bytes) -> bytes:
     heard = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(ConnectionError):
             for part in parts:
@@ -132,7 +132,7 @@ def first_astray(port: int, case: Case) -> list[int]:
 
 def led_astray(port: int, parts: Sequence[bytes], gap_s: float = 0.005) -> list[list[int]]:
     """What the next clients of a proxy hear after an attack, where it is no answer to their own request."""
-    with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as attacker:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as attacker:
         attacker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(ConnectionError):
             for part in parts:

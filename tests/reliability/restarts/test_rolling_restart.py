@@ -71,7 +71,7 @@ class Asking:
             thread.join()
 
     def _ask(self) -> None:
-        with httpx.Client(timeout=60, headers=self._headers) as client:
+        with httpx.Client(timeout=PATIENCE_S, headers=self._headers) as client:
             while not self._has_ended.wait(0.02):
                 try:
                     answer = client.get(self._url)

@@ -14,14 +14,13 @@ import httpx
 import pytest
 
 from tests.factories import make_account, make_key, make_tier
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import redis
 from tests.reliability.clients.swarm import Listener, listen_many
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import (
-    STARTS_WITHIN_S,
     Supervised,
     clients_of,
     command_of,
@@ -105,7 +104,7 @@ async def test_worker_that_dies_without_its_database_comes_back_with_it(
 def lose_the_database(host: Supervised, victim: int, running: ExitStack) -> None:
     running.close()
     os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+    wait_until(lambda: "waits for the database" in host.said)
 
 
 def find_the_database(host: Supervised, other: int, running: ExitStack, database: PrivatePostgres) -> None:
@@ -136,7 +135,7 @@ def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
         victim = host.workers[0]
         running.close()
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+        wait_until(lambda: "waits for the database" in host.said)
         workers = host.workers
         host.process.kill()
         host.process.wait()
@@ -151,7 +150,9 @@ def test_hangup_replaces_the_workers_and_fails_no_request(
         host.send(signal.SIGHUP)
         # A connection for each: those that the old workers keep open are theirs to close.
         while before & set(host.workers) or len(host.serving) != 2:
-            answer = httpx.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key}, timeout=30)
+            answer = httpx.get(
+                f"{host.server.url}/api/limits", headers={"X-API-Key": key}, timeout=PATIENCE_S
+            )
             statuses.append(answer.status_code)
     tell(f"{len(statuses)} requests while both workers were replaced")
     assert set(statuses) == {200}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
 
@@ -60,7 +60,7 @@ def haproxy(directory: Path, ports: Sequence[int]) -> Iterator[int]:
 def is_up(port: int, server: int) -> bool:
     """Whether this server gets requests, as haproxy sees it."""
     try:
-        lines = httpx.get(f"http://127.0.0.1:{port}/haproxy;csv", timeout=30).text.splitlines()
+        lines = httpx.get(f"http://127.0.0.1:{port}/haproxy;csv", timeout=PATIENCE_S).text.splitlines()
     except httpx.TransportError:
         return False
     rows = [dict(zip(lines[0].split(","), line.split(","), strict=False)) for line in lines[1:]]

@@ -27,7 +27,7 @@ SHIPPED = ("manage.py", "serve")
 # With none of our bounds between the sockets and the application: for controls only.
 STOCK = ("-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log")
 # One for all: httpx would make a new TLS context for each request, at 20 ms of a core.
-http = httpx.Client(timeout=60)
+http = httpx.Client(timeout=PATIENCE_S)
 
 
 class Process(NamedTuple):

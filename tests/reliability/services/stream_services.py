@@ -10,7 +10,7 @@ from typing import Any
 
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from .engine_processes import engines
 from .processes import Installation, Process, http
@@ -46,7 +46,7 @@ class StreamService:
             for symbol, bid in zip(symbols, bids, strict=True)
         ]
 
-    def push(self, ticks: Sequence[Tick], within_s: float = 60.0) -> bool:
+    def push(self, ticks: Sequence[Tick], within_s: float = PATIENCE_S) -> bool:
         """Whether all were taken."""
         url = f"{self.servers[0].url}/ingest/ticks"
         answer = http.post(url, json={"ticks": list(ticks)}, headers=self.headers, timeout=within_s)

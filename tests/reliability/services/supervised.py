@@ -16,8 +16,6 @@ from tests.reliability.clients.deaf import port_in
 
 from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 
-STARTS_WITHIN_S = 60.0
-
 
 class Supervised:
     def __init__(self, process: subprocess.Popen[bytes], server: Process) -> None:
@@ -39,7 +37,7 @@ class Supervised:
         return [pid for pid in self.workers if pid in said]
 
     def wait_for(self, count: int) -> None:
-        wait_until(lambda: len(self.serving) == count, STARTS_WITHIN_S)
+        wait_until(lambda: len(self.serving) == count)
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

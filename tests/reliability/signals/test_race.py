@@ -21,13 +21,14 @@ from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.publishing.actions import SignalNotActive, cancel, close_by_hand
 from signals_feed.rules import Quoted
 from tests.factories import make_instrument, make_user
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.signals_feed.published_signals import make_published
 
 from .test_kill import allow
 
-THREADS, SIGNALS, WITHIN_S = 50, 40, 60
+THREADS, SIGNALS = 50, 40
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("", "closed exactly once, ledger whole"),
@@ -81,14 +82,14 @@ class Crowd:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(WITHIN_S)
+            thread.join(PATIENCE_S)
         assert not any(thread.is_alive() for thread in threads)
 
     def _one(self, number: int) -> None:
         dice = random.Random(self._seed + number)  # noqa: S311
         order = dice.sample(self._signals, len(self._signals))
         with self._installation.orm():
-            self._ready.wait(WITHIN_S)
+            self._ready.wait(PATIENCE_S)
             for signal in order:
                 self._try(ACTS[number % len(ACTS)], signal)
 

@@ -17,6 +17,7 @@ from pytest_django import DjangoDbBlocker
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.strangers import SIGNALS
 from tests.market.streams.protocol.hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
@@ -231,7 +232,7 @@ def test_hostile_handshakes_open_nothing(server: Process, tell: Tell) -> None:
     async def status_of(sent: bytes) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(sent)
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE_S)
         writer.close()
         await writer.wait_closed()
         return int(head.split()[1])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.reliability.clients import meters
 from tests.reliability.conftest import Tell, longer
@@ -83,7 +84,9 @@ def ask(service: StreamService, path: str, key: str, connections: int) -> Load:
     url = service.servers[0].url + path
     pid = service.servers[0].pid
     began_s, began_at = cpu_s(pid), time.monotonic()
-    said = subprocess.run([*command, url], capture_output=True, text=True, check=True, timeout=60).stdout
+    said = subprocess.run(
+        [*command, url], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout
     used_s, took_s = cpu_s(pid) - began_s, time.monotonic() - began_at
     asked = re.search(r"(\d+) requests in", said)
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.patience import PATIENCE_S
 from tests.reliability.clients.measures import percentile
 from tests.reliability.clients.swarm import Returning
 from tests.reliability.conftest import Tell
@@ -21,7 +22,7 @@ from tests.reliability.services.stream_services import StreamService, streaming
 SYMBOLS = [f"STORM{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, CALM_S = "/ws/market", 40, 0.5
 KICKED, KICKS, CROWD = 500, 20, 1_000
-CAUGHT_UP_WITHIN_S, RESUMED_WITHIN_S = 15.0, 5.0
+RESUMED_WITHIN_S = 5.0
 pytestmark = pytest.mark.usefixtures("rows")
 
 
@@ -49,7 +50,7 @@ class Crowd:
 
     async def until_all_heard_the_last(self, flow: Flow) -> None:
         """Or long enough: who is behind then is missing something."""
-        ends_at = asyncio.get_running_loop().time() + CAUGHT_UP_WITHIN_S
+        ends_at = asyncio.get_running_loop().time() + PATIENCE_S
         flow.stop()
         while len(self.places()) > 1 and asyncio.get_running_loop().time() < ends_at:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

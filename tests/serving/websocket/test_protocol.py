@@ -33,7 +33,10 @@ def test_a_header_is_as_short_as_it_can_be(size: int, header: int) -> None:
 @on_uvloop
 async def test_a_client_hears_prebuilt_frames_as_messages() -> None:
     sent = ["", "EURUSD", "x" * 125, "y" * 126, "z" * 70_000]
-    async with make_serving() as serving, connect(f"ws://127.0.0.1:{serving.port}") as client:
+    async with (
+        make_serving() as serving,
+        connect(f"ws://127.0.0.1:{serving.port}", open_timeout=PATIENCE_S) as client,
+    ):
         await until(lambda: serving.app.held)
         serving.app.held[0].connection.write(b"".join(frame(text.encode()) for text in sent))
         assert [await client.recv() for _ in sent] == sent
