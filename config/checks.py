@@ -16,6 +16,7 @@ from core.addresses import host_is_loopback
 from core.program.commands import command
 
 from .environment import env
+from .redaction import LONG_ENOUGH, names_of_short
 
 
 def check_database(**kwargs: Any) -> list[CheckMessage]:
@@ -78,6 +79,12 @@ def _secrets() -> Iterator[CheckMessage]:
     if first in second or second in first:
         hint = "Make each by itself, so that whoever learns one does not know the other."
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
+    # Those two and their fallbacks have to be longer anyway.
+    for name in (each for each in names_of_short() if not each.startswith(("SECRET_KEY", "KEY_PEPPER"))):
+        text = (
+            f"{name} has a secret of fewer than {LONG_ENOUGH} characters, which a line of the log may show."
+        )
+        yield Warning(text, hint="Use a longer one, if whoever gave it to you allows.", id="tickwire.W007")
 
 
 def _fallbacks() -> Iterator[CheckMessage]:

@@ -17,7 +17,8 @@ what is allowed. `tickwire-server settings-table --write` writes this page from 
 A **secret** may also be in a file that `NAME_FILE` names, such as `SECRET_KEY_FILE=/run/secrets/secret_key`.
 A newline at its end does not count, and setting both is refused. An empty file counts as unset, but the file
 of a **production** variable must not be empty. Those have to be set with `PRODUCTION=1`. No message and no
-log line shows a secret. The units and `compose.yaml` in `deploy/` name a file for each secret.
+log line shows a secret, [unless it is too short](logs.md#secrets). The units and `compose.yaml` in `deploy/`
+name a file for each secret.
 """
 ADDRESSES = """\
 ## How DATABASE_URL is written

@@ -43,10 +43,10 @@ class Environment:
         """What the function made of it that stands in the table as `read`; None if nothing was given."""
         return self._values[name]
 
-    def secrets(self) -> list[str]:
+    def secrets(self) -> dict[str, str]:
         """What was given of them, which no log may show."""
         texts, _ = self._texts
-        return [text for name, text in texts.items() if VARIABLES[name].is_secret]
+        return {name: text for name, text in texts.items() if VARIABLES[name].is_secret}
 
     def strangers(self) -> Iterator[tuple[str, str]]:
         """Variables that nothing reads, beside the ones that are probably meant."""

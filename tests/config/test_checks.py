@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 
 from config.checks import check_production, refuse_unsafe
 from config.environment import read_proxies
+from config.environment.values import Environment
 
 ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
 THIRD = "R7mXcV2bN9qW4eT6yU8iO1pA3sD5fG0hJkLzQxMw"
@@ -25,6 +26,11 @@ SAFE: dict[str, Any] = {
     "EMAIL_USE_TLS": True,
     "DEFAULT_FROM_EMAIL": "Tickwire <no-reply@example.com>",
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.redaction.env", Environment({}))
 
 
 def found(settings: Settings, **changes: Any) -> list[str | None]:
@@ -108,6 +114,23 @@ def test_network_of_proxies_that_holds_clients_too_is_warned_of(
     settings: Settings, trusted: str, ids: list[str]
 ) -> None:
     assert found(settings, TRUSTED_PROXIES=read_proxies(trusted)) == ids
+    refuse_unsafe()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("METRICS_TOKEN", "eleven-long"),
+        ("DATABASE_URL", "postgresql://tickwire:tiger123@db/tickwire"),
+        ("DATABASE_URL", "postgresql://tickwire@db/tickwire?sslpassword=tiger123"),
+    ],
+)
+def test_secret_that_a_line_of_the_log_may_show_is_warned_of(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, given: str
+) -> None:
+    monkeypatch.setattr("config.redaction.env", Environment({name: given, "OANDA_TOKEN": "twelve-chars"}))
+    assert found(settings) == ["tickwire.W007"]
+    assert check_production()[0].msg.startswith(f"{name} has a secret of fewer than 12 characters")
     refuse_unsafe()
 
 

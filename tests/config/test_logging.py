@@ -15,6 +15,7 @@ from pytest_django.fixtures import Settings
 from accounts.key_text import generate_key
 from accounts.keys.browser_tokens import issue_browser_token
 from config.environment.values import Environment
+from config.environment.variables import VARIABLES
 from config.logging import line_formatter
 from config.redaction import redact as redact_line
 
@@ -64,6 +65,22 @@ def test_public_prefix_of_a_key_stays() -> None:
         ("GET /demo-login/IjEyMyI:1wAbc:xyz", "1wAbc"),
         ("/accounts/password/reset/key/1a-c9x8y7/", "c9x8y7"),
         (f"the secret {OWN} of this installation", OWN),
+        (f"inside{OWN}a word", OWN),
+        ("POST /?new_password=hunter2&x=1", "hunter2"),
+        ("oldpassword=hunter2", "hunter2"),
+        ("new_password: hunter2", "hunter2"),
+        ("client_secret=hunter2", "hunter2"),
+        ("refresh_token: hunter2", "hunter2"),
+        ("X-Client-Secret: hunter2", "hunter2"),
+        ("Authorization: Token hunter2", "hunter2"),
+        ("User(name='x', password='two words', y=1)", "two words"),
+        ('password = "it\'s mine"', "mine"),
+        ("password_again=hunter2", "hunter2"),
+        ("password2=hunter2", "hunter2"),
+        ("aws_secret_access_key = hunter2", "hunter2"),
+        ('{\\"newPassword\\": \\"hunter2\\"}', "hunter2"),
+        ("new_password%3Dhunter2", "hunter2"),
+        ("db_pwd=hunter2", "hunter2"),
     ],
 )
 def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
@@ -72,15 +89,67 @@ def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["GET /api/market/EURUSD/quote 200 1.2 ms req_abc", "http://127.0.0.1:8000/x@y", "key: 7"],
+    [
+        "GET /api/market/EURUSD/quote 200 1.2 ms req_abc",
+        "http://127.0.0.1:8000/x@y",
+        "key: 7",
+        "400 tokens, max_tokens=4096, tokens: 12",
+        "tokenizer: fast, secretary=Ann, cookies: 3, monkey=1, keyboard: us",
+        "The password is too short, and the token has expired.",
+        "KEY_PEPPER and SECRET_KEY are read from files",
+        "route=/accounts/password/reset/ status=200",
+    ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
-def test_a_secret_as_short_as_a_word_stays(settings: Settings) -> None:
-    settings.METRICS_TOKEN = "short"
-    assert "too short" in line("too short")
+def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    monkeypatch.setattr("config.redaction.env", Environment(variables))
+
+
+@pytest.mark.parametrize("name", [each.name for each in VARIABLES.values() if each.is_secret])
+@pytest.mark.parametrize("length", [1, 5, 11, 40])
+def test_no_secret_stands_behind_the_name_of_its_variable(name: str, length: int) -> None:
+    secret = ("q7!" * 40)[:length]
+    value = f"redis://user:{secret}@host/0" if name.endswith("_URL") else secret
+    for text in (
+        f"{name}={value}",
+        f"{name}: {value}",
+        f"{name.lower()} = '{value}'",
+        f"{{'{name}': '{value}'}}",
+    ):
+        assert secret not in redact(text).replace(name, "")
+
+
+@pytest.mark.parametrize("length", [6, 8, 11, 12, 13, 40, 200])
+@pytest.mark.parametrize("around", ["{}", "password {} refused", "AUTH:{};", "'{}'", "/{}/", "_{}_", "({})."])
+def test_secret_of_the_environment_is_taken_out_wherever_it_stands(
+    monkeypatch: pytest.MonkeyPatch, length: int, around: str
+) -> None:
+    secret = ("tiger-123" * 40)[:length]
+    for variables in (
+        {"METRICS_TOKEN": secret},
+        {"OPENAI_API_KEY": secret},
+        {"DATABASE_URL": f"postgresql://tickwire:{secret}@db/tickwire"},
+        {"DATABASE_URL": f"postgresql://tickwire@db/tickwire?sslpassword={secret}"},
+        {"REDIS_URL": f"redis://:{secret}@cache/0"},
+        {"EMAIL_URL": f"smtps://user:{secret}@mail"},
+    ):
+        given(monkeypatch, **variables)
+        for json_ in (False, True):
+            assert secret not in line(around.format(secret), field=around.format(secret), json_=json_)
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [("short", "too short"), ("signal", "signals, a signal_id and resignalling"), ("12345", "12345 ticks")],
+)
+def test_secret_as_short_as_a_word_takes_no_part_out_of_a_line(
+    monkeypatch: pytest.MonkeyPatch, secret: str, text: str
+) -> None:
+    given(monkeypatch, METRICS_TOKEN=secret)
+    assert line(text).count("***") == text.count(f" {secret}_")
 
 
 def test_ingest_key_is_taken_out() -> None:
@@ -127,9 +196,19 @@ def test_readable_line_shows_its_fields_behind_the_text() -> None:
 
 @pytest.mark.parametrize("json_", [False, True])
 def test_field_that_is_named_as_a_secret_is_hidden(json_: bool) -> None:
-    text = line("x", json_=json_, password="hunter2", api_key="abcdefgh")
-    assert "hunter2" not in text
-    assert "abcdefgh" not in text
+    names = (
+        "password",
+        "api_key",
+        "new_password",
+        "clientSecret",
+        "REFRESH_TOKEN",
+        "password2",
+        "token_value",
+    )
+    text = line("x", json_=json_, **dict.fromkeys(names, "hunter2222"), tokens="12", secretary="Ann")
+    assert "hunter2222" not in text
+    assert "Ann" in text
+    assert "12" in text.rpartition("tokens")[2]
 
 
 @pytest.mark.parametrize("json_", [False, True])
@@ -173,6 +252,6 @@ def test_request_of_django_is_shown_without_its_query() -> None:
 def test_password_in_an_address_of_the_environment_is_known_by_itself(
     monkeypatch: pytest.MonkeyPatch, name: str, address: str
 ) -> None:
-    monkeypatch.setattr("config.redaction.env", Environment({name: address}))
+    given(monkeypatch, **{name: address})
     for shown in ("correct%2Dhorse-battery", "correct-horse-battery"):
         assert shown not in line("AUTH %s failed", shown)

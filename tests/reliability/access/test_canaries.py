@@ -40,7 +40,8 @@ for secret in {secrets!r}:
         except KeyError as cause:
             raise ValueError("no " + secret) from cause
     except ValueError:
-        logger.exception("of %s", secret, extra={{"field": secret, "password": "hunter2"}})
+        named = dict.fromkeys(("password", "new_password"), "hunter2")
+        logger.exception("of %s", secret, extra={{"field": secret, **named}})
     logger.error("%d", secret)
 """
 
@@ -54,8 +55,12 @@ class Canaries:
 
     def __init__(self) -> None:
         self.settings = {
-            name: canary()
-            for name in ("SECRET_KEY", "KEY_PEPPER", "METRICS_TOKEN", "OANDA_TOKEN", "OPENAI_API_KEY")
+            name: canary() for name in ("SECRET_KEY", "KEY_PEPPER", "OANDA_TOKEN", "ANTHROPIC_API_KEY")
+        }
+        # As short as people make them.
+        self.settings |= {
+            "METRICS_TOKEN": secrets.token_hex(4),
+            "OPENAI_API_KEY": f"sk-{secrets.token_hex(4)}",
         }
         self.database, self.redis, self.mail = canary(), canary(), canary()
         self.sent = {
@@ -214,7 +219,7 @@ def test_no_place_of_a_record_lets_a_secret_through(service: Service) -> None:
     """Of those that are known by their form or their value; what was sent looks like any other text."""
     canaries = service.canaries
     kept = [each for kind, each in canaries.all().items() if kind not in canaries.sent]
-    whole = [each for each in kept if len(each) == len(canaries.mail)]
+    whole = [*canaries.settings.values(), canaries.database, canaries.redis, canaries.mail]
     whole += [canaries.key, canaries.wrong, canaries.ingest]
 
     done = manage(service.environment, "shell", "-c", LOGGED.format(secrets=whole))
