@@ -138,7 +138,7 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
-    # The ledger names publishers as they were called, and an owner's signals are theirs to take along.
+    # Nobody takes the name of a publisher, and an owner's signals are theirs to take along.
     former_names.holds = staticmethod(has_published_as)
     account_data.sections["signals"] = own_signals
     # The commands that copy databases read their addresses as the settings do.

@@ -1,5 +1,5 @@
-"""Deletes an account: nothing of it opens anything any more, and no table names its owner, but for what is
-published for good. What must stay, as signals and the log of what staff did, stands under a pseudonym."""
+"""Deletes an account: nothing of it opens anything any more, and no table names its owner, but for rows that
+cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym."""
 
 import json
 import re

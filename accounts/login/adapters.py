@@ -19,7 +19,7 @@ from django.contrib.sites.shortcuts import get_current_site
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import PSEUDONYM, User
+from accounts.models import PSEUDONYMS, User
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
@@ -107,7 +107,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def clean_username(self, username: str, shallow: bool = False) -> str:
         """Nobody takes the place of somebody whose account was deleted."""
         cleaned: str = super().clean_username(username, shallow=shallow)
-        if cleaned.lower().startswith(PSEUDONYM) or (not shallow and former_names.holds(cleaned)):
+        if cleaned.lower().startswith(PSEUDONYMS) or (not shallow and former_names.holds(cleaned)):
             raise self.validation_error("username_taken")
         return cleaned
 

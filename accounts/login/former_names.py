@@ -1,4 +1,4 @@
-"""Usernames that are published for good, whoever had them: nobody else may sign up with one."""
+"""Usernames under which somebody published, whoever had them: nobody else may sign up with one."""
 
 from collections.abc import Callable
 

@@ -17,12 +17,15 @@ else:
 
 PSEUDONYM = "deleted-"
 """What is left of a deleted account has such a name."""
+PUBLISHER = "publisher-"
+"""By such a name the public ledger of signals calls a user, so that it keeps nobody's own."""
+PSEUDONYMS = (PSEUDONYM, PUBLISHER)
 
 
 def is_reserved(name: str) -> bool:
     # Forms and managers normalize a name only after it was validated.
     plain = unicodedata.normalize("NFKC", name).lower()
-    return plain in settings.ACCOUNT_USERNAME_BLACKLIST or plain.startswith(PSEUDONYM)
+    return plain in settings.ACCOUNT_USERNAME_BLACKLIST or plain.startswith(PSEUDONYMS)
 
 
 class UsernameField(NameField):

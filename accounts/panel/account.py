@@ -14,7 +14,7 @@ from django.shortcuts import render
 
 from accounts.ending.account_data import account_data
 from accounts.ending.deletion import DeletionRefused, delete_account
-from accounts.models import User
+from accounts.models import PUBLISHER, User
 
 from .requests import PersonRequest, View, settings_form, settings_page
 
@@ -54,6 +54,7 @@ def account(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return account_page(request, form, status=400)
     address = EmailAddress.objects.get_primary_email(request.user) or request.user.email
+    ledger_name = f"{PUBLISHER}{request.user.pk}"
     try:
         pseudonym = delete_account(request.user)
     except DeletionRefused as refusal:
@@ -63,7 +64,9 @@ def account(request: PersonRequest) -> HttpResponse:
         # Whoever has a stranger in their account should learn of it.
         get_adapter(request).send_notification_mail(MAIL, request.user, email=address)
     logout(request)
-    return render(request, "settings/account_deleted.html", {"pseudonym": pseudonym})
+    return render(
+        request, "settings/account_deleted.html", {"pseudonym": pseudonym, "ledger_name": ledger_name}
+    )
 
 
 @settings_page

@@ -21,8 +21,9 @@ ABOUT = (
     "Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in"
     " hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and"
     " `previous` is the `hash` of the entry before (64 noughts for the first). Read on with `after` = the"
-    " last position you have. Keep a head: if the ledger ever shows another hash at its position, the past"
-    " was altered."
+    " last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it"
+    " is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position,"
+    " the past was altered."
 )
 Position = Annotated[int, Meta(ge=1)]
 Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values)]
@@ -66,7 +67,7 @@ class Ledger(msgspec.Struct):
 
 FIRST_PAYLOAD = (
     '{"direction":"sell","entry":"2651.4","kind":"publish","position":1,'
-    f'"signal":"{CLOSED_SAMPLE.id}","stop_loss":"2660.4","take_profit":"2633.4"}}'
+    f'"signal":"{CLOSED_SAMPLE.id}","stop_loss":"2660.4","take_profit":"2633.4","user":"publisher-7"}}'
 )
 FIRST_HASH = chained(FIRST_PREVIOUS_HASH, FIRST_PAYLOAD)
 SAMPLE = Ledger(

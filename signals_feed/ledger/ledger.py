@@ -13,6 +13,8 @@ from uuid import UUID
 from django.db import connection, models, transaction
 from django.db.models import Q
 
+from accounts.models import PUBLISHER
+
 from .published_name import PublishedName
 
 Payload = dict[str, Any]
@@ -28,9 +30,6 @@ SHOWN = (
     *("source", "rule", "at", "bid", "ask", "epoch", "seq"),
     *("bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst"),
 )
-
-# As they were called then: people and symbols may be renamed, but rows keep their ids.
-NAMES = ("user", "symbol")
 
 
 def canonical(payload: Payload | str) -> str:
@@ -55,6 +54,11 @@ def publication_payload(signal: Any, entry: Any) -> Payload:
     """From the rows of a signal and its evidence."""
     who = {"user_id": signal.user_id, "instrument_id": signal.instrument_id}
     return who | _values(signal, FROZEN_TERMS) | {"evidence": evidence_payload(entry)}
+
+
+def published_names(signal: Any) -> Payload:
+    """The publisher by a pseudonym, because nobody can take a name out again; the symbol as it is now."""
+    return {"user": f"{PUBLISHER}{signal.user_id}", "symbol": signal.instrument.symbol}
 
 
 def closure_payload(signal: Any, exit_: Any) -> Payload:

@@ -1,4 +1,4 @@
-"""The name under which an entry of the ledger was published, as the database finds it in the payload."""
+"""What an entry of the ledger calls its publisher, as the database finds it in the payload."""
 
 from typing import Any
 

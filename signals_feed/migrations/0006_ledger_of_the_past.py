@@ -12,6 +12,7 @@ from signals_feed.ledger.ledger import (
     chained,
     closure_payload,
     publication_payload,
+    published_names,
 )
 
 
@@ -34,8 +35,7 @@ def add_excursions(apps, schema_editor):
 
 
 def facts(signal):
-    names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
-    yield signal.published_at, "publish", publication_payload(signal, None) | names
+    yield signal.published_at, "publish", publication_payload(signal, None) | published_names(signal)
     if signal.cancel_reason:
         yield signal.closed_at or signal.published_at, "cancel", cancellation_payload(signal)
     if signal.status == "closed":

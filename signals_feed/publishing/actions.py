@@ -22,7 +22,14 @@ from market.models import LastQuote
 from market.store import hold_series
 from signals_feed import rules
 from signals_feed.closing import Closing, close_signal, close_signals
-from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
+from signals_feed.ledger.ledger import (
+    Fact,
+    LedgerEntry,
+    cancellation_payload,
+    publication_payload,
+    published_names,
+)
+from signals_feed.ledger.names import HeldName
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, exact_price
 
@@ -91,9 +98,15 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     event = ControlEvent.objects.publish(EventKind.SIGNAL_PUBLISHED, signal=str(signal.pk))
     # After the event, but this row locks nothing that the transaction does not hold already.
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
-    names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
+    HeldName.objects.hold(signal.user.username)
     LedgerEntry.objects.append(
-        [Fact(LedgerEntry.Kind.PUBLISH, signal.pk, publication_payload(signal, entry) | names)]
+        [
+            Fact(
+                LedgerEntry.Kind.PUBLISH,
+                signal.pk,
+                publication_payload(signal, entry) | published_names(signal),
+            )
+        ]
     )
 
 

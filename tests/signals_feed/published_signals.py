@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 from django.utils import timezone
 
@@ -38,6 +39,19 @@ def make_published(instrument: Instrument | None = None, **terms: Any) -> Signal
     fields: dict[str, Any] = {name: Decimal(price) for name, price in TERMS.items()}
     fields |= {"direction": "buy", "user": terms.pop("user", None) or make_user()} | terms
     return put_in_feed(Signal(instrument=instrument, **fields))
+
+
+def make_published_by_name(**terms: Any) -> Signal:
+    """As version 0.1.0 did it, which told the ledger the username and held no name elsewhere."""
+
+    def names(signal: Signal) -> dict[str, str]:
+        return {"user": signal.user.username, "symbol": signal.instrument.symbol}
+
+    with (
+        patch("signals_feed.publishing.actions.published_names", names),
+        patch("signals_feed.publishing.actions.HeldName"),
+    ):
+        return make_published(**terms)
 
 
 def close_at(

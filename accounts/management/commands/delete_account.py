@@ -5,13 +5,18 @@ from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.ending.deletion import DeletionRefused, delete_account
-from accounts.models import User
+from accounts.models import PUBLISHER, User
+
+LEFT = (
+    " What has to stay is named {pseudonym}. The ledger of signals calls publishers by a number, such as"
+    " {ledger_name}; only its entries of version 0.1.0 hold a username."
+)
 
 
 class Command(BaseCommand):
     help = (
         "Delete an account for good: keys and sessions end at once, and nothing names its owner any more but "
-        "the ledger, if they published signals, and scores that they gave to news."
+        "scores that they gave to news, and the ledger, if they published signals under version 0.1.0."
     )
     requires_system_checks = (Tags.security,)
 
@@ -29,5 +34,5 @@ class Command(BaseCommand):
             pseudonym = delete_account(user)
         except DeletionRefused as refusal:
             raise CommandError(str(refusal)) from None
-        left = f" What has to stay is named {pseudonym}." if pseudonym else ""
+        left = LEFT.format(pseudonym=pseudonym, ledger_name=f"{PUBLISHER}{user.pk}") if pseudonym else ""
         self.stdout.write(f"The account is deleted; its keys and sockets end within two seconds.{left}")

@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and `previous` is the `hash` of the entry before (64 noughts for the first). Read on with `after` = the last position you have. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
+         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and `previous` is the `hash` of the entry before (64 noughts for the first). Read on with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
          */
         get: operations["listLedger"];
         put?: never;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from signals_feed.models import Signal
 from signals_feed.publishers import lookup
 from tests.accounts.login.factors import PASSWORD, enrol, log_in
 from tests.factories import make_account, make_news, make_user
-from tests.signals_feed.published_signals import make_published
+from tests.signals_feed.published_signals import make_published, make_published_by_name
 
 pytestmark = pytest.mark.django_db
 NAME, MAIL = "canary-of-the-mine", "canary@coal.example"
@@ -100,9 +101,8 @@ def test_a_publisher_stays_whole_under_a_pseudonym(account: Account) -> None:
     scorecard = lookup.find(NAME)
     pseudonym = delete_account(user)
     assert pseudonym == f"deleted-{user.pk}"
-    # The ledger cannot change, and says the name under which it was published.
-    assert naming(NAME, MAIL).keys() == {"signals_feed_ledgerentry"}
-    assert NAME in LedgerEntry.objects.get().payload
+    assert naming(NAME, MAIL) == {}
+    assert f'"user":"publisher-{user.pk}"' in LedgerEntry.objects.get().payload
     assert verify().fault == ""
     assert Signal.objects.get(pk=open_signal.pk).status == "active"
     found = lookup.find(pseudonym)
@@ -112,10 +112,23 @@ def test_a_publisher_stays_whole_under_a_pseudonym(account: Account) -> None:
     assert (kept.is_active, kept.has_usable_password(), kept.email) == (False, False, "")
 
 
-def test_nobody_takes_the_name_of_a_publisher_who_is_gone(account: Account) -> None:
+def test_entries_of_the_release_before_keep_the_name_and_those_since_do_not(account: Account) -> None:
+    before = make_published_by_name(user=account.user)
     make_published(user=account.user)
     delete_account(account.user)
-    for name in (NAME, NAME.swapcase(), "deleted-7", "Deleted-me"):
+    (row,) = naming(NAME, MAIL).pop("signals_feed_ledgerentry")
+    assert str(before.pk) in row
+    assert naming(NAME, MAIL).keys() == {"signals_feed_ledgerentry"}
+    assert verify().fault == ""
+
+
+@pytest.mark.parametrize("publish", [make_published, make_published_by_name])
+def test_nobody_takes_the_name_of_a_publisher_who_is_gone(
+    account: Account, publish: Callable[..., Signal]
+) -> None:
+    publish(user=account.user)
+    delete_account(account.user)
+    for name in (NAME, NAME.swapcase(), "deleted-7", "Deleted-me", "Publisher-7"):
         form = {"username": name, "email": "new@example.com", "password1": PASSWORD, "password2": PASSWORD}
         assert "already" in Client().post("/accounts/signup/", form).text, name
     assert not User.objects.filter(email="new@example.com").exists()
@@ -193,8 +206,19 @@ def test_the_command_asks_first(account: Account, capsys: Any) -> None:
     with pytest.raises(CommandError, match="no user"):
         call_command("delete_account", "nobody", "--yes")
     call_command("delete_account", NAME, "--yes")
-    assert "is deleted" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "is deleted" in told
+    assert "publisher-" not in told, "nothing stays of somebody who never published"
     assert naming(NAME, MAIL) == {}
+
+
+def test_the_command_says_what_the_ledger_keeps(account: Account, capsys: Any) -> None:
+    user = account.user
+    make_published(user=user)
+    call_command("delete_account", NAME, "--yes")
+    told = capsys.readouterr().out
+    assert f"is named deleted-{user.pk}. The ledger" in told
+    assert f"publisher-{user.pk}; only its entries of version 0.1.0" in told
 
 
 def test_keys_of_others_go_on(account: Account) -> None:

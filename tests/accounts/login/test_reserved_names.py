@@ -12,7 +12,7 @@ from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
 # The third is written with wide letters, and is the first once it is normalized.
-RESERVED = ["market", "System", "ｍａｒｋｅｔ", "deleted-7"]  # noqa: RUF001
+RESERVED = ["market", "System", "ｍａｒｋｅｔ", "deleted-7", "publisher-7"]  # noqa: RUF001
 
 
 @pytest.mark.parametrize("name", RESERVED)

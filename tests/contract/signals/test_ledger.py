@@ -63,6 +63,20 @@ def test_payload_tells_the_facts_of_its_entry(shared: Api) -> None:
     assert (facts["symbol"], facts["direction"], facts["entry"]) == ("EURUSD", "buy", "1.08424")
 
 
+def test_publishers_are_told_apart_without_their_names(shared: Api) -> None:
+    """By the signal anyone finds whose it is, for as long as they have that name."""
+    names: dict[str, str] = {}
+    for entry in page(shared)["items"]:
+        if entry["kind"] == "publish":
+            facts = json.loads(entry["payload"])
+            user = shared.ask(f"/api/signals/{entry['signal']}").json()["user"]
+            assert facts["user"] == f"publisher-{facts['user_id']}"
+            assert user not in entry["payload"]
+            assert names.setdefault(facts["user"], user) == user
+
+    assert len(set(names.values())) == len(names) == SIGNALS
+
+
 def test_body_is_head_items_and_count(shared: Api) -> None:
     body = page(shared)
 
