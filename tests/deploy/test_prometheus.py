@@ -22,6 +22,7 @@ from tests.reliability.services.supervised import supervised
 from .test_observability import FILES, expressions, metrics_in
 
 SUFFIXES = ("_bucket", "_count", "_sum")
+OF_THE_SERVICE = {"TickwireServiceDown", "TickwireEngineNotHeard", "TickwireServerErrors", "TickwireDegraded"}
 
 
 class Prometheus:
@@ -114,16 +115,11 @@ def test_no_alert_about_the_service_itself_is_near_where_all_is_well(prometheus:
         groups = prometheus.ask("rules")["groups"]
         return all(rule["lastEvaluation"] > "0002" for group in groups for rule in group["rules"])
 
+    def near() -> set[str]:
+        return {each["labels"]["alertname"] for each in prometheus.ask("alerts")["alerts"]}
+
     wait_until(evaluated)
-    near = {each["labels"]["alertname"] for each in prometheus.ask("alerts")["alerts"]}
     # There is one engine, so that this is to be seen.
-    wait_until(
-        lambda: (
-            "TickwireNoStandby"
-            in {each["labels"]["alertname"] for each in prometheus.ask("alerts")["alerts"]}
-        )
-    )
-    assert (
-        near & {"TickwireServiceDown", "TickwireEngineNotHeard", "TickwireServerErrors", "TickwireDegraded"}
-        == set()
-    )
+    wait_until(lambda: "TickwireNoStandby" in near())
+    # A scrape that a busy machine answers too late is over with the next one.
+    wait_until(lambda: not near() & OF_THE_SERVICE)
