@@ -68,6 +68,11 @@ for each in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, each, PATIENCE_S)
 
 
+# A crowd of threads on a machine busy with other things has its connections in the end.
+if pool := settings.DATABASES["default"].get("OPTIONS", {}).get("pool"):
+    pool["timeout"] = PATIENCE_S
+
+
 make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 

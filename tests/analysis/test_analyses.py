@@ -35,7 +35,7 @@ class HeldAnalyst:
     """Answers when a test lets it, well or not."""
 
     identifier = "held-1"
-    patience_s = 5.0
+    patience_s = PATIENCE_S
 
     def __init__(self) -> None:
         self.begun, self.go = asyncio.Event(), asyncio.Event()

@@ -10,6 +10,8 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
 from accounts.limits.redis_window import RedisWindow
+from accounts.open_streams.redis_slots import RedisSlots
+from analysis.answer_cache import AnswerCache
 from tests.client import Api, Server
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_account, make_key, make_tier
@@ -25,9 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _patience() -> Iterator[None]:
     """A machine busy with other things is no Redis that is away."""
-    before, RedisWindow.PATIENCE_S = RedisWindow.PATIENCE_S, PATIENCE_S
-    yield
-    RedisWindow.PATIENCE_S = before
+    with pytest.MonkeyPatch.context() as patch:
+        for asking in (AnswerCache, RedisSlots, RedisWindow):
+            patch.setattr(asking, "PATIENCE_S", PATIENCE_S)
+        yield
 
 
 @pytest.fixture(scope="module")
