@@ -19,6 +19,7 @@ from market.prices.history import KEPT
 from market.store import candle_rows, partitions, retention
 from tests.factories import NOON, make_instrument
 from tests.market.ticking import HOUR_MS, NOON_MS, ms
+from tests.patience import PATIENCE_S
 
 FOR_GOOD = dict.fromkeys(TIMEFRAMES, 0)
 
@@ -133,10 +134,9 @@ async def tidied_over(
     tidying = asyncio.create_task(retention.keep_tidy())
     await asyncio.sleep(0)
     clock.shift(ahead)
-    for _ in range(400):
-        await asyncio.sleep(0.05)
-        if "No old candles" in caplog.text or not await in_thread(older):
-            break
+    async with asyncio.timeout(PATIENCE_S):
+        while "No old candles" not in caplog.text and await in_thread(lambda: bool(older())):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.05)
     await cancel_and_wait(tidying)
 
 
