@@ -42,9 +42,10 @@ async def publish_all() -> None:
 
 
 def view_of(facts: InstrumentFacts) -> MarketView | None:
-    """None for what cannot be traded now and for the test instrument: nobody has a view of it."""
+    """None for what cannot be traded now or may not be handed on, and for the test instrument: nobody has a
+    view of it."""
     quote = market.quote(facts.symbol)
-    if facts.symbol == TEST_SYMBOL or quote is None or market.state(facts) != "open":
+    if facts.symbol == TEST_SYMBOL or facts.is_withheld or quote is None or market.state(facts) != "open":
         return None
     bars = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
     return MarketView(facts.symbol, quote.bid, quote.ask, bars)

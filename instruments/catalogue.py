@@ -88,18 +88,18 @@ class Catalogue:
     def load_now(self) -> None:
         rows = Instrument.objects.select_related("calendar").order_by("symbol")
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
-        found = {row.symbol: _facts(row, is_offered=self._is_offered(row, withheld)) for row in rows}
+        found = {row.symbol: _facts(row, is_withheld=self._is_withheld(row, withheld)) for row in rows}
         before, self.by_symbol = self.by_symbol, found
         self._ended |= {
             symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
         }
 
-    def _is_offered(self, row: Instrument, withheld: Collection[str]) -> bool:
-        if not row.active or not withheld:
-            return row.active
+    def _is_withheld(self, row: Instrument, withheld: Collection[str]) -> bool:
+        if not withheld:
+            return False
         feeds = feeds_of(row.source, row.fallback, default_feed(settings.DEMO))
         # What a former source sent is served as well.
-        return may_be_handed_on(feeds, withheld) and may_be_handed_on(self.stored_sources(row.pk), withheld)
+        return not may_be_handed_on((*feeds, *self.stored_sources(row.pk)), withheld)
 
     async def reload(self, _: dict[str, Any]) -> None:
         await self.load()
@@ -115,7 +115,7 @@ def _number(value: Decimal) -> float:
     return int(value) if value == value.to_integral_value() else float(value)
 
 
-def _facts(row: Instrument, *, is_offered: bool) -> InstrumentFacts:
+def _facts(row: Instrument, *, is_withheld: bool) -> InstrumentFacts:
     calendar = row.calendar
     return InstrumentFacts(
         id=row.pk,
@@ -139,7 +139,8 @@ def _facts(row: Instrument, *, is_offered: bool) -> InstrumentFacts:
         timezone=calendar.timezone,
         sessions=calendar.sessions,
         holidays=calendar.holidays,
-        is_offered=is_offered,
+        is_offered=row.active and not is_withheld,
+        is_withheld=is_withheld,
     )
 
 

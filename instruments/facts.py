@@ -33,3 +33,5 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     holidays: str
     is_offered: bool = True
     """Active, and its data may be handed on."""
+    is_withheld: bool = False
+    """Its data may not be handed on, active or not."""

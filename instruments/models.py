@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.utils.timezone import now
 
 from .hours import TradingHours
-from .sources import default_feed, is_simulated, known_feeds
+from .sources import IMPORTED, default_feed, is_simulated, known_feeds
 
 MAX_DIGITS = 8
 MIXED = (
@@ -30,6 +30,8 @@ def check_source(source: str) -> None:
 
 def check_feed(name: str) -> None:
     """As candles name it: without a venue's own symbol."""
+    if name == IMPORTED:
+        return
     check_source(name)
     if ":" in name and not name.startswith("push:"):
         raise ValidationError("Without a symbol: the whole source is meant.", code="invalid")
@@ -68,13 +70,15 @@ class TradingCalendar(models.Model):
 
 
 class WithheldSource(models.Model):
-    """A source whose data are handed on to nobody, by any way: its terms forbid that."""
+    """A source whose data are handed on to nobody, by any way: its terms forbid that. The prices that prove
+    what was published before stay."""
 
     name = models.CharField(
         max_length=40,
         unique=True,
         validators=[check_feed],
-        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo.",
+        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo; "
+        "import is what came from files.",
     )
     why = models.CharField(max_length=200, help_text="Such as the clause of its terms.")
     since = models.DateTimeField(default=now, editable=False)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 DEMO, REPLAY, PUSH = "demo", "replay", "push"
+IMPORTED = "import"
+"""The source of minutes that come from files: no feed, and nobody was ever quoted them."""
 SIMULATED = frozenset({DEMO, REPLAY})
 
 

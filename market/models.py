@@ -189,10 +189,6 @@ class IngestKey(Key):
         )
 
 
-IMPORTED = "import"
-"""The source of minutes that come from files: nobody was ever quoted them."""
-
-
 class UnfinishedImport(models.Model):
     """How far a file came, written in the transaction of its candles. A finished import has none."""
 

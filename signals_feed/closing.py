@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
 from django.db import DataError, IntegrityError, transaction
 
 from core.background import BackgroundLoop
@@ -20,10 +21,11 @@ from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
+from instruments.catalogue import catalogue
 from market.store import LeaseLost
 from signals_feed import rules
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
-from signals_feed.models import Announcement, Evidence, Signal
+from signals_feed.models import Announcement, Evidence, Hit, Signal
 from signals_feed.rules import Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, result
 
 from .stored_minutes import prices_known
@@ -63,11 +65,9 @@ def close_signal(closing: Closing) -> bool:
 
 
 @transaction.atomic
-def close_signals(closings: Sequence[Closing], hold: Callable[[], None] | None = None) -> set[UUID]:
-    """Returns the ids of the signals it closed. `hold` raises if another engine has taken over."""
+def close_signals(closings: Collection[Closing]) -> set[UUID]:
+    """Returns the ids of the signals it closed."""
     wanted = {closing.signal: closing for closing in closings}
-    if hold is not None:
-        hold()
     active = Signal.objects.active()
     signals = active.select_related("instrument").in_bulk(list(wanted))
     closed: dict[UUID, Evidence] = {}
@@ -81,6 +81,33 @@ def close_signals(closings: Sequence[Closing], hold: Callable[[], None] | None =
     if closed:
         _announce(closed.values())
     return set(closed)
+
+
+@transaction.atomic
+def close_or_hold_back(closings: Collection[Closing], hold: Callable[[], None]) -> set[UUID]:
+    """Returns the ids of the signals that stay active because the prices that end them may not be handed on
+    now. `hold` raises if another engine has taken over."""
+    hold()
+    held = _held_back([closing.signal for closing in closings])
+    note_hits([closing for closing in closings if closing.signal in held])
+    close_signals([closing for closing in closings if closing.signal not in held])
+    return held
+
+
+def _held_back(signals: Collection[UUID]) -> set[UUID]:
+    withheld = [facts.id for facts in catalogue.all() if facts.is_withheld]
+    if not withheld:
+        return set()
+    found = Signal.objects.active().filter(pk__in=signals, instrument__in=withheld)
+    return set(found.values_list("pk", flat=True))
+
+
+def note_hits(closings: Collection[Closing]) -> None:
+    """The first closing of a signal counts."""
+    # Two who note the same at once would else wait for each other.
+    ordered = sorted(closings, key=lambda closing: closing.signal)
+    noted = [Hit(signal_id=each.signal, closing=msgspec.to_builtins(each, str_keys=True)) for each in ordered]
+    Hit.objects.bulk_create(noted, ignore_conflicts=True)
 
 
 def _exit_of(signal: Signal, closing: Closing) -> Evidence:
@@ -155,6 +182,10 @@ class Closer:
         self.pending: dict[UUID, Closing] = {}
         self.refused: dict[UUID, Closing] = {}
         """Closings that the database refuses."""
+        self.held: dict[UUID, Closing] = {}
+        """Those whose prices may not be handed on; the database has them as hits."""
+        self._permissions = 0
+        """How often it has changed what may be handed on."""
         self._wake = asyncio.Event()
         self._working = asyncio.Lock()
         self.loop = BackgroundLoop(
@@ -168,15 +199,24 @@ class Closer:
 
     def add(self, closing: Closing) -> None:
         """The first closing of a signal counts."""
-        if closing.signal not in self.refused:
+        if closing.signal not in self.refused and closing.signal not in self.held:
             self.pending.setdefault(closing.signal, closing)
             self._wake.set()
 
     def forget(self, signal: UUID) -> None:
         self.pending.pop(signal, None)
         self.refused.pop(signal, None)
+        self.held.pop(signal, None)
+
+    def try_again(self) -> None:
+        """What may be handed on may be more than before."""
+        self._permissions += 1
+        held, self.held = self.held, {}
+        for closing in held.values():
+            self.add(closing)
 
     def waiting(self) -> list[Closing]:
+        """Those that are not in the database yet."""
         return [*self.pending.values(), *self.refused.values()]
 
     async def end(self) -> None:
@@ -201,8 +241,9 @@ class Closer:
             self._wake.clear()
 
     async def _close(self, some: list[Closing]) -> None:
+        permissions, held = self._permissions, set[UUID]()
         try:
-            await in_thread(close_signals, some, self._hold)
+            held = await in_thread(close_or_hold_back, some, self._hold)
         except IMPOSSIBLE:
             if len(some) > 1:
                 for closing in some:
@@ -210,6 +251,11 @@ class Closer:
                 return
             logger.exception("Signal %s cannot be closed; the others are", some[0].signal)
             self.refused[some[0].signal] = some[0]
+        if held and permissions != self._permissions:
+            # They are tried once more with the others that were held.
+            some = [closing for closing in some if closing.signal not in held]
         for closing in some:
-            # It is closed now, by this or by somebody who came first.
-            self.pending.pop(closing.signal, None)
+            # If it is not held back it is closed now, by this or by somebody who came first.
+            is_pending = self.pending.pop(closing.signal, None) is not None
+            if is_pending and closing.signal in held:
+                self.held[closing.signal] = closing

@@ -6,7 +6,8 @@ from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet
 
 from core.times import MINUTE_MS, epoch_ms_after, moment
-from market.models import IMPORTED, Candle, FormingMinute
+from instruments.sources import IMPORTED
+from market.models import Candle, FormingMinute
 from market.store import present_kind
 from signals_feed.models import Signal
 from signals_feed.rules import StoredMinute, exit_price

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo.",
+                        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo; import is what came from files.",
                         max_length=40,
                         unique=True,
                         validators=[instruments.models.check_feed],

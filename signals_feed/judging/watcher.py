@@ -8,8 +8,9 @@ others stored after the mark are judged as minutes. What nobody stored is judged
 gap. A publication is heard of within a quarter of a second and judged from the first tick after its own; only
 a kill in between leaves a stretch that nobody judges.
 
-Signals of instruments that are not offered wait until they are; on a closed or stale market, cancelled and
-expired ones wait for the first tick."""
+Signals of inactive instruments wait until they are active. On a closed or stale market, cancelled and
+expired ones wait for the first tick. Those of an instrument whose prices may not be handed on are judged as
+all are, and close once they may."""
 
 import asyncio
 import logging
@@ -31,7 +32,7 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord, HistoryMinute, TickAccepted, interval_start
-from signals_feed.closing import Closer, Closing
+from signals_feed.closing import Closer, Closing, note_hits
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import end_signals
 
@@ -63,12 +64,7 @@ def write_notes(hits: list[Closing], watched_until_ms: int) -> None:
     if hits:
         active = Signal.objects.active().filter(pk__in=[hit.signal for hit in hits])
         open_ = set(active.values_list("pk", flat=True))
-        noted = [
-            Hit(signal_id=hit.signal, closing=msgspec.to_builtins(hit, str_keys=True))
-            for hit in hits
-            if hit.signal in open_
-        ]
-        Hit.objects.bulk_create(noted, ignore_conflicts=True)
+        note_hits([hit for hit in hits if hit.signal in open_])
     if watched_until_ms:
         at = moment(watched_until_ms)
         if not WatchMark.objects.filter(pk=1).update(watched_until=at):
@@ -156,7 +152,7 @@ class SignalWatcher:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""
         await self.look()
         active, closer = self._parts()
-        return partial(end_signals, ending, closer.waiting(), active.epoch())
+        return partial(end_signals, ending, [*closer.waiting(), *closer.held.values()], active.epoch())
 
     def read_soon(self, facts: dict[str, Any]) -> None:
         if self.active is not None:
@@ -171,6 +167,11 @@ class SignalWatcher:
             self.unread.discard(signal)
             self._judge_later.pop(signal, None)
             self._closed_meanwhile.add(signal)
+
+    def close_held(self, _: dict[str, Any]) -> None:
+        """Those whose prices may be handed on now."""
+        if self.closer is not None:
+            self.closer.try_again()
 
     async def _read_first(self) -> None:
         while self._is_new:
@@ -248,7 +249,7 @@ class SignalWatcher:
 
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
-        over = closer.pending.keys() | self._closed_meanwhile
+        over = closer.pending.keys() | closer.held.keys() | self._closed_meanwhile
         for signal in active.admit([each for each in found if each.id not in over]):
             self._judge_later[signal] = clock.now_ms() + STORED_AFTER_MS
 

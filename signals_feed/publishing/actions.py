@@ -3,6 +3,7 @@ entry in one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -13,9 +14,10 @@ from core import clock
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
-from instruments.catalogue import catalogue
+from instruments.catalogue import WITHHELD, catalogue
 from instruments.facts import InstrumentFacts
-from instruments.models import Instrument
+from instruments.handing_on import may_be_handed_on
+from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import LastQuote
@@ -31,7 +33,7 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.names import HeldName
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
-from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, exact_price
+from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
 PERMISSION = "signals_feed.publish_signal"
 NOT_TRADED = {
@@ -55,6 +57,8 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     facts = catalogue.find(terms.symbol)
     if facts is None:
         raise SignalRefused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
+    if facts.is_withheld:
+        raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms, "symbol")
     entry, tradable = check(terms, quote, facts.digits)
@@ -119,6 +123,8 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
         raise SignalRefused(
             "", f"{signal.instrument.symbol} is not traded here any more; staff can cancel the signal."
         )
+    if facts.is_withheld:
+        raise SignalRefused("", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms)
     if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, now_ms)):
@@ -230,33 +236,51 @@ SERIES_ENDED = (
     "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
 )
 
+AT_PUBLICATION = " They may not be handed on: it closes at those of its publication."
+
 
 @transaction.atomic
 def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
-    """Close the signals that a tick has hit by that tick, and cancel all others at the last quote."""
+    """Close the signals that a tick has hit by that tick, and cancel all others at the last quote. Where
+    neither may be handed on, cancel all at the quote of their publication, which everybody has."""
     own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
-    close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
+    may_be_shown = _may_be_shown(ending)
+    if may_be_shown:
+        close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
     signals = list(own.select_related("instrument"))
     reason = SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)
+    if not may_be_shown:
+        reason += AT_PUBLICATION
     for signal in signals:
         if not signal.cancel_reason:
             cancel(signal, reason=reason[:200], by="market")
     at_ms = clock.now_ms()
     cancelled = Signal.CloseReason.CANCELLED
-    close_signals(
-        [
-            Closing.at_current(signal, cancelled, _last_quote(ending, signal, epoch), at_ms)
-            for signal in signals
-        ]
-    )
+    quote_of = partial(_last_quote, ending, epoch) if may_be_shown else _entry_quote
+    closings = [Closing.at_current(signal, cancelled, quote_of(signal), at_ms) for signal in signals]
+    if not may_be_shown:
+        closings = [each._replace(seen=SeenExtremes(each.price, each.price, 0)) for each in closings]
+    close_signals(closings)
 
 
-def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
+def _may_be_shown(ending: SeriesEnding) -> bool:
+    """The prices of the old series, whatever is known of the new one."""
+    facts = catalogue.known(ending.symbol)
+    stored = () if facts is None else catalogue.stored_sources(facts.id)
+    withheld = list(WithheldSource.objects.values_list("name", flat=True))
+    return may_be_handed_on((ending.source, *stored), withheld)
+
+
+def _last_quote(ending: SeriesEnding, epoch: str, signal: Signal) -> Quoted:
     """The last quote of the series; if unknown, the one at publication, which belongs to it too."""
     last = ending.last
-    if last is not None:
-        digits = signal.instrument.digits
-        bid, ask = (exact_price(round(each, digits)) for each in (last.bid, last.ask))
-        return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
+    if last is None:
+        return _entry_quote(signal)
+    digits = signal.instrument.digits
+    bid, ask = (exact_price(round(each, digits)) for each in (last.bid, last.ask))
+    return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
+
+
+def _entry_quote(signal: Signal) -> Quoted:
     unknown = Quoted(signal.tradable_price, signal.tradable_price, epoch_ms_after(signal.published_at))
     return signal.entry_quote() or unknown

@@ -24,7 +24,7 @@ from demo.publishers import (
     view_of,
 )
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
+from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from market.models import UnfinishedPast
 from market.prices import TIMEFRAMES, CandleRow
@@ -125,6 +125,13 @@ def test_market_is_seen_by_its_last_closed_bars() -> None:
     assert view is not None
     seen = [(bar.high, bar.low, bar.close) for bar in view.bars]
     assert seen == [(each.high, each.low, each.close) for each in candles[-BARS:]]
+
+
+def test_market_that_may_not_be_handed_on_is_not_seen() -> None:
+    assert view_of(catalogue.get("SYM0")) is not None
+    WithheldSource.objects.create(name="push", why="Its terms.")
+    catalogue.load_now()
+    assert view_of(catalogue.get_any("SYM0")) is None
 
 
 def test_market_without_a_fresh_quote_is_not_seen() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import transaction
 
 from core.contract.errors import SymbolNotFound
+from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.handing_on import may_be_handed_on
 from instruments.models import WithheldSource
 from market.models import LastQuote
 from tests.accounts.back_office.office import Office
+from tests.core.events.following import follow
 from tests.factories import make_candle, make_instrument
 
 
@@ -68,11 +72,37 @@ def test_what_a_former_source_sent_is_not_handed_on_either() -> None:
     assert [facts.symbol for facts in catalogue.offered()] == ["USDJPY"]
 
 
-@pytest.mark.parametrize("name", ["krakn", "kraken:BTC/USD", "", "import"])
-def test_only_a_feed_can_be_withheld(name: str) -> None:
+@pytest.mark.django_db(transaction=True)
+async def test_what_is_imported_while_imports_are_withheld_is_not_handed_on() -> None:
+    instrument = await in_thread(make_instrument, "EURUSD", source="push:desk")
+    await in_thread(withhold, "import")
+    assert catalogue.is_offered("EURUSD")
+    events = EventFeed()
+    follow(events, catalogue)
+    await events.start()
+    try:
+        await in_thread(make_candle, instrument, source="push+import")
+        await in_thread(announce_import, "EURUSD")
+        await events.read()
+    finally:
+        await events.stop()
+    assert not catalogue.is_offered("EURUSD")
+
+
+def announce_import(symbol: str) -> None:
+    with transaction.atomic():
+        ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=symbol)
+
+
+@pytest.mark.parametrize("name", ["krakn", "kraken:BTC/USD", "", "imports", "import:file"])
+def test_nothing_but_a_source_can_be_withheld(name: str) -> None:
     with pytest.raises(ValidationError):
         WithheldSource(name=name, why="Its terms.").full_clean(validate_unique=False)
-    WithheldSource(name="push:desk", why="Its terms.").full_clean(validate_unique=False)
+
+
+@pytest.mark.parametrize("name", ["push:desk", "import"])
+def test_keys_and_imports_can_be_withheld_too(name: str) -> None:
+    WithheldSource(name=name, why="Its terms.").full_clean(validate_unique=False)
 
 
 def test_staff_withhold_a_source_and_hand_it_on_again(office: Office) -> None:

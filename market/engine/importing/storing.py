@@ -9,7 +9,8 @@ from django.db.models import Q, QuerySet
 
 from core.times import moment
 from instruments.facts import InstrumentFacts
-from market.models import IMPORTED, Candle, FormerQuote, LastQuote
+from instruments.sources import IMPORTED
+from market.models import Candle, FormerQuote, LastQuote
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
 from market.store.candle_rows import FLOATS, CandleToWrite, candle_of, write_candles

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from core.events.event_feed import EventFeed
 from core.threads import in_thread
+from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
@@ -38,7 +39,7 @@ class WatchedEngine:
         self.engine = Engine(market.prices)
         self.events = EventFeed()
         self.watcher = SignalWatcher()
-        follow(self.events, self.watcher)
+        follow(self.events, catalogue, self.watcher)
         self.records: list[AnyRecord] = []
         self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher])
 

@@ -17,7 +17,7 @@ from accounts.models import User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
+from instruments.models import Instrument, WithheldSource
 from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
@@ -164,6 +164,18 @@ def test_instrument_that_is_not_offered_takes_no_signal(anna: User) -> None:
 
     with pytest.raises(SignalRefused, match="no instrument EURUSD"):
         publish(BUY, anna, QUOTE)
+
+
+@pytest.mark.parametrize("act", ["publish", "close"])
+def test_nothing_is_published_or_closed_by_hand_at_prices_that_may_not_be_handed_on(
+    anna: User, act: str
+) -> None:
+    signal = publish(BUY, anna, QUOTE)
+    WithheldSource.objects.create(name="push", why="Its terms.")
+    catalogue.load_now()
+
+    with pytest.raises(SignalRefused, match="terms of its source"):
+        publish(BUY, anna, QUOTE) if act == "publish" else close_by_hand(signal, by=anna, quote=QUOTE)
 
 
 def test_the_same_token_is_one_signal(anna: User) -> None:
