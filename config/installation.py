@@ -35,13 +35,28 @@ def require_data() -> None:
     """For commands that work on what is kept: a mistyped folder must not become an installation."""
     folder = var_dir()
     tighten(folder)
-    has_secret = env.text("SECRET_KEY") or known_secret(folder)
-    has_database = env.parsed("DATABASE_URL") or (folder / DATABASE).exists()
-    if not (has_secret and has_database):
+    if not (env.text("SECRET_KEY") or known_secret(folder)):
+        raise _nothing_kept(folder)
+    require_database()
+
+
+def require_database() -> None:
+    """SQLite would make a file at any path, and then lack its tables."""
+    named = env.parsed("DATABASE_URL")
+    if not named and not (var_dir() / DATABASE).exists():
+        raise _nothing_kept(var_dir())
+    if named and named["ENGINE"].endswith("sqlite3") and not Path(named["NAME"]).exists():
         raise ImproperlyConfigured(
-            f"Nothing is kept in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
-            " --data or VAR_DIR."
+            f"There is no database at {named['NAME']}. Correct DATABASE_URL, or begin with"
+            f" `{command('serve')}`, which makes it."
         )
+
+
+def _nothing_kept(folder: Path) -> ImproperlyConfigured:
+    return ImproperlyConfigured(
+        f"Nothing is kept in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
+        " --data or VAR_DIR."
+    )
 
 
 def known_secret(folder: Path) -> str:

@@ -8,11 +8,11 @@ from django.core.management import execute_from_command_line, get_commands
 
 from config.environment import env
 from config.failures import explain
-from config.installation import prepare, require_data
+from config.installation import prepare, require_data, require_database
 from core.program.commands import is_installed_command
 from core.program.output import EvenUnread
 
-from .help import COMMANDS, NEED_DATA, as_typed
+from .help import COMMANDS, NEED_DATA, NEED_DATABASE, as_typed
 from .words import typed_name
 
 GO_ON_UNREAD = {"serve", "run_engine", "seed_demo"}
@@ -40,11 +40,15 @@ def _begin(words: list[str]) -> None:
         return
     if name in GO_ON_UNREAD:
         sys.stdout = EvenUnread(sys.stdout)
+    # These look at what is there, and make nothing.
+    if name == "doctor" or (name == "backup" and "--verify" in words):
+        return
     if name in NEED_DATA:
         require_data()
-    # It looks at what is there, and makes nothing.
-    elif name != "doctor":
-        prepare()
+        return
+    if name in NEED_DATABASE:
+        require_database()
+    prepare()
 
 
 def _unknown(name: str) -> str:

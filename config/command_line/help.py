@@ -55,7 +55,11 @@ NEED_DATA = {
     *GROUPS["Signals and news"],
     "backup",
     "dbshell",
+    # Of Django.
+    *("clearsessions", "dumpdata", "flush", "inspectdb", "loaddata", "remove_stale_contenttypes"),
 } - {"score_headlines"}
+# What makes its own folder, but none of its tables.
+NEED_DATABASE = {"run_engine", "seed_demo"}
 
 TEXT = """\
 Tickwire serves market data, signals and news over REST and WebSocket.

@@ -11,6 +11,7 @@ import pytest
 from config.installation import known_secret, make_secret, tighten
 from tests.programs.commands import manage
 from tests.programs.running import Serve, environment
+from tests.programs.services import free_port
 
 
 def mode(path: Path) -> str:
@@ -75,6 +76,38 @@ def test_mistyped_folder_becomes_no_installation(
             f"Nothing is kept in {var_dir} yet. Begin with `.venv/bin/python manage.py serve`, or name the "
             "right folder with --data or VAR_DIR."
         )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("issue_key", "ann"), ("backup",), ("run_engine",), ("dumpdata",)],
+    ids=lambda w: w[0],
+)
+def test_mistyped_address_of_sqlite_becomes_no_database(words: tuple[str, ...], tmp_path: Path) -> None:
+    make_secret(tmp_path / "var")
+    typo, redis = tmp_path / "typo.sqlite3", f"redis://127.0.0.1:{free_port()}/0"
+    ended = manage(tmp_path / "var", *words, DATABASE_URL=f"sqlite:///{typo}", REDIS_URL=redis)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.strip() == (
+        f"There is no database at {typo}. Correct DATABASE_URL, or begin with `.venv/bin/python manage.py "
+        "serve`, which makes it."
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "var"]
+
+
+def test_doctor_makes_no_database_at_a_mistyped_address(tmp_path: Path) -> None:
+    make_secret(tmp_path / "var")
+    typo = tmp_path / "typo.sqlite3"
+    ended = manage(tmp_path / "var", "doctor", DATABASE_URL=f"sqlite:///{typo}", PORT=str(free_port()))
+    assert f"There is no database at {typo} yet." in ended.stdout
+    assert not typo.exists()
+
+
+def test_backup_is_verified_where_nothing_is_installed(tmp_path: Path) -> None:
+    ended = manage(tmp_path / "var", "backup", "--verify", str(tmp_path / "none.zip"))
+    assert "Nothing is kept" not in ended.stderr
+    assert "none.zip" in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
