@@ -50,7 +50,7 @@ BACKED_UP = {
     "KEY_PEPPER_FALLBACKS": ["a previous pepper 0123456789"],
 }
 BACKUP = (ROOT / "docs/operate/backup.md").read_text()
-MAIL = "smtp+tls://user:password@127.0.0.1:1"
+MAIL = "smtp+tls://user:a-long-password@127.0.0.1:1"
 
 each_service = pytest.mark.parametrize("name", SERVICES)
 each_of_ours = pytest.mark.parametrize("name", OURS)

@@ -15,7 +15,7 @@ PRODUCTION = {
     "DATABASE_URL": "postgresql://127.0.0.1:1/none",
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "ALLOWED_HOSTS": "tickwire.example",
-    "EMAIL_URL": "smtp+tls://user:password@127.0.0.1:1",
+    "EMAIL_URL": "smtp+tls://user:a-long-password@127.0.0.1:1",
     "DEFAULT_FROM_EMAIL": "no-reply@tickwire.example",
 }
 # Checking asks no database, and comparing migrations with models asks only the files.

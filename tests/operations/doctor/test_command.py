@@ -22,7 +22,7 @@ PRODUCTION = {
     "SECRET_KEY": secrets.token_urlsafe(48),
     "KEY_PEPPER": secrets.token_urlsafe(48),
     "REDIS_URL": "redis://127.0.0.1:1/0",
-    "EMAIL_URL": "smtp+tls://user:password@127.0.0.1:1",
+    "EMAIL_URL": "smtp+tls://user:a-long-password@127.0.0.1:1",
     "DEFAULT_FROM_EMAIL": "no-reply@tickwire.example",
 }
 
