@@ -11,7 +11,7 @@ import pytest
 from django.apps import apps
 from psycopg import sql
 
-from tests.house.releases.migrations import ROOMS
+from tests.house.modules import ROOMS
 from tests.reliability.clients.person import Person
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
@@ -39,7 +39,7 @@ def change(installation: Installation, statement: str, tables: list[str]) -> Non
 
 
 def tables_of_ours() -> list[str]:
-    models = [model for room in ROOMS for model in apps.get_app_config(room).get_models()]
+    models = [model for model in apps.get_models() if model._meta.app_label in ROOMS]
     return [model._meta.db_table for model in models if model._meta.managed and not model._meta.proxy]
 
 
