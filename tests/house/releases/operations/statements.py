@@ -10,8 +10,8 @@ from django.db import migrations
 from .found import USES_IT, Found
 
 TAKES_AWAY = re.compile(
-    r"\s*(alter\s+table\s+(if\s+exists\s+)?\S+\s+drop\s+column\s+(if\s+exists\s+)?\w+"
-    r"|drop\s+table\s+(if\s+exists\s+)?\S+)\s*;?\s*",
+    r"\s*(alter\s+table\s+(if\s+exists\s+)?[\w.\"]+\s+drop\s+column\s+(if\s+exists\s+)?\w+"
+    r"|drop\s+table\s+(if\s+exists\s+)?[\w.\"]+)\s*;?\s*",
     re.IGNORECASE,
 )
 WHAT_IT_DOES = "which may change tables, lock them or rewrite rows: use the operations of Django"

@@ -80,6 +80,7 @@ def test_what_the_last_release_cannot_live_with_is_refused(operation: Operation,
         "UPDATE news_thing SET old = 'x' WHERE old IS NULL",
         "ALTER TABLE news_thing DROP COLUMN old; LOCK TABLE news_thing",
         "ALTER TABLE news_thing DROP COLUMN old, ADD COLUMN new integer NOT NULL",
+        "DROP TABLE news_thing;DELETE/**/FROM/**/news_other",
         ["DROP TABLE news_thing"],
         [("DELETE FROM news_thing WHERE old = %s", ["x"])],
     ],
@@ -163,7 +164,7 @@ def test_what_the_models_alone_forget_stays_in_the_database() -> None:
         migrations.RemoveIndex("thing", "by_old"),
         migrations.RemoveConstraint("thing", "one_old"),
         migrations.RunSQL("ALTER TABLE news_thing DROP COLUMN old"),
-        migrations.RunSQL("drop table if exists news_thing;"),
+        migrations.RunSQL('drop table if exists "news_thing";'),
     ],
 )
 def test_what_a_release_does_without_is_taken_away_by_who_names_it(
