@@ -12,7 +12,7 @@ from typing import Any
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 _var = tempfile.TemporaryDirectory(prefix="tickwire-test-")
 os.environ |= {"VAR_DIR": _var.name, "DEMO": "0", "ACCESS_LOG": "0", "LOG_LEVEL": "WARNING"}
-os.environ["METRICS_TOKEN"] = "for-tests"
+os.environ["METRICS_TOKEN"] = "only-for-tests"
 # Tests move the clock of this process; servers that they start have the one of everybody.
 os.environ["STEADY_CLOCK"] = "0"
 if os.environ.get("REDIS_URL"):

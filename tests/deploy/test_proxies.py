@@ -182,7 +182,7 @@ def test_largest_body_is_passed_on(fronts: Fronts, name: str) -> None:
 @each_proxy
 @pytest.mark.parametrize("path", ["/metrics", "/%6detrics"])
 def test_metrics_are_not_public(fronts: Fronts, name: str, path: str) -> None:
-    answer = fronts.visitor(name).ask(path, headers={"Authorization": "Bearer for-tests"})
+    answer = fronts.visitor(name).ask(path, headers={"Authorization": "Bearer only-for-tests"})
 
     assert answer.status_code == 404
     assert "tickwire_" not in answer.text
@@ -190,7 +190,7 @@ def test_metrics_are_not_public(fronts: Fronts, name: str, path: str) -> None:
 
 def test_metrics_are_there_without_the_proxy(fronts: Fronts) -> None:
     url = f"http://127.0.0.1:{fronts.pair.first.port}/metrics"
-    headers = {"Authorization": "Bearer for-tests", "X-Forwarded-Proto": "https", "Host": HOST}
+    headers = {"Authorization": "Bearer only-for-tests", "X-Forwarded-Proto": "https", "Host": HOST}
 
     assert "tickwire_" in httpx.get(url, headers=headers).text
 
