@@ -108,6 +108,13 @@ async def answered(asked: Awaitable[Any]) -> bool:
     return True
 
 
+async def until_taken(inbox: PushQueue, origin: str) -> None:
+    """However often a machine that is busy, or a Redis that comes back, needs to be asked."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await answered(inbox.send(origin, [TICK])):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.05)
+
+
 async def test_verdicts_come_back_in_the_order_of_the_ticks(redis: PrivateRedis) -> None:
     engine, crossed = Engine(), Tick("EURUSD", 2.0, 1.0, 1)
     async with sending(redis) as inbox, serving(redis, engine):
@@ -163,9 +170,10 @@ async def test_request_that_breaks_the_engine_is_unavailable_and_the_next_is_wor
 async def test_request_whose_sender_gave_up_is_not_worked_later(redis: PrivateRedis) -> None:
     engine = Engine()
     async with sending(redis, patience_s=0.2) as impatient, sending(redis) as inbox:
-        assert not await answered(impatient.send("late", [TICK]))
         with redis.client as client:
-            assert client.llen(key_of(REQUESTS)) == 1
+            # A busy machine may not get as far as to send it.
+            while client.llen(key_of(REQUESTS)) == 0:
+                assert not await answered(impatient.send("late", [TICK]))
         async with serving(redis, engine):
             assert await inbox.send("push:desk", [TICK]) == [None]
     assert [origin for origin, _ in engine.worked] == ["push:desk"]
@@ -220,14 +228,17 @@ async def test_request_that_a_killed_engine_had_begun_is_not_begun_again(
     process, notes = engine_process
     successor = Engine()
     await until(lambda: "ready" in notes.read_text())
-    async with sending(redis, patience_s=0.6) as inbox:
+    async with sending(redis) as inbox:
         asked = asyncio.create_task(answered(inbox.send("slow", [TICK])))
         await until(lambda: "slow" in notes.read_text())
         process.send_signal(signal.SIGKILL)
         async with serving(redis, successor):
-            assert await inbox.send("push:desk", [TICK]) == [None]
-            assert not await asked
-    assert [origin for origin, _ in successor.worked] == ["push:desk"]
+            for _ in range(3):
+                assert await inbox.send("push:desk", [TICK]) == [None]
+        assert not asked.done()
+    # Its sender is told when it stops, before its patience is at an end.
+    assert not await asked
+    assert [origin for origin, _ in successor.worked] == ["push:desk"] * 3
 
 
 async def test_engine_that_was_stopped_works_off_nothing_old(
@@ -249,10 +260,10 @@ async def test_engine_that_was_stopped_works_off_nothing_old(
 async def test_redis_that_hangs_holds_nobody_for_long_and_is_found_again(redis: PrivateRedis) -> None:
     engine = Engine()
     async with sending(redis, patience_s=0.3) as inbox, serving(redis, engine):
-        assert await inbox.send("before", [TICK]) == [None]
+        await until_taken(inbox, "before")
         with redis.paused():
             assert not await answered(inbox.send("meanwhile", [TICK]))
-        assert await inbox.send("after", [TICK]) == [None]
+        await until_taken(inbox, "after")
 
 
 async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: Path) -> None:
@@ -263,9 +274,7 @@ async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: 
             private.kill()
             assert not await answered(inbox.send("meanwhile", [TICK]))
             with private.running():
-                async with asyncio.timeout(PATIENCE_S):
-                    while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - nobody tells
-                        await asyncio.sleep(0.05)
+                await until_taken(inbox, "after")
 
 
 async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) -> None:
