@@ -53,10 +53,10 @@ async def test_silence_on_a_half_open_connection_is_a_loss(venue: FakeVenue) -> 
 async def test_heartbeats_keep_a_connection_without_ticks(venue: FakeVenue) -> None:
     receiver = RecordingReceiver()
 
-    async with running(venue.make_feed(silent_s=0.6, probe_s=60), receiver):
+    async with running(venue.make_feed(silent_s=1.5, probe_s=60), receiver):
         await venue.visited()
         clock = asyncio.get_running_loop().time
-        end_s = clock() + 0.7
+        end_s = clock() + 1.6
         while clock() < end_s:
             heard = receiver.takes
             await venue.send(venue.heartbeat())

@@ -106,14 +106,15 @@ def test_no_snapshot_comes_unasked_or_of_nothing(
 def test_heartbeat_breaks_a_silence(opened: Open, key: str, symbol: str) -> None:
     with (
         shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.1),
+        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.5),
     ):
         socket = opened(key=key)
         socket.subscribe(symbol, features=["heartbeat"])
         first, second = socket.hear(), socket.hear()
     assert first.keys() == {"type", "time"}
     assert first["type"] == "heartbeat"
-    assert 100 <= second["time"] - first["time"] < 10_000
+    # They are looked after fifty times a second. On a busy machine the first may be late, and the second not.
+    assert 200 <= second["time"] - first["time"] < 10_000
 
 
 def test_no_heartbeat_comes_unasked(opened: Open, key: str, symbol: str) -> None:
