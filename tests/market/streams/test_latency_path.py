@@ -182,7 +182,9 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
         return latency.sum_ms / latency.count / 1000
 
     async def run(url: str) -> tuple[float, float]:
-        return await mean_s(url, 0), await mean_s(url, DELAY_S)
+        # Whatever else the machine does delays too, but not every time.
+        control = min([await mean_s(url, 0) for _ in range(3)])
+        return control, await mean_s(url, DELAY_S)
 
     with redis(tmp_path) as url:
         control, late = asyncio.run(run(url))

@@ -30,7 +30,6 @@ PUBLISH_EVERY_S = 0.2
 LOAD_S = longer(5.0, 60.0)
 """Of load in which nothing is restarted, beside as much as the restarts take."""
 DRAIN_S = 2.0
-CAUGHT_UP_WITHIN_S = 60.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("36", "REST failures 0, signals lost 0"),
@@ -130,7 +129,7 @@ def restart(
 def wait_for_all(clients: list[Moving], count: int) -> None:
     """What has not come by the end is lost."""
     with suppress(AssertionError):
-        wait_until(lambda: all(len(set(client.ids)) >= count for client in clients), CAUGHT_UP_WITHIN_S)
+        wait_until(lambda: all(len(set(client.ids)) >= count for client in clients))
 
 
 def pid_at(port: int) -> int:
