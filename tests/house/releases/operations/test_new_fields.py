@@ -23,10 +23,10 @@ DOUBLED: Field[Any, Any] = models.GeneratedField(
     [
         (models.CharField(max_length=10), "give it a db_default"),
         (models.CharField(max_length=10, default=""), "give it a db_default"),
-        (models.DateTimeField(db_default=Now()), "computed for each row"),
-        (DOUBLED, "computed for each row"),
+        (models.DateTimeField(db_default=Now()), "add a field that may be NULL"),
+        (DOUBLED, "add a field that may be NULL"),
         (models.IntegerField(null=True, db_index=True), "with an index"),
-        (models.IntegerField(null=True, unique=True), "with an index"),
+        (models.IntegerField(null=True, unique=True), "which is unique, and reads all rows"),
         (models.ForeignKey(TO, models.CASCADE, null=True, db_constraint=False), "with an index"),
         (models.PositiveIntegerField(null=True), "(IntegerField has none), and reads all rows"),
         (models.ForeignKey(TO, models.CASCADE, null=True, db_index=False), "from deleting what it refers to"),
