@@ -14,6 +14,7 @@ from demo.people import demo_keys
 from demo.progress import line_on
 from demo.seeding import begin, is_there, makers_needed, remove
 from market.runtime import market
+from market.store.predecessor import wait_until_alone
 from pages.static_files import collect
 from serving.server import shown_address
 
@@ -31,6 +32,8 @@ def prepare(out: OutputWrapper) -> Prepared:
     if settings.PRODUCTION:
         wait_for_database("The service")
     refuse_unfinished()
+    if not settings.REDIS_URL:
+        wait_until_alone()
     is_behind = bool(pending_migrations())
     if settings.PRODUCTION:
         if is_behind:

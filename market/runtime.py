@@ -158,7 +158,7 @@ class MarketRuntime:
             self.liveness.start()
             return
         self.runner = self.own_engine()
-        await self.runner.writer.try_lease()
+        await self.runner.writer.take_over()
         await self.runner.start()
         self._begin(self.runner.bus.journal_position.epoch, self.engine.numbers())
         self.liveness.start()

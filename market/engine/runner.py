@@ -149,7 +149,7 @@ class Runner:
     def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
         """Ticks that somebody sent by himself, and may forget once they are taken. `sent_ms` is the newest
         time that he gave one of them, or 0."""
-        if self.writer.lease.is_held and not self.bus.is_whole and self.writer.is_refused:
+        if not self.writer.lease.is_held or (not self.bus.is_whole and self.writer.is_refused):
             raise NothingKept
         if sent_ms:
             clock.hear(sent_ms, now_ms())

@@ -20,6 +20,7 @@ from market.store import checkpoints
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
 from market.store.lease import Lease, LeaseLost
+from market.store.predecessor import wait_for_end
 
 from .engine import Engine
 from .listeners import EngineListener
@@ -29,6 +30,9 @@ lease_waits = LastingFault(logger, "The lease waits for the database")
 candles_wait = LastingFault(logger, "The candles wait for the database")
 candles_lost = LastingFault(logger, "The database was away too long")
 FLUSH_S = 1.0
+
+# Of several that wait for one to end, all but one wait again.
+TRIES = 3
 
 # More than this waits for the database only when it has been away for hours; then the oldest go.
 MAX_PENDING = 200_000
@@ -81,6 +85,14 @@ class EngineWriter:
         else:
             lease_waits.over()
         return self.lease.is_held
+
+    async def take_over(self) -> None:
+        """Raises CommandError where another process goes on writing. A database that does not answer is
+        asked again by whoever writes."""
+        for _ in range(TRIES):
+            if await self.try_lease():
+                return
+            await in_thread(wait_for_end, self.lease)
 
     async def keep_lease(self) -> None:
         while self.lease.is_held:

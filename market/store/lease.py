@@ -71,6 +71,12 @@ class Lease:
         self._seen = None
         return JournalPosition(state.epoch, state.position)
 
+    def other(self) -> str:
+        """The name of another process that holds it; empty where it may be taken. Only looks."""
+        seen = EngineState.objects.only("writer", "beats", "beat_at").filter(pk=1).first()
+        is_free = seen is None or seen.writer == self.writer or self._is_free(seen)
+        return "" if seen is None or is_free else seen.writer
+
     def beat(self, position: JournalPosition) -> None:
         """Within the transaction that writes: nothing of it stays if the lease is another's."""
         if not self._beat(epoch=position.epoch, position=position.number):

@@ -15,6 +15,12 @@ def name_of(pid: int) -> str:
     return f"{socket.gethostname()}:{pid}:{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
 
 
+def place_of(name: str) -> str:
+    """As an operator looks for it."""
+    host, pid, _ = name.rsplit(":", 2)
+    return f"process {pid} on {host}"
+
+
 def is_alive(name: str) -> bool | None:
     """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
     if not name:

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from core.threads import in_thread
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.engine import Engine
+from market.engine.push_queue import NothingKept
 from market.engine.runner import Runner
 from market.models import EngineState
 from market.prices.quotes import Prices
@@ -22,7 +23,7 @@ from market.runtime import market
 from tests.client import Server
 from tests.factories import make_instrument
 from tests.market.push.conftest import make_tick
-from tests.market.running import no_feed
+from tests.market.running import make_runner, no_feed
 from tests.market.store.test_engine_store import broken_database
 from tests.patience import PATIENCE_S, wait_until
 
@@ -83,3 +84,22 @@ def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_i
     written, given = asyncio.run(start())
 
     assert written == given
+
+
+def test_process_that_lost_the_lease_takes_no_ticks(transactional_db: None) -> None:
+    """As one that stood still while another took over: nobody would keep them."""
+
+    async def push() -> list[str | None]:
+        runner = make_runner(Engine(Prices("bid")))
+        assert await runner.writer.try_lease()
+        await runner.start()
+        try:
+            assert runner.push("push:desk", []) == []
+            runner.writer.lose_lease()
+            return runner.push("push:desk", [])
+        finally:
+            await runner.stop()
+            await in_thread(runner.writer.lease.leave)
+
+    with pytest.raises(NothingKept):
+        asyncio.run(push())

@@ -33,6 +33,8 @@ class RightSource:
         self._machine, self._sends_times = machine, sends_times
         self._engine = Engine(Prices("bid"))
         self._runner = make_runner(self._engine)
+        self._runner.writer.lease.is_held = True
+        self._runner.writer.begin()
         self._bids = count(1.0, 0.00001)
         self.refused: Counter[str] = Counter()
 

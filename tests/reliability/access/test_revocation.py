@@ -33,7 +33,7 @@ def nudged(scaled: Installation) -> Iterator[list[Process]]:
 @pytest.fixture(scope="module")
 def polling(scaled: Installation) -> Iterator[list[Process]]:
     """On the same database; nobody tells them to look."""
-    with scaled.serve(PROCESSES, REDIS_URL="") as servers:
+    with scaled.serve(PROCESSES, REDIS_PREFIX="apart") as servers:
         yield servers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import pytest
 from redis import Redis
@@ -67,8 +68,9 @@ def test_two_keys_of_an_account_share_the_limit(
     assert five_fresh_rounds(scaled, four, 2, tell) == [EXACT] * ROUNDS
 
 
-def test_control_without_a_shared_redis_the_crowd_over_admits(scaled: Installation, tell: Tell) -> None:
-    with scaled.serve(4, REDIS_URL="") as alone:
+def test_control_where_each_counts_by_itself_the_crowd_over_admits(scaled: Installation, tell: Tell) -> None:
+    with ExitStack() as running:
+        alone = [running.enter_context(scaled.web_process(REDIS_PREFIX=f"alone{n}")) for n in range(4)]
         statuses = rush(alone, make_keys(scaled))
     tell(f"control arm, admitted of 100: {statuses[200]}")
     assert statuses == {200: 100}

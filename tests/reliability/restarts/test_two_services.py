@@ -1,0 +1,57 @@
+"""Without Redis, one service at a time runs on a data folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+from tests.patience import wait_until
+from tests.programs.commands import manage
+from tests.programs.running import Serve
+from tests.programs.services import free_port
+
+
+def test_second_service_on_the_same_data_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    var_dir = tmp_path / "var"
+    with Serve(var_dir) as first:
+        ended = manage(var_dir, "serve", "--port", str(free_port()), DEMO="0")
+
+        said = ended.stdout + ended.stderr
+        assert ended.returncode == 1
+        assert f"Another service runs on this data (process {first.pid} on " in said
+        assert (
+            "stop it, give this one a folder (--data) or DATABASE_URL of its own, or set REDIS_URL for"
+            in said
+        )
+        assert "Traceback" not in said
+        # Without the demo it would have been taken away.
+        assert "Removing" not in said
+    assert first.stop() == 0
+
+
+def test_service_that_comes_while_the_one_before_ends_waits_for_it(tmp_path: Path) -> None:
+    var_dir = tmp_path / "var"
+    with Serve(var_dir, DEMO="0") as first:
+        second = Serve(var_dir, DEMO="0")
+        log = tmp_path / f"serve-{second.port}.log"
+
+        def end_first() -> None:
+            wait_until(lambda: log.exists() and "waiting for its end" in log.read_text())
+            os.kill(first.pid, signal.SIGTERM)
+
+        ending = threading.Thread(target=end_first)
+        ending.start()
+        with second:
+            ending.join()
+            assert f"process {first.pid} on " in second.output
+
+
+def test_service_starts_at_once_where_the_one_before_was_killed(tmp_path: Path) -> None:
+    var_dir = tmp_path / "var"
+    with Serve(var_dir, DEMO="0") as first:
+        os.kill(first.pid, signal.SIGKILL)
+        first.stop()
+        with Serve(var_dir, DEMO="0") as second:
+            assert "Another service" not in second.output
