@@ -20,7 +20,7 @@ from tests.reliability.clients.swarm import listen_many
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
-from tests.reliability.services.supervised import command_of
+from tests.reliability.services.supervised import command_of, is_all_read
 
 SOCKETS, REQUESTS, EXIT_WITHIN_S = 200, 20, 30.0
 numbers = itertools.count(1)
@@ -78,8 +78,7 @@ async def stop_with_all_under_way(
     listeners = await listen_many([server.port], "/ws/market", message, SOCKETS)
     body = json.dumps({"ticks": service.make_ticks(service.symbols)}).encode()
     begun = [Begun(server.port, headers, body) for _ in range(REQUESTS)]
-    # A request that was sent later is answered: those before it were read.
-    await asyncio.to_thread(server.ask, "/healthz")
+    await until(lambda: is_all_read(server.port))
     os.kill(server.pid, number)
     began_at = time.monotonic()
     endings = [asyncio.ensure_future(listener.ended) for listener in listeners]

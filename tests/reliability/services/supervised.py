@@ -58,6 +58,12 @@ def clients_of(pid: int, port: int) -> set[int]:
     return {port_in(row[2]) for row in rows if port_in(row[1]) == port and row[9] in own}
 
 
+def is_all_read(port: int) -> bool:
+    """Whether the server has taken in whatever its clients sent, also those that it had not yet accepted."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return not any(int(row[4].partition(":")[2], 16) for row in rows if port_in(row[1]) == port)
+
+
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
     os.kill(pid, signal.SIGSTOP)
