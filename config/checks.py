@@ -77,7 +77,10 @@ def _secrets() -> Iterator[CheckMessage]:
             yield Error(text, hint=MAKE_ONE, id=f"tickwire.E00{number}")
     first, second = settings.SECRET_KEY, settings.KEY_PEPPER
     if first in second or second in first:
-        hint = "Make each by itself, so that whoever learns one does not know the other."
+        hint = (
+            "Make a new KEY_PEPPER by itself, so that whoever learns one does not know the other, and put"
+            " the previous one into KEY_PEPPER_FALLBACKS: keys and second factors go on."
+        )
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
     # Those two and their fallbacks have to be longer anyway.
     for name in (each for each in names_of_short() if not each.startswith(("SECRET_KEY", "KEY_PEPPER"))):

@@ -3,6 +3,7 @@
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_urlsafe
 
 from django.conf import settings
 
@@ -100,9 +101,17 @@ def ledger_head(store: Store) -> tuple[int, str]:
 
 def write_secrets(path: Path) -> None:
     """As lines that a shell reads."""
-    secrets = {name: getattr(settings, name) for name in ("SECRET_KEY", "KEY_PEPPER")}
-    for name in ("SECRET_KEY_FALLBACKS", "KEY_PEPPER_FALLBACKS"):
-        if before := getattr(settings, name):
-            secrets[name] = ",".join(before)
+    pepper, former = settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS
+    if settings.SECRET_KEY in pepper:
+        # Made from it, where none was set. Production refuses that, but opens what was made with it.
+        pepper, former = token_urlsafe(48), [pepper, *former]
+    secrets = {
+        "SECRET_KEY": settings.SECRET_KEY,
+        "KEY_PEPPER": pepper,
+        "SECRET_KEY_FALLBACKS": ",".join(settings.SECRET_KEY_FALLBACKS),
+        "KEY_PEPPER_FALLBACKS": ",".join(former),
+    }
     with archive.new_file(path) as draft:
-        draft.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in secrets.items()))
+        draft.write_text(
+            "".join(f"{name}={shlex.quote(value)}\n" for name, value in secrets.items() if value)
+        )

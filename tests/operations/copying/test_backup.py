@@ -83,9 +83,11 @@ def test_what_is_restored_is_what_was_backed_up(
 
 
 def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
-    filled: Callable[[str], str], tmp_path: Path
+    filled: Callable[[str], str], tmp_path: Path, settings: Any
 ) -> None:
     path, var_dir = tmp_path / "b.zip", tmp_path / "new" / "var"
+    # As it is where nobody has set one.
+    settings.KEY_PEPPER = f"pepper:{settings.SECRET_KEY}"
     with in_place(filled("sqlite")):
         run("backup", path, "--with-secrets")
     lines = (tmp_path / "b.zip.secrets").read_text().splitlines()
@@ -93,6 +95,8 @@ def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
     done = manage(var_dir, "restore", str(path), **secrets)
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 entries hold" in done.stdout
+    assert secrets["KEY_PEPPER_FALLBACKS"] == settings.KEY_PEPPER
+    assert NOT_SET not in done.stdout
 
 
 def test_folder_that_is_not_there_is_not_made(new_database: New, tmp_path: Path) -> None:
