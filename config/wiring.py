@@ -54,6 +54,7 @@ from market.streams.metrics import StreamMetrics
 from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
 from news.background import news_tasks
 from news.language_models import check_endpoints
+from news.newsroom.given_scores import given_scores
 from news.scoring import check_sentiment_model
 from operations.copying.addresses import addresses
 from operations.last_backup import backup_watch
@@ -138,9 +139,9 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
-    # Nobody takes the name of a publisher, and an owner's signals are theirs to take along.
+    # Nobody takes the name of a publisher, and what people made is theirs to take along.
     former_names.holds = staticmethod(has_published_as)
-    account_data.sections["signals"] = own_signals
+    account_data.sections |= {"signals": own_signals, "news_scores": given_scores}
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 

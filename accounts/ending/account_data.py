@@ -9,12 +9,15 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from asgiref.sync import async_to_sync
+from django.contrib.admin.models import LogEntry
 
-from accounts.models import Account, AiUsage, Usage, User
+from accounts.models import Account, AiUsage, TierRequest, Usage, User
 from accounts.open_streams.registry import open_streams
 from core.events.outbox import ControlEvent
 from core.plain_json import encode
 from core.times import moment
+
+from .traces import events_by, log_about, without_objects
 
 Row = Mapping[str, object]
 Section = Callable[[User], Iterable[Row]]
@@ -23,6 +26,7 @@ Section = Callable[[User], Iterable[Row]]
 KEY = ("name", "prefix", "created_at", "last_used_at", "expires_at", "revoked_at")
 EVENT = ("kind", "facts", "by", "created_at")
 TIER_REQUEST = ("wanted__name", "why", "state", "asked_at", "decided_at", "answer")
+LOG = ("action_time", "action_flag", "content_type__model", "object_id")
 SESSION = ("ip", "user_agent", "created_at", "last_seen_at")
 
 
@@ -50,6 +54,14 @@ class AccountData:
             ),
             "open_streams": of_account(streams_of),
             "events": of_account(events_of),
+            "events_by": done_to_others,
+            "log_about": logged_about,
+            "log_by": logged_by,
+            "tier_decisions": decided_by,
+            "page_sessions": of_account(
+                lambda account: account.page_sessions.order_by("pk").values("created_at", "last_used_at")
+            ),
+            "rights": rights_of,
         }
 
     def packed(self, user: User) -> bytes:
@@ -72,8 +84,10 @@ def of_account(rows: Callable[[Account], Iterable[Row]]) -> Section:
 
 
 def person(user: User) -> Iterable[Row]:
-    names = ("username", "first_name", "last_name", "email", "date_joined", "last_login", "is_staff")
-    rows: Iterable[Row] = User.objects.filter(pk=user.pk).values(*names)
+    names = ("username", "first_name", "last_name", "email", "date_joined", "last_login")
+    rows: Iterable[Row] = User.objects.filter(pk=user.pk).values(
+        *names, "is_active", "is_staff", "is_superuser"
+    )
     return rows
 
 
@@ -81,6 +95,42 @@ def events_of(account: Account) -> Iterable[Row]:
     """By `mark` processes tell keys apart; it is the beginning of a hash."""
     for event in ControlEvent.objects.filter(account_id=account.pk).order_by("position").values(*EVENT):
         yield event | {"facts": {name: fact for name, fact in event["facts"].items() if name != "mark"}}
+
+
+def done_to_others(user: User) -> Iterable[Row]:
+    """Without the facts, which are about others."""
+    account = Account.objects.filter(user=user).first()
+    account_id = None if account is None else account.pk
+    done = events_by(user.username, account_id).order_by("position")
+    if account_id is not None:
+        done = done.exclude(account_id=account_id)
+    return done.values("kind", "created_at")
+
+
+def logged_about(user: User) -> Iterable[Row]:
+    """Without who did it."""
+    entries = log_about(user, Account.objects.filter(user=user).first()).order_by("pk")
+    rows: Iterable[Row] = entries.values(*LOG, "object_repr", "change_message")
+    return rows
+
+
+def logged_by(user: User) -> Iterable[Row]:
+    """Without names, which may be those of others."""
+    for entry in LogEntry.objects.filter(user=user).order_by("pk").values(*LOG, "change_message"):
+        yield entry | {"change_message": without_objects(entry["change_message"], "")}
+
+
+def decided_by(user: User) -> Iterable[Row]:
+    """Without whose requests they were, and the answers, which are theirs."""
+    decided = TierRequest.objects.filter(decided_by=user.username).order_by("pk")
+    return decided.values("wanted__name", "state", "decided_at")
+
+
+def rights_of(user: User) -> Iterable[Row]:
+    for name in user.groups.order_by("name").values_list("name", flat=True):
+        yield {"group": name}
+    for name in user.user_permissions.order_by("pk").values_list("codename", flat=True):
+        yield {"permission": name}
 
 
 def account_of(user: User) -> Iterable[Row]:

@@ -1,23 +1,21 @@
 """Deletes an account: nothing of it opens anything any more, and no table names its owner, but for rows that
 cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym."""
 
-import json
 import re
-from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
-from django.conf import settings
 from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
-from django.db import models, transaction
-from django.db.models import ProtectedError, Q
+from django.db import transaction
+from django.db.models import ProtectedError
 
 from accounts.models import PSEUDONYM, Account, ApiKey, TierRequest, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+
+from .traces import events_by, log_about, without_objects
 
 # By which staff find a key; the name before it is its owner's own words.
 KEY_PREFIX = re.compile(r"\(\w+…\)$")
@@ -95,43 +93,16 @@ def take_away(user: User, account: Account | None, pseudonym: str, sessions: set
 
 def rename_in_log(user: User, account: Account | None, pseudonym: str) -> None:
     """What staff did to this account stays on record, without the name."""
-    of_user: list[models.QuerySet[Any]] = [
-        *(model._default_manager.filter(user=user) for model in (EmailAddress, Authenticator, UserSession)),
-        User.objects.filter(pk=user.pk),
-    ]
-    if account is not None:
-        of_user += [Account.objects.filter(pk=account.pk), account.tier_requests.all(), account.keys.all()]
-    about = Q(pk__in=[])
-    for rows in of_user:
-        ids = [str(pk) for pk in rows.values_list("pk", flat=True)]
-        about |= Q(content_type=ContentType.objects.get_for_model(rows.model), object_id__in=ids)
-    for entry in LogEntry.objects.filter(about).select_related("content_type"):
+    for entry in log_about(user, account):
         tail = KEY_PREFIX.search(entry.object_repr)
         entry.object_repr = pseudonym + (f" {tail[0]}" if tail else "")
         entry.change_message = without_objects(entry.change_message, pseudonym)
         entry.save(update_fields=["object_repr", "change_message"])
 
 
-def without_objects(message: str, pseudonym: str) -> str:
-    """Of a form Django keeps what was changed on which row, as JSON. Our own sentences name nobody."""
-    try:
-        changes = json.loads(message)
-    except ValueError:
-        return message
-    for change in changes if isinstance(changes, list) else ():
-        for facts in change.values():
-            if "object" in facts:
-                facts["object"] = pseudonym
-    return json.dumps(changes)
-
-
 def forget_in_events(name: str, pseudonym: str, account_id: int | None) -> None:
     """The rows stay: by them every process sees that the database is still the one it knows."""
-    own = ControlEvent.objects.filter(by=name)
-    if name.lower() in settings.ACCOUNT_USERNAME_BLACKLIST:
-        # From before it was reserved: what the service did under that name for others stays as it is.
-        own = own.filter(account_id=account_id)
-    own.update(by=pseudonym)
+    events_by(name, account_id).update(by=pseudonym)
     for event in ControlEvent.objects.filter(account_id=account_id, kind=EventKind.TIER_DECLINED):
         event.facts["answer"] = ""
         event.save(update_fields=["facts"])

@@ -24,7 +24,7 @@ ROOMS = (
 ENCODES = re.compile(r"json\.encode\(|json\.Encoder\(|json\.dumps\(|JsonResponse\(")
 # What venues, models, engines and the ledger are told, what is spelled out beside it, and what has no number.
 OTHERWISE = {
-    "accounts/ending/deletion.py": "names alone, for Django to read",
+    "accounts/ending/traces.py": "names alone, for Django to read",
     "core/events/outbox.py": "between processes",
     "core/plain_json.py": "the place",
     "operations/copying/archive.py": "the manifest of a backup",

@@ -9,19 +9,16 @@ from typing import Any
 import pytest
 from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
-from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
-from django.utils import timezone
 
 from accounts.ending.deletion import DeletionRefused, delete_account
 from accounts.keys.issuing import issue_key
-from accounts.limits.tiers import ask_for_tier, decline_request
-from accounts.models import Account, ApiKey, Tier, TierRequest, Usage, User
+from accounts.models import Account, ApiKey, TierRequest, Usage, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from news.models import ItemScore
@@ -29,44 +26,13 @@ from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from signals_feed.publishers import lookup
-from tests.accounts.login.factors import PASSWORD, enrol, log_in
+from tests.accounts.ending.canary import MAIL, NAME, make_canary, naming
+from tests.accounts.login.factors import PASSWORD
 from tests.factories import make_account, make_news, make_user
 from tests.signals_feed.published_signals import make_published, make_published_by_name
 
 pytestmark = pytest.mark.django_db
-NAME, MAIL = "canary-of-the-mine", "canary@coal.example"
-
-
-@pytest.fixture
-def account() -> Account:
-    """Somebody with rows in every table that could name them."""
-    user = make_user(NAME, PASSWORD, email=MAIL, first_name=NAME)
-    account = make_account(user, "pro")
-    client = log_in(NAME)
-    enrol(client)
-    client.post("/accounts/email/", {"action_add": "", "email": f"other.{MAIL}"})
-    client.post("/settings/keys", {"name": "laptop", "newest": "none"})
-    client.post("/page-token")
-    wanted = ask_for_tier(account, Tier.objects.get(name="premium"), "please", by=NAME)
-    decline_request(wanted, f"No, {NAME}.", by="boss")
-    Usage.objects.create(account=account, span="day", starts_at=timezone.now())
-    about = {"user": make_user("boss"), "action_flag": 2, "object_id": str(user.pk), "object_repr": NAME}
-    LogEntry.objects.create(
-        content_type=ContentType.objects.get_for_model(User),
-        change_message=json.dumps([{"changed": {"object": f"{NAME} <{MAIL}>"}}]),
-        **about,
-    )
-    return account
-
-
-def naming(*texts: str) -> dict[str, list[str]]:
-    """The rows that have one of the texts, by table."""
-    found: dict[str, list[str]] = {}
-    for model in apps.get_models(include_auto_created=True):
-        for row in model._default_manager.values():
-            if any(text in str(row) for text in texts):
-                found.setdefault(model._meta.db_table, []).append(str(row))
-    return found
+account = pytest.fixture(make_canary, name="account")
 
 
 def test_the_search_sees_what_names_somebody(account: Account) -> None:
