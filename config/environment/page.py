@@ -19,6 +19,9 @@ A newline at its end does not count, and setting both is refused. An empty file 
 of a **production** variable must not be empty. Those have to be set with `PRODUCTION=1`. No message and no
 log line shows a secret, [unless it is too short](logs.md#secrets). The units and `compose.yaml` in `deploy/`
 name a file for each secret.
+
+Requests to venues and language models also follow `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`,
+`SSL_CERT_FILE` and `SSL_CERT_DIR`, as most programs do; requests for news follow none of these.
 """
 ADDRESSES = """\
 ## How DATABASE_URL is written

@@ -51,6 +51,22 @@ async def test_body_beyond_what_was_asked_for_is_refused(path: str, why: str) ->
     assert str(refused.value) == why
 
 
+@pytest.mark.parametrize("trust_env", [True, False])
+async def test_proxy_of_the_environment_is_asked_unless_it_is_not_trusted(
+    monkeypatch: pytest.MonkeyPatch, *, trust_env: bool
+) -> None:
+    for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with FeedServer() as here, FeedServer() as proxy:
+        here.paths["/"] = reply(b"here")
+        proxy.paths[f"{here.url}/"] = reply(b"by the proxy")
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        async with open_client(trust_env=trust_env) as client, bounded(PATIENCE_S):
+            _, body = await request(client, "GET", f"{here.url}/", most=MOST)
+
+    assert body == (b"by the proxy" if trust_env else b"here")
+
+
 async def test_drops_that_never_end_end_in_time() -> None:
     with pytest.raises(HttpFailed) as failed:
         await ask("/drip", seconds=0.2)

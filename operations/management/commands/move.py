@@ -97,5 +97,5 @@ def named(which: str) -> Iterator[None]:
 
 def begin_on(target: str) -> NoReturn:
     """This program once more, with the target as its database: settings depend on the kind."""
-    given = os.environ | {"DATABASE_URL": target, "DATABASE_URL_FILE": ""}
-    os.execve(sys.executable, [sys.executable, *sys.argv, ON_TARGET], given)  # noqa: S606
+    words, changed = [sys.executable, *sys.argv, ON_TARGET], {"DATABASE_URL": target, "DATABASE_URL_FILE": ""}
+    os.execve(sys.executable, words, os.environ | changed)  # noqa: S606
