@@ -54,7 +54,7 @@ reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; end
 reliability-full: $(VENV)/.dev ## The same, longer, with everything slow.
 	@FULL=1 $(BIN)/python -m pytest -n 2 -q tests/reliability
 
-drill: $(VENV)/.dev ## Break one part after another under load: a table in docs/reliability.md. ONLY=redis_fails_over.
+drill: $(VENV)/.dev ## Break one part after another under load, 13 minutes: a table in docs/reliability.md. ONLY=redis_fails_over.
 	@ONLY="$(ONLY)" $(BIN)/python -m tests.reliability.drill
 
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.

@@ -18,7 +18,7 @@ from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import supervised
 
 from . import faults
-from .damage import Damage
+from .damage import MINUTE_S, Damage
 from .loaded import Size, furnish, under_load
 from .report import NotTried
 
@@ -59,6 +59,9 @@ def servers_fail(directory: Path, size: Size) -> Iterator[Damage]:
             ("Redis is flushed", faults.flush_redis),
             ("Redis is full for 5 s", faults.fill_redis),
             ("Redis comes back from a snapshot 5 s old", faults.restore_redis),
+        ):
+            yield loaded.measure(name, partial(fault, servers), MINUTE_S)
+        for name, fault in (
             ("PostgreSQL is restarted, away for 5 s", faults.restart_postgresql),
             ("PostgreSQL is read-only for 5 s", faults.make_postgresql_read_only),
         ):
@@ -99,7 +102,7 @@ def redis_fails_over(directory: Path, size: Size) -> Iterator[Damage]:
             running.enter_context(group.running())
             installation = Installation(place, database.url, group.url)
             loaded = running.enter_context(under_load(installation, FAILOVER_SIZE))
-            yield loaded.measure(name, partial(fault, group))
+            yield loaded.measure(name, partial(fault, group), MINUTE_S)
 
 
 def postgresql_fails_over(directory: Path, size: Size) -> Iterator[Damage]:
@@ -138,9 +141,8 @@ def machine_is_cut_off(directory: Path, size: Size) -> Iterator[Damage]:
             "REDIS_URL": servers.redis.url.replace(str(servers.redis.port), str(cables[1].port)),
         }
         loaded = running.enter_context(under_load(installation, size, second=second))
-        yield loaded.measure(
-            "One of two machines is cut off for 10 s", partial(faults.cut_machine_off, cables)
-        )
+        fault = partial(faults.cut_machine_off, cables)
+        yield loaded.measure("One of two machines is cut off for 10 s", fault, MINUTE_S)
 
 
 def clock_is_set(directory: Path, size: Size) -> Iterator[Damage]:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-LIMIT, PROCESSES = 60, 2
+LIMIT, PROCESSES, MINUTE_S = 60, 2, 60.0
 MOST_IN_A_MINUTE = (PROCESSES + 1) * LIMIT
 """As docs/operate/redis-and-postgresql.md promises."""
 BACK_WITHIN_S, ANSWERED_WITHIN_S = 10.0, 5.0
+
+
+class Admission(NamedTuple):
+    """Of one account that asks far more often than it may."""
+
+    most_in_a_minute: int
+    asked: int
+    """In all, from before the fault until a minute after it."""
+
+    @property
+    def harm(self) -> dict[str, int]:
+        return {
+            "let in beyond what is promised": max(0, self.most_in_a_minute - MOST_IN_A_MINUTE),
+            "requests too few to exceed what is promised": max(0, MOST_IN_A_MINUTE + 1 - self.asked),
+        }
 
 
 class Damage(NamedTuple):
@@ -36,8 +51,8 @@ class Damage(NamedTuple):
     back_s: float
     """From the end of the fault until all heard again."""
     statuses: dict[int, int]
-    most_in_a_minute: int
-    """Requests of one account that were let in within a minute."""
+    admission: Admission | None
+    """None where the fault does not concern limits, and nobody asked for a minute."""
 
 
 def harm_of(damage: Damage) -> list[str]:
@@ -49,11 +64,10 @@ def harm_of(damage: Damage) -> list[str]:
         "acknowledged ticks doubled": damage.ticks_doubled,
         "acknowledged signals lost": damage.signals_lost,
         "answers 500": damage.statuses.get(500, 0),
-        "let in beyond what is promised": max(0, damage.most_in_a_minute - MOST_IN_A_MINUTE),
         "seconds until all heard again": round(damage.back_s) if damage.back_s > BACK_WITHIN_S else 0,
         "seconds without an answer": round(damage.unanswered_s)
         if damage.unanswered_s > ANSWERED_WITHIN_S
         else 0,
-    }
+    } | (damage.admission.harm if damage.admission else {})
     ledger = [f"ledger: {damage.ledger_fault}"] if damage.ledger_fault else []
     return [f"{what}: {count}" for what, count in found.items() if count] + ledger

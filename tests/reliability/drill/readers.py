@@ -14,6 +14,8 @@ from typing import Any
 from tests.patience import wait_until
 from tests.reliability.clients.swarm import Listener, Reply
 
+from .damage import MINUTE_S, Admission
+
 PATH = "/ws/market"
 AGAIN_S, CONNECT_S = 0.1, 3.0
 
@@ -47,6 +49,7 @@ class StreamClient:
 
     def forget(self) -> None:
         """What was counted so far."""
+        self.take_gaps()
         self.missed = self.doubled = self.gaps = self.frames = self.returns = 0
         self.silent_s, self._heard_s = 0.0, time.monotonic()
         self._stale_before = self._told_stale
@@ -186,11 +189,14 @@ class Asker:
             self.admitted_at.append(now_s)
             self._silent_s, self._answered_s = max(self._silent_s, now_s - self._answered_s), now_s
 
+    def admission(self) -> Admission:
+        return Admission(self.most_in_a_minute(), self.statuses.total() - self.statuses[0])
+
     def most_in_a_minute(self) -> int:
         """Requests that were let in within any sixty seconds."""
         most = first = 0
         for last, at in enumerate(self.admitted_at):
-            while at - self.admitted_at[first] >= 60:
+            while at - self.admitted_at[first] >= MINUTE_S:
                 first += 1
             most = max(most, last - first + 1)
         return most

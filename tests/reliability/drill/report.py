@@ -18,7 +18,7 @@ HEAD = (
     "Acknowledged signals lost",
     "Silent streams (s)",
     "No answer (s)",
-    f"Let in within a minute, of {LIMIT}",
+    f"Let in within any minute, of {LIMIT} / asked",
     "Answers",
 )
 Row = tuple[str, ...]
@@ -58,7 +58,7 @@ def row_of(damage: Damage) -> Row:
         f"{damage.signals_lost}" + (f": {damage.ledger_fault}" if damage.ledger_fault else ""),
         f"{damage.silent_s:.1f}",
         f"{damage.unanswered_s:.1f}",
-        f"{damage.most_in_a_minute}",
+        f"{damage.admission.most_in_a_minute} / {damage.admission.asked:,}" if damage.admission else "",
         counted({status or "broken": count for status, count in sorted(damage.statuses.items())}),
     )
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.reliability.drill import report
 from tests.reliability.drill.cases import FULL_DISK, disk_is_full
-from tests.reliability.drill.damage import MOST_IN_A_MINUTE, Damage, harm_of
+from tests.reliability.drill.damage import MOST_IN_A_MINUTE, Admission, Damage, harm_of
 from tests.reliability.drill.loaded import Size
 
 pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
-HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, 60)
-ROW = "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 3 × too_late | 0 | 1.2 | 0.1 | 60 | 1 × broken, 7 × 200 |"
+HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, None)
+ROW = "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 3 × too_late | 0 | 1.2 | 0.1 |  | 1 × broken, 7 × 200 |"
 
 
 def harmed(**changes: Any) -> Damage:
@@ -24,7 +24,7 @@ def harmed(**changes: Any) -> Damage:
 
 
 def test_whoever_is_told_or_refused_is_not_harmed() -> None:
-    assert harm_of(harmed(most_in_a_minute=MOST_IN_A_MINUTE)) == []
+    assert harm_of(harmed(admission=Admission(MOST_IN_A_MINUTE, 1_800))) == []
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,8 @@ def test_whoever_is_told_or_refused_is_not_harmed() -> None:
         ({"signals_lost": 1}, "acknowledged signals lost: 1"),
         ({"ledger_fault": "no trigger"}, "ledger: no trigger"),
         ({"statuses": {200: 7, 500: 1}}, "answers 500: 1"),
-        ({"most_in_a_minute": MOST_IN_A_MINUTE + 1}, "let in beyond what is promised: 1"),
+        ({"admission": Admission(MOST_IN_A_MINUTE + 1, 1_800)}, "let in beyond what is promised: 1"),
+        ({"admission": Admission(60, MOST_IN_A_MINUTE)}, "requests too few to exceed what is promised: 1"),
         ({"back_s": 11.0}, "seconds until all heard again: 11"),
         ({"unanswered_s": 6.0}, "seconds without an answer: 6"),
     ],
@@ -67,6 +68,12 @@ def test_full_disk_is_not_tried_without_root(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (result,) = report.results_of("disk_is_full", disk_is_full(tmp_path, Size()))
     assert result.row[:2] == (FULL_DISK, "**not tried**: only root can give PostgreSQL a small disk")
+
+
+def test_limits_are_told_where_they_were_watched() -> None:
+    column = next(number for number, title in enumerate(report.HEAD) if title.startswith("Let in"))
+    assert report.row_of(HARMLESS)[column] == ""
+    assert report.row_of(harmed(admission=Admission(120, 1_934)))[column] == "120 / 1,934"
 
 
 def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
