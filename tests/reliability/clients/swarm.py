@@ -99,8 +99,9 @@ class Listener(asyncio.Protocol):
             elif opcode == PING:
                 self.transport.write(masked(PONG, payload))
             elif b'"type":"gap"' in payload:
-                self.gaps.append(json.loads(payload)["epoch"])
-                self.positions.clear()
+                gap = json.loads(payload)
+                self.gaps.append(gap["epoch"])
+                self.positions = {name.encode(): seq for name, seq in gap["positions"].items()}
             elif b'"type":"notice"' in payload:
                 notice = json.loads(payload)
                 self.notices[notice["code"]] = notice["time"]

@@ -65,7 +65,7 @@ def engine_process(
 ) -> Iterator[EngineProcess]:
     log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
     with log.open("wb") as out:
-        command = tied("manage.py", "run_engine", python=installation.python)
+        command = tied(*installation.engine_program, python=installation.python)
         process = subprocess.Popen(command, cwd=installation.root, env=environment, stdout=out, stderr=out)
     try:
         yield EngineProcess(process, log)

@@ -55,6 +55,7 @@ class Installation:
 
     root, python = ROOT, sys.executable
     """Whose code its processes run, and in which environment."""
+    engine_program: Sequence[str] = ("manage.py", "run_engine")
 
     def __init__(self, directory: Path, database_url: str, redis_url: str = "") -> None:
         self.directory, self.database_url, self.redis_url = directory, database_url, redis_url
