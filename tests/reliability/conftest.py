@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ import pytest
 from tests.databases import prepared
 from tests.programs import services
 from tests.reliability.services.private_servers import PrivatePostgres
-from tests.reliability.services.processes import Installation
+from tests.reliability.services.processes import ROOT, Installation
 
 from . import scorecard
 
@@ -75,12 +76,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     lines = [scorecard.line_of(report) for report in ours if "test_scorecard" not in report.nodeid]
     if not lines:
         return
+    number_of_tests = len(lines)
     lines += scorecard.not_measured(lines)
     terminalreporter.section("scorecard")
-    for line in scorecard.table(lines).splitlines():
+    table = scorecard.table(lines)
+    for line in table.splitlines():
         terminalreporter.line(line)
     if path := os.environ.get("SCORECARD"):
-        scorecard.write(Path(path), lines)
+        head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), number_of_tests, is_full=IS_FULL)
+        scorecard.write(Path(path), f"{head}\n\n{table}")
 
 
 @pytest.fixture(scope="session")

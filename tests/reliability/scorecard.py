@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,8 +85,38 @@ def fault_of(path: Path) -> str:
     return ""
 
 
-def write(path: Path, lines: Iterable[Line]) -> None:
+def head(ended_at: datetime, state: str, number_of_tests: int, *, is_full: bool) -> str:
+    """Of which run the table is."""
+    command = "make reliability-full" if is_full else "make reliability"
+    return (
+        f"Of `{command}`, {number_of_tests} tests, ended on {ended_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC,"
+        f" {state}, on {os.cpu_count()} cores."
+    )
+
+
+def state_of(folder: Path) -> str:
+    """The commit of what was tested, and whether that was all of it; pages are not tested here."""
+    commit = git(folder, "rev-parse", "--short=10", "HEAD")
+    if not commit:
+        return "of code that is in no repository"
+    is_changed = git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs")
+    return f"at commit `{commit}`" + (" with changes that are not committed" if is_changed else "")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def write(path: Path, text: str) -> None:
     """Between the marks; the words around it stay."""
     before, _, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    path.write_text(f"{before}{BEGIN}\n{table(lines)}\n{END}{after}")
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def published(path: Path) -> list[Line]:
+    """The table that is on the page."""
+    text = path.read_text().partition(BEGIN)[2].partition(END)[0]
+    cells = [re.split(r" *(?<!\\)\| *", line)[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    return [Line(*each) for each in cells[2:]]

@@ -44,6 +44,7 @@ for secret in {secrets!r}:
         logger.exception("of %s", secret, extra={{"field": secret, **named}})
     logger.error("%d", secret)
 """
+pytestmark = pytest.mark.row("31, canaries", "secrets in lines and answers 0")
 
 
 def canary() -> str:

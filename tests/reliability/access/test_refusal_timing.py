@@ -121,6 +121,7 @@ async def test_unknown_and_revoked_keys_are_refused_in_the_same_time(
     assert found[-1] > LEAST_P
 
 
+@pytest.mark.row("33", "an early exit is seen")
 async def test_control_an_early_exit_is_seen_each_time(
     feed: EventFeed, revoked: list[str], tell: Tell, seed: int
 ) -> None:
@@ -134,6 +135,7 @@ async def test_control_an_early_exit_is_seen_each_time(
     assert max(found) <= LEAST_P
 
 
+@pytest.mark.row("33", "p is that of Mann and Whitney")
 @pytest.mark.parametrize(
     ("left", "right", "p"),
     [

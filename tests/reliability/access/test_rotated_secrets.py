@@ -117,7 +117,7 @@ def pepper_of(installation: Installation, key: str) -> str:
         return ApiKey.objects.get(prefix=prefix_of(key)).pepper_name
 
 
-@pytest.mark.row("31", "keys, sessions, factors and streams ended by a rotation: 0")
+@pytest.mark.row("31, rotated secrets", "keys, sessions, factors and streams ended by a rotation: 0")
 def test_secrets_change_over_several_processes_and_nothing_ends(
     own: Installation, before: Before, tell: Tell
 ) -> None:
@@ -157,7 +157,7 @@ def test_secrets_change_over_several_processes_and_nothing_ends(
     tell("0 ended; the key that was not used was named")
 
 
-@pytest.mark.row("31", "requests refused while workers change over: 0")
+@pytest.mark.row("31, rotated secrets", "requests refused while workers change over: 0")
 def test_workers_read_the_files_of_secrets_when_they_are_replaced(
     own: Installation, tmp_path: Path, tell: Tell
 ) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from .meters import MOST_TRIALS, Heard, Trial, tried
 
+pytestmark = pytest.mark.row("9–11, 37", "harm that is done each time is seen, and no other")
+
 
 def heard(p99_ms: float) -> Heard:
     return Heard(frames=100, missed=0, ended=0, refused=0, p50_ms=1.0, p99_ms=p99_ms, most_ms=p99_ms)

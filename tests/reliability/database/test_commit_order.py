@@ -22,7 +22,7 @@ from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 
 Publish = Callable[[str], Any]
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "no event skipped")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("control events", "no event skipped")]
 
 
 @pytest.fixture

@@ -65,6 +65,7 @@ def test_this_version_works_on_a_schema_that_has_more(installation: Installation
     assert (len(person.keys), len(person.signals), person.refused) == (2, 1, [])
 
 
+@pytest.mark.row("61", "a column without a value is noticed")
 def test_control_a_column_without_a_value_is_noticed(installation: Installation) -> None:
     with installation.orm():
         person = Person("versioned")

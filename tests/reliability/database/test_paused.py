@@ -118,6 +118,7 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
     assert set(statuses) <= {401, 503}
 
 
+@pytest.mark.row("53", "a key that is not there is missed")
 def test_control_a_key_that_is_not_there_is_missed(installation: Installation) -> None:
     with installation.orm():
         kept, taken = (prefix_of(issue_key(make_account(), "test", by="test")[1]) for _ in range(2))

@@ -20,6 +20,7 @@ from tests.reliability.services.processes import ROOT, Installation, tied
 
 # Beyond what these take to stop in order. The database stands still until they have ended.
 STOP_WITHIN_S = 2
+pytestmark = pytest.mark.row("8, 52", "ends on SIGTERM although PostgreSQL stands still")
 
 
 @pytest.fixture

@@ -216,6 +216,7 @@ def ask_all_the_time(service: Running, timed: Timed, bids: Iterator[float]) -> N
             return
 
 
+@pytest.mark.row("8, 52", "known keys are trusted for 15 minutes")
 def test_known_keys_are_trusted_for_a_quarter_of_an_hour() -> None:
     assert settings.KEYS_TRUSTED_FOR_S == 15 * 60
 

@@ -180,6 +180,7 @@ def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tel
     assert set(person.refused) <= {503}
 
 
+@pytest.mark.row("54, 55", "what was never written is missed")
 def test_control_what_was_never_written_is_missed(embedded: Installation) -> None:
     with embedded.orm():
         person = Person("writer")

@@ -18,7 +18,7 @@ from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 
 SIZE, AWAY_S = Size(20, 20.0), 3.0
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("8", "acknowledged lost 0, 500s 0")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("8, PgBouncer", "acknowledged lost 0, 500s 0")]
 
 
 def test_few_connections_serve_all_and_may_break(tmp_path: Path, tell: Tell) -> None:

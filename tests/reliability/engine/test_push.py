@@ -22,7 +22,10 @@ from tests.reliability.services.engine_processes import EngineProcess, engines
 from tests.reliability.services.processes import Installation, Process, http
 
 NONE_REFUSED = {"accepted": 3, "rejected": []}
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "acknowledged once, taken once")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("pushed ticks", "acknowledged once, taken once"),
+]
 
 
 @pytest.fixture(scope="module")

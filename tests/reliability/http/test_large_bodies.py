@@ -108,6 +108,7 @@ def test_endless_chunks_are_refused_at_the_limit(service: StreamService, path: s
     assert temporary_files(server.pid) == []
 
 
+@pytest.mark.row("45", "whoever may send much is let in")
 def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamService) -> None:
     server, key = service.servers[0], service.headers["X-Ingest-Key"]
     text = json.dumps({"ticks": service.make_ticks(["PUSHED"])}).encode()
@@ -123,6 +124,7 @@ def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamServi
     assert push(most, "tw_ingest_none") == 401
 
 
+@pytest.mark.row("45", "whoever may send much is let in")
 def test_only_staff_who_are_logged_in_may_import_a_large_file(service: StreamService) -> None:
     server = service.servers[0]
     with service.installation.orm():

@@ -113,6 +113,7 @@ def head_lines(heard: bytes) -> list[bytes]:
     return head.replace(b"\r", b"\n").split(b"\n")
 
 
+@pytest.mark.row("69", "an injected header would be seen")
 def test_control_an_injected_header_would_be_seen() -> None:
     heard = b"HTTP/1.1 302 Found\r\nLocation: /a\r\nInjected: yes\r\n\r\n"
     assert any(line.startswith(MARK) for line in head_lines(heard))

@@ -90,6 +90,7 @@ def timed_burst(server: Process, path: str) -> tuple[Counter[int], float]:
     return asyncio.run(burst(server, path, AT_ONCE, rounds=1)), time.monotonic() - began_at
 
 
+@pytest.mark.row("37", "503 with Retry-After")
 def test_who_cannot_wait_any_more_is_told_to_come_again(server: Process, path: str, tell: Tell) -> None:
     at_once = MOST_WAITING + PAGES + 100
     statuses, others = asyncio.run(while_bursting(server, path, at_once))
@@ -169,6 +170,7 @@ def quote_for(seconds: float, server: Process, key: str) -> list[float]:
     return took_ms
 
 
+@pytest.mark.row("37", "503 with Retry-After")
 def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> None:
     shown, told = (
         refuse_page({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
@@ -180,6 +182,7 @@ def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> Non
     assert json.loads(told.content)["error"]["code"] == "overloaded"
 
 
+@pytest.mark.row("37, 43", "threads held by slow clients 0")
 def test_slow_senders_and_readers_hold_no_page_thread(server: Process, path: str) -> None:
     """More of them than threads: an unfinished body, and a big file that nobody reads."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n"

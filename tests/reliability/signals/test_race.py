@@ -31,7 +31,7 @@ from .test_kill import allow
 THREADS, SIGNALS = 50, 40
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("", "closed exactly once, ledger whole"),
+    pytest.mark.row("signals", "closed exactly once, ledger whole"),
 ]
 Act = Callable[[Signal], object]
 

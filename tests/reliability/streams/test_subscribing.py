@@ -95,6 +95,7 @@ def numbers_after(client: Client, count: int) -> list[int]:
     return list(range(last + 1, last + count + 1))
 
 
+@pytest.mark.row("6", "streams of several processes are one service")
 def test_clients_of_all_processes_hear_the_same(service: StreamService, key: str) -> None:
     async def run() -> None:
         async with Clients(key) as clients:
@@ -107,6 +108,7 @@ def test_clients_of_all_processes_hear_the_same(service: StreamService, key: str
     asyncio.run(run())
 
 
+@pytest.mark.row("6", "streams of several processes are one service")
 def test_client_resumes_on_another_process(service: StreamService, key: str) -> None:
     async def run() -> None:
         first, second, *_ = service.servers
@@ -144,6 +146,7 @@ def test_control_one_after_the_other_sees_the_limit(service: StreamService, key:
     assert asyncio.run(run()) == ["subscribed"] * LIMIT + ["stream_limit_exceeded"] * 5
 
 
+@pytest.mark.row("6", "streams of several processes are one service")
 def test_newcomer_takes_over_from_another_process(service: StreamService, key: str) -> None:
     async def run() -> None:
         first, second, *_ = service.servers

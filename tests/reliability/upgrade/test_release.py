@@ -12,6 +12,8 @@ from tests.reliability.services.processes import ROOT
 
 from .release import ReleaseMissing, unpack
 
+pytestmark = pytest.mark.row("upgrade", "the last release is what was committed")
+
 
 def test_commit_that_is_not_there_is_named_with_the_way_to_get_it(tmp_path: Path) -> None:
     unknown = Release("9.9.9", "0123456789abcdef0123456789abcdef01234567")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from core.program.version import VERSION
 from tests.programs.services import free_port, redis
 from tests.reliability.services.private_servers import PrivatePostgres
@@ -11,6 +13,8 @@ from tests.reliability.services.processes import Installation
 
 from .test_static_files import PRODUCTION
 from .versions import told_version
+
+pytestmark = pytest.mark.row("upgrade", "the version is told where it runs")
 
 
 def test_production_tells_its_version_to_the_command_of_the_page(tmp_path: Path) -> None:
