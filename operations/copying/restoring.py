@@ -7,13 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
-from accounts.models import ApiKey
-from accounts.peppers import all_peppers, name_of
-from accounts.sealing import count_unopened
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
-from market.models import IngestKey
+from operations.void_keys import WAY_OUT, void_keys
 
 from .archive import ArchiveReader, Manifest
 from .schemas import filled_tables, make_months_named, make_tables_anew
@@ -104,26 +101,7 @@ def begin_anew(store: Store, manifest: Manifest, numbers: Mapping[str, int]) -> 
 
 
 def warnings(manifest: Manifest) -> Iterator[str]:
-    if void := ", ".join(f"{count} {what}" for what, count in unopened(manifest).items() if count):
-        yield (
-            f"{void} open nothing, because they were made with a KEY_PEPPER that is not set here. Put back"
-            " the secrets of the backup's installation, or add that one to KEY_PEPPER_FALLBACKS:"
-            " docs/operate/backup.md says how."
-        )
+    if void := void_keys(manifest.pepper):
+        yield f"{void} {WAY_OUT}"
     moment = f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
     yield f"It is as of {moment}: what was revoked or changed later is as it was then."
-
-
-def unopened(manifest: Manifest) -> dict[str, int]:
-    """What no pepper that is set opens."""
-    known = set(map(name_of, all_peppers()))
-    if manifest.pepper in known:
-        # Rows of the first version do not name theirs.
-        known.add("")
-    api_keys = ApiKey.objects.usable(datetime.now(UTC)).exclude(pepper_name__in=known)
-    ingest_keys = IngestKey.objects.filter(revoked_at=None).exclude(pepper_name__in=known)
-    return {
-        "API keys": api_keys.count(),
-        "ingest keys": ingest_keys.count(),
-        "second factors": count_unopened(),
-    }

@@ -14,6 +14,7 @@ from operations.copying.opening import faults_as_sentences, is_same, open_defaul
 from operations.copying.presence import refuse_if_in_use
 from operations.copying.stores import Refused
 from operations.copying.unfinished import DESPITE_LEDGER
+from operations.void_keys import WAY_OUT, void_keys
 
 ON_TARGET = "--on-target"
 
@@ -72,6 +73,8 @@ class Command(BaseCommand):
         self.stdout.write(
             "Everything is in the target. Set DATABASE_URL to it, and keep the source for a while."
         )
+        if void := void_keys():
+            self.stdout.write(f"{void} {WAY_OUT}")
 
     def say(self, line: str) -> None:
         self.stdout.write(line)

@@ -24,7 +24,7 @@ from tests.operations.copying.test_tables import all_migrations
 from tests.programs.commands import manage
 
 from .conftest import KINDS
-from .test_backup import run
+from .test_backup import NOT_SET, run
 
 New = Callable[..., str]
 SHAPES = "postgresql://user:password@host:5432/name or sqlite:////folder/file."
@@ -118,6 +118,17 @@ def test_what_was_killed_while_tables_were_made_is_made_again(
         refuse_unfinished()
     move(source, target)
     assert rows_of(target) == rows_of(source)
+
+
+def test_what_the_pepper_of_the_target_does_not_open_is_counted(
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str], settings: Any
+) -> None:
+    settings.KEY_PEPPER = "of the source"
+    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
+    settings.KEY_PEPPER = "of the target"
+    assert f"\n1 API keys {NOT_SET}" in move(source, target)
+    settings.KEY_PEPPER_FALLBACKS = ["of the source"]
+    assert NOT_SET not in move(source, new_database("sqlite", is_migrated=False))
 
 
 def test_a_target_with_rows_is_refused(
