@@ -194,8 +194,14 @@ def test_production_starts_with_the_secrets_of_an_installation_that_had_no_peppe
     assert check_production(secrets, tmp_path, **files) == ""
 
 
-def test_only_the_owner_opens_the_folder_of_secrets(secrets: Path) -> None:
-    assert secrets.stat().st_mode & 0o077 == 0
+@pytest.mark.parametrize("is_there", [False, True])
+def test_only_the_owner_opens_the_folder_of_secrets(is_there: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    if is_there:
+        folder.mkdir(mode=0o755)
+    environment = {"PATH": os.environ["PATH"], "EMAIL_URL": MAIL}
+    subprocess.run([DEPLOY / "make-secrets", folder], env=environment, check=True, capture_output=True)
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_make_secrets_says_what_it_needs(tmp_path: Path) -> None:
