@@ -16,6 +16,7 @@ from core.addresses import host_is_loopback
 from core.program.commands import command
 
 from .environment import env
+from .installation import MAKE_SECRET
 from .redaction import LONG_ENOUGH, names_of_short
 
 
@@ -42,7 +43,7 @@ SHORTEST = 32
 
 # 32 random hexadecimal digits have about 115, a repeated word far fewer.
 FEWEST_BITS = 90
-MAKE_ONE = "Make one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
+MAKE_ONE = f"Make one: {MAKE_SECRET}"
 TALKATIVE = ("console", "locmem", "filebased")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from .environment import env, var_dir
 
 OWNER_ONLY = 0o700
 DATABASE = "tickwire.sqlite3"
+MAKE_SECRET = "python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"  # noqa: S105 - a command
 SECRET = "secret"  # noqa: S105 - the name of a file
 
 
@@ -25,6 +27,7 @@ def prepare() -> None:
     if env.switch("PRODUCTION"):
         return
     folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    refuse_lost_secret()
     if not env.text("SECRET_KEY"):
         make_secret(folder)
         # From the first start on: now it is seen to be ours.
@@ -35,6 +38,7 @@ def require_data() -> None:
     """For commands that work on what is kept: a mistyped folder must not become an installation."""
     folder = var_dir()
     tighten(folder)
+    refuse_lost_secret()
     if not (env.text("SECRET_KEY") or known_secret(folder)):
         raise _nothing_kept(folder)
     require_database()
@@ -57,6 +61,25 @@ def _nothing_kept(folder: Path) -> ImproperlyConfigured:
         f"Nothing is kept in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
         " --data or VAR_DIR."
     )
+
+
+NOTHING_OPENS = """\
+{secret} is missing or empty, and no other opens what is kept beside it: API keys and second factors
+would be void, and people logged out. Put it back, or start with the secrets that
+`backup --with-secrets` wrote: set -a; . FILE.secrets
+If they are lost for good, go on without them: {anew}"""
+
+
+def refuse_lost_secret() -> None:
+    """A new one in its place would void what was made with it, and nobody would know why."""
+    folder = var_dir()
+    if env.switch("PRODUCTION") or env.text("SECRET_KEY") or known_secret(folder):
+        return
+    secret, database = folder / SECRET, folder / DATABASE
+    is_in_use = not env.parsed("DATABASE_URL") and database.exists() and database.stat().st_size
+    if is_in_use or secret.exists():
+        anew = f"{MAKE_SECRET} > {shlex.quote(str(secret))}"
+        raise ImproperlyConfigured(NOTHING_OPENS.format(secret=secret, anew=anew))
 
 
 def known_secret(folder: Path) -> str:
@@ -96,7 +119,11 @@ def make_secret(folder: Path) -> None:
     folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
     draft = folder / f"{SECRET}.{os.getpid()}"
     draft.touch(mode=0o600)
-    draft.write_text(secrets.token_urlsafe(48) + "\n")
+    with draft.open("w") as file:
+        file.write(secrets.token_urlsafe(48) + "\n")
+        file.flush()
+        # Or a power cut could leave an empty file of this name.
+        os.fsync(file.fileno())
     try:
         # A link never replaces a file, so of two first starts at once one secret wins.
         with suppress(FileExistsError):

@@ -8,7 +8,7 @@ from django.core.management import execute_from_command_line, get_commands
 
 from config.environment import env
 from config.failures import explain
-from config.installation import prepare, require_data, require_database
+from config.installation import prepare, refuse_lost_secret, require_data, require_database
 from core.program.commands import is_installed_command
 from core.program.output import EvenUnread
 
@@ -41,7 +41,10 @@ def _begin(words: list[str]) -> None:
     if name in GO_ON_UNREAD:
         sys.stdout = EvenUnread(sys.stdout)
     # These look at what is there, and make nothing.
-    if name == "doctor" or (name == "backup" and "--verify" in words):
+    if name == "doctor":
+        refuse_lost_secret()
+        return
+    if name == "backup" and "--verify" in words:
         return
     if name in NEED_DATA:
         require_data()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,34 @@ def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
     somebodys.chmod(0o755)
     tighten(somebodys)
     assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, lambda secret: secret.write_text("\n")], ids=["gone", "empty"])
+@pytest.mark.parametrize("words", [("serve",), ("issue_key", "ann"), ("doctor",)], ids=lambda w: w[0])
+def test_secret_that_was_lost_is_not_replaced_by_another(
+    words: tuple[str, ...], lose: Callable[[Path], object], tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    assert manage(tmp_path, "migrate").returncode == 0
+    lose(secret)
+    left = secret.exists() and secret.read_text()
+
+    ended = manage(tmp_path, *words, DEMO="0")
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{secret} is missing or empty, and no other opens what is kept beside it")
+    assert (secret.exists() and secret.read_text()) == left
+    # As it is typed to go on without it.
+    anew = ended.stderr.partition("go on without them: ")[2]
+    subprocess.run(["bash", "-c", anew], check=True)
+    assert manage(tmp_path, "issue_key", "ann").returncode == 0
+
+
+def test_empty_secret_is_refused_before_there_is_anything_else(tmp_path: Path) -> None:
+    (tmp_path / "secret").touch()
+    ended = manage(tmp_path, "migrate")
+    assert ended.stderr.startswith(f"{tmp_path}/secret is missing or empty")
+    assert manage(tmp_path, "migrate", SECRET_KEY="long and random").returncode == 0  # noqa: S106
 
 
 @pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "long and random"}])
