@@ -37,6 +37,19 @@ def read_redis_prefix(text: str) -> str:
     return text
 
 
+# As it stands in a request, with a dot before it for all names below; an asterisk stands for every name.
+HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f]*:[0-9a-f.:]+\]|[.*]+", re.IGNORECASE)
+
+
+def read_host(name: str) -> str:
+    if not HOST_NAME.fullmatch(name):
+        raise ImproperlyConfigured(
+            f"ALLOWED_HOSTS has {name!r}, which is no name of a host: write api.example.com without https:// "
+            "or a port, with commas between several, and IPv6 as [fd00::1]."
+        )
+    return name
+
+
 def read_proxies(text: str) -> str:
     """Each IPv4 network also as IPv6, which is how a socket for both kinds of addresses names it."""
     names = [name.strip() for name in text.split(",") if name.strip()]

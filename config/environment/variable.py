@@ -105,7 +105,8 @@ def _switch(variable: Variable, given: str) -> bool:
 def _words(variable: Variable, given: str) -> list[str]:
     # A file has one on each line, and there a comma is a letter like any other.
     separator = "\n" if "\n" in given else ","
-    return [word for part in given.split(separator) if (word := part.strip())]
+    found = [word for part in given.split(separator) if (word := part.strip())]
+    return [variable.read(word) for word in found] if variable.read else found
 
 
 READERS: dict[str, Callable[[Variable, str], Any]] = {

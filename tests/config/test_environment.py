@@ -13,10 +13,12 @@ from uvicorn.middleware.proxy_headers import _TrustedHosts
 from config.environment import (
     on_postgresql,
     read_database_url,
+    read_host,
     read_proxies,
     read_redis_prefix,
     read_redis_url,
 )
+from config.environment.values import Environment
 from core.redis.connections import connect_redis
 from core.redis.urls import read_redis_address
 from serving.http.connections import AddressGroups
@@ -343,3 +345,27 @@ def test_proxy_is_trusted_by_all_who_ask(trusted: str, peer: str, *, is_trusted:
 def test_proxy_that_nobody_would_trust_is_refused(trusted: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="TRUSTED_PROXIES has"):
         read_proxies(trusted)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://api.example.com",
+        "api.example.com:443",
+        "a.example.com b.example.com",
+        "api.example.com/",
+        "api.example.com.",
+        "*.example.com",
+        "fd00::1",
+    ],
+)
+def test_name_that_no_request_can_have_is_refused(name: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="ALLOWED_HOSTS has .* no name of a host"):
+        Environment({"ALLOWED_HOSTS": f"www.example.com,{name}"}).words("ALLOWED_HOSTS")
+
+
+@pytest.mark.parametrize(
+    "name", ["api.example.com", ".example.com", "LOCALHOST", "10.0.0.5", "[fd00::1]", "*"]
+)
+def test_name_of_a_request_is_taken(name: str) -> None:
+    assert read_host(name) == name

@@ -1,4 +1,4 @@
-from ..addresses import read_proxies
+from ..addresses import read_host, read_proxies
 from ..variable import VariableGroup, number, secret, switch, text, whole, words
 
 HIGHEST_PORT = 65_535
@@ -78,6 +78,7 @@ HTTP = VariableGroup(
             "The names under which the service is reached; a request for another one is refused.",
             otherwise="the names of loopback, and `HOST`",
             is_needed=True,
+            read=read_host,
         ),
         words(
             "CSRF_TRUSTED_ORIGINS",
