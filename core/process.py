@@ -4,8 +4,10 @@ the start from the garbage collector, and stops within a deadline even where the
 import gc
 import logging
 import os
+import signal
 import threading
 import time
+from types import FrameType
 
 import psycopg
 from django.core.management.base import CommandError
@@ -102,6 +104,17 @@ def pending_migrations() -> list[Migration]:
     """Those that the database lacks, in the order in which they would run."""
     executor = MigrationExecutor(connection)
     return [migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+
+
+def end_on_hangup() -> None:
+    """A terminal that is closed sends it, and who has no workers has nothing to replace. nohup is heeded."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        logger.warning("SIGHUP: this process ends as on SIGTERM")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, end)
 
 
 _watching: threading.Thread | None = None

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
 from core.logs.uncaught import log_uncaught
+from core.process import end_on_hangup
 from core.program.systemd import tell_ready
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
@@ -79,6 +80,7 @@ class Command(BaseCommand):
             stops_within_s = settings.DRAIN_S + max(GRACE_S, settings.STOP_WITHIN_S)
             Supervisor(config, listener, announce, stops_within_s, FigureCollection()).run()
             return
+        end_on_hangup()
         # After SIGTERM it does not return: it ends as whoever sent that expects it to.
         server = Server(config, on_serving=announce, on_stopping=stop)
         server.run([listener])

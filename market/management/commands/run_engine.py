@@ -15,7 +15,7 @@ from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
 from core.logs.uncaught import log_uncaught
-from core.process import end_within, pending_migrations, refuse_unfinished, wait_for_database
+from core.process import end_on_hangup, end_within, pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
 from core.program.systemd import tell_ready
 from instruments.catalogue import catalogue
@@ -58,6 +58,7 @@ class Command(BaseCommand):
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
+        end_on_hangup()
         await control_events.start()
         await catalogue.load()
         await engine_health.start()

@@ -1,0 +1,38 @@
+"""A closed terminal, or SIGHUP by hand, ends a single process in order; `--workers` replaces its workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+from tests.patience import wait_until
+from tests.programs.running import Serve
+from tests.reliability.services.engine_processes import engine_process
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.supervised import command_of
+
+SAID = "SIGHUP: this process ends as on SIGTERM"
+
+
+def test_hangup_ends_a_single_service_in_order(tmp_path: Path) -> None:
+    with Serve(tmp_path / "var", DEMO="0") as serve:
+        os.kill(serve.pid, signal.SIGHUP)
+        wait_until(lambda: not command_of(serve.pid))
+
+        assert serve.stop() == -signal.SIGTERM
+        assert SAID in serve.output
+    with sqlite3.connect(tmp_path / "var" / "tickwire.sqlite3") as database:
+        assert database.execute("SELECT writer FROM market_enginestate").fetchall() == [("",)]
+
+
+def test_hangup_ends_an_engine_in_order(scaled: Installation) -> None:
+    with engine_process(scaled, 0, {}) as engine:
+        wait_until(lambda: engine.said("The engine runs"))
+        os.kill(engine.pid, signal.SIGHUP)
+        wait_until(lambda: not command_of(engine.pid))
+
+    said = (scaled.directory / "engine-0.log").read_text()
+    assert SAID in said
+    assert said.rstrip().endswith("Stopped.")
