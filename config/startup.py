@@ -2,6 +2,7 @@ import asyncio
 from typing import NamedTuple
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
@@ -13,6 +14,7 @@ from demo.login import fresh_link
 from demo.people import demo_keys
 from demo.progress import line_on
 from demo.seeding import begin, is_there, makers_needed, remove
+from instruments.models import Instrument
 from market.runtime import market
 from market.store.predecessor import wait_until_alone
 from pages.static_files import collect
@@ -24,6 +26,8 @@ class Prepared(NamedTuple):
     """For the demo's staff."""
     makers: int = 0
     """How many processes the rest of the demo is work for."""
+    is_empty: bool = False
+    """Nobody has begun to fill it."""
 
 
 def prepare(out: OutputWrapper) -> Prepared:
@@ -40,7 +44,7 @@ def prepare(out: OutputWrapper) -> Prepared:
             raise CommandError(f"The database is behind the code. Run `{command('migrate')}` first.")
         if collect():
             out.write("Collected the static files of this version.")
-        return Prepared()
+        return as_it_is()
     if is_behind:
         out.write("Preparing the database")
         call_command("migrate", verbosity=0, interactive=False)
@@ -50,9 +54,13 @@ def prepare(out: OutputWrapper) -> Prepared:
         # A killed process may have acknowledged ticks: their numbers go when the demo's quotes do.
         asyncio.run(market.write_remains())
         remove(line_on(out))
-    prepared = Prepared(fresh_link(), makers_needed()) if settings.DEMO else Prepared()
+    prepared = Prepared(fresh_link(), makers_needed()) if settings.DEMO else as_it_is()
     connection.close()
     return prepared
+
+
+def as_it_is() -> Prepared:
+    return Prepared(is_empty=not (Instrument.objects.exists() or get_user_model().objects.exists()))
 
 
 BANNER = """
@@ -94,10 +102,12 @@ SEPARATE_ENGINE = """
 DEFAULT_PORT = 8000
 
 
-def banner(host: str, port: int, staff_link: str | None = None) -> str:
+def banner(host: str, port: int, prepared: Prepared) -> str:
     """What a newcomer needs to know."""
     address = shown_address(host, port)
-    more = _demo(address, port, staff_link) if settings.DEMO else _first_steps()
+    more = _first_steps() if prepared.is_empty else ""
+    if settings.DEMO:
+        more = _demo(address, port, prepared.staff_link)
     if settings.DEMO and not host_is_loopback(host):
         more += FROM_HERE_ONLY
     if settings.REDIS_URL:

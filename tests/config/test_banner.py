@@ -3,24 +3,35 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from config.startup import banner
+from config.startup import Prepared, as_it_is, banner
+from tests.factories import make_instrument, make_user
 
 
 @pytest.mark.parametrize(("redis_url", "is_told"), [("", False), ("redis://127.0.0.1:6379/0", True)])
 def test_banner_names_the_engine_that_runs_beside_it(redis_url: str, is_told: bool) -> None:
     with override_settings(REDIS_URL=redis_url, DEMO=False):
-        assert ("manage.py run_engine" in banner("127.0.0.1", 8000)) is is_told
+        assert ("manage.py run_engine" in banner("127.0.0.1", 8000, Prepared())) is is_told
 
 
 @pytest.mark.parametrize(("port", "ends"), [(8000, "demo_login"), (8100, "demo_login --port 8100")])
 def test_line_for_another_login_leads_to_the_same_service(port: int, ends: str) -> None:
     with override_settings(DEMO=True):
-        lines = banner("127.0.0.1", port).splitlines()
+        lines = banner("127.0.0.1", port, Prepared()).splitlines()
     (line,) = [line for line in lines if "prints another" in line]
     assert line.partition("    prints")[0].endswith(ends)
 
 
 def test_banner_names_the_terminal_first() -> None:
-    lines = [line for line in banner("127.0.0.1", 8000).splitlines() if "  http://" in line]
+    lines = [line for line in banner("127.0.0.1", 8000, Prepared()).splitlines() if "  http://" in line]
 
     assert lines[0] == "  Terminal       http://127.0.0.1:8000/"
+
+
+@pytest.mark.django_db
+def test_first_steps_are_for_who_has_taken_none() -> None:
+    with override_settings(DEMO=False):
+        assert "It starts empty" in banner("127.0.0.1", 8000, as_it_is())
+        for make in (lambda: make_instrument("EURUSD"), lambda: make_user("ann")):
+            made = make()
+            assert "It starts empty" not in banner("127.0.0.1", 8000, as_it_is())
+            made.delete()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from config.startup import banner
+from config.startup import Prepared, banner
 from demo.login import fresh_link, issue_link
 from demo.people import STAFF, seed_people
 from tests.factories import make_account, make_user
@@ -136,7 +136,7 @@ def test_session_is_shut_to_those_who_plainly_come_from_elsewhere(settings: Sett
 
 
 def test_banner_prints_the_link_and_how_to_get_another() -> None:
-    text = banner("127.0.0.1", 8000, "/demo-login/abc")
+    text = banner("127.0.0.1", 8000, Prepared("/demo-login/abc"))
     assert "http://127.0.0.1:8000/demo-login/abc" in text
     assert "manage.py demo_login" in text
 

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             makers = DemoMakers(self.stdout, prepared.makers)
 
             def announce() -> None:
-                self.stdout.write(banner(host, listener.getsockname()[1], prepared.staff_link))
+                self.stdout.write(banner(host, listener.getsockname()[1], prepared))
                 self.stdout.flush()
                 tell_ready()
                 makers.start()
