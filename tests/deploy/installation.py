@@ -27,7 +27,7 @@ PREPARE = """
 from django.core.management import call_command
 from accounts.models import Tier
 call_command("load_instruments", verbosity=0)
-call_command("collectstatic", interactive=False, verbosity=0)
+call_command("collectstatic", clear=True, interactive=False, verbosity=0)
 Tier.objects.filter(name="premium").update(requests_per_minute=1_000_000, streams=1_000)
 call_command("issue_key", "alice", "--tier", "premium")
 call_command("issue_ingest_key", "desk")
