@@ -7,10 +7,14 @@ import signal
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.patience import wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 from tests.programs.services import free_port
+
+pytestmark = pytest.mark.row("two services", "on one data folder without Redis: one at a time")
 
 
 def test_second_service_on_the_same_data_is_refused_and_changes_nothing(tmp_path: Path) -> None:
