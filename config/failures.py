@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.utils import OperationalError, ProgrammingError
 
+from core.database import is_damaged, restore_in_its_place
 from core.process import connect_once, first_line
 from core.program.commands import ROOT, command
 
@@ -21,6 +22,8 @@ def explain(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         return _explain_os(error)
+    if is_damaged(error):
+        return f"The database file {connection.settings_dict['NAME']} is damaged. {restore_in_its_place()}"
     if isinstance(error, OperationalError | ProgrammingError):
         return _explain_database(error)
     return None

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
+from core.database import is_damaged, restore_in_its_place
 from core.process import connect_once, is_unfinished, pending_migrations
 from core.program.commands import command
 from operations.copying.postgresql_store import place_of
@@ -37,16 +38,20 @@ def check_database() -> Iterator[Diagnosis]:
     try:
         if connection.vendor == "postgresql":
             connect_once()
-        connection.ensure_connection()
+        # It reads: a damaged file of SQLite opens like any other.
+        unfinished = is_unfinished()
     except NotSupportedError as error:
         yield fail(ABOUT, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
         return
     except (Error, psycopg.Error) as error:
+        if is_damaged(error):
+            yield fail(ABOUT, f"The database file {_place()} is damaged.", restore_in_its_place())
+            return
         reason = str(error).strip().splitlines()[0].rstrip(".")
         yield fail(ABOUT, f"The database does not answer: {reason}.", RUNS)
         return
     yield ok(ABOUT, f"{_version()} answers at {_place()}.")
-    if is_unfinished():
+    if unfinished:
         says = "The database is not whole: a `restore` or `move` into it has not ended."
         yield fail(ABOUT, says, "Run that command again.")
         return

@@ -50,6 +50,31 @@ def test_production_refuses_the_demo(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("at", "size"), [(0, 4096), (4096, 400_000)], ids=["its head", "within"])
+def test_a_damaged_file_of_sqlite_is_told_with_a_way_out_that_works(
+    at: int, size: int, tmp_path: Path
+) -> None:
+    backup, path = tmp_path / "backup.zip", tmp_path / "tickwire.sqlite3"
+    for words in (("migrate",), ("backup", str(backup))):
+        assert manage(tmp_path, *words).returncode == 0
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * size)
+
+    served, diagnosed = manage(tmp_path, "serve", DEMO="0"), manage(tmp_path, "doctor")
+
+    way_out = "Stop whatever uses it, move it away with its -wal and -shm, and restore a backup in its place:"
+    assert served.returncode == 1
+    assert served.stderr.startswith(f"The database file {path} is damaged. {way_out}")
+    assert "Traceback" not in served.stderr
+    (line,) = [line for line in diagnosed.stdout.splitlines() if line.startswith("fail")]
+    assert line.split(maxsplit=2)[1:] == ["database", f"The database file {path} is damaged."]
+    assert way_out in diagnosed.stdout
+    for each in tmp_path.glob("tickwire.sqlite3*"):
+        each.rename(tmp_path / f"damaged{each.suffix}")
+    assert manage(tmp_path, "restore", str(backup)).returncode == 0
+
+
 def test_a_missing_database_is_one_clear_sentence(tmp_path: Path) -> None:
     names = {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
     ended = manage(tmp_path, "issue_key", "alice", **names)
