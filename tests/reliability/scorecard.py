@@ -113,10 +113,3 @@ def write(path: Path, text: str) -> None:
     before, _, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
-def published(path: Path) -> list[Line]:
-    """The table that is on the page."""
-    text = path.read_text().partition(BEGIN)[2].partition(END)[0]
-    cells = [re.split(r" *(?<!\\)\| *", line)[1:-1] for line in text.splitlines() if line.startswith("| ")]
-    return [Line(*each) for each in cells[2:]]

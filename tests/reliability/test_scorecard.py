@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import pytest
 
 from . import rows, scorecard
 
-PAGE = rows.ROOT / "docs/reliability.md"
-TESTS = [path for path in (rows.ROOT / rows.FOLDER).rglob("test_*.py") if path != Path(__file__)]
-NAME = re.compile(r"^ *(?:async )?def test_(\w+)\(", re.MULTILINE)
 NAMED = sorted({test for tests in rows.ELSEWHERE.values() for test in tests})
 
 
@@ -59,7 +55,6 @@ def test_a_place_for_the_scorecard_is_looked_at_before_the_run(tmp_path: Path) -
     scorecard.write(place, scorecard.table([line]))
     assert "| 1 | what a\\|b does[a] | 0 | 0 |  |" in place.read_text()
     assert place.read_text().endswith("more words")
-    assert [each.row for each in scorecard.published(place)] == ["1"]
 
 
 def test_table_says_of_which_run_it_is(tmp_path: Path) -> None:
@@ -84,19 +79,3 @@ def test_changes_that_are_not_committed_are_told(tmp_path: Path) -> None:
     assert not scorecard.state_of(tmp_path).endswith("with changes that are not committed")
     code.write_text("changed")
     assert scorecard.state_of(tmp_path).endswith("with changes that are not committed")
-
-
-def test_every_file_of_the_gate_says_which_row_it_shows() -> None:
-    assert [path.name for path in TESTS if not any(rows.rows_in(path))] == []
-
-
-def test_tests_that_the_page_names_exist() -> None:
-    """Whoever renames one renames it there, or writes the table anew."""
-    known = {as_words(name) for path in TESTS for name in NAME.findall(path.read_text())}
-    lines = [line for line in scorecard.published(PAGE) if line.shown not in rows.TITLES.values()]
-    assert [line.shown for line in lines if line.shown.partition("[")[0] not in known] == []
-    assert len(lines) > len(rows.TITLES)
-
-
-def as_words(name: str) -> str:
-    return name.replace("_", " ")

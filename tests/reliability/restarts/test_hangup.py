@@ -7,12 +7,15 @@ import signal
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.patience import wait_until
 from tests.programs.running import Serve
 from tests.reliability.services.engine_processes import engine_process
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import command_of
 
+pytestmark = pytest.mark.row("35", "SIGHUP without a supervisor ends in order")
 SAID = "SIGHUP: this process ends as on SIGTERM"
 
 
