@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from core.program.version import VERSION
 from tests.house.releases.last import last_release
 from tests.patience import until, wait_until
 from tests.programs.services import free_port, postgres, redis
+from tests.reliability.clients.page_publisher import PagePublisher
 from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
 from tests.reliability.conftest import IS_FULL, Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
@@ -29,15 +31,24 @@ STREAMS, POLLERS, SOURCES = 30, 8, 4
 DRAIN_S = 2.0
 # Releases whose processes end before their slots are free: some who come back are refused for a moment.
 KEEP_THEIR_SLOTS = {"0.1.0"}
+PUBLISHER = "publisher"
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
+UNLIMITED = {"PUBLICATIONS_PER_MINUTE": "0", "ACTIVE_SIGNALS_PER_PUBLISHER": "0"}
 # Run by the code of the release, which knows what its database looks like.
 SET_UP = f"""
 import json
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.test import Client
 from market.push.keys import issue_ingest_key
-from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 tier = make_tier("upgraded", streams={STREAMS}, requests_per_minute=1_000_000)
 symbols = [make_instrument(f"UPGRADED{{number}}").symbol for number in range({SOURCES})]
-made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols
+publisher, browser = make_user("{PUBLISHER}"), Client()
+publisher.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+browser.force_login(make_account(publisher).user)
+session = browser.cookies[settings.SESSION_COOKIE_NAME].value
+made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols, session
 print(json.dumps(made))
 """
 pytestmark = [
@@ -63,7 +74,7 @@ class Service:
         if number in self._webs:
             self._webs[number].close()
         self._webs[number] = self._running.enter_context(ExitStack())
-        changes = {"DRAIN_S": str(DRAIN_S), "METRICS_PORT": str(self.metrics_ports[number])}
+        changes = UNLIMITED | {"DRAIN_S": str(DRAIN_S), "METRICS_PORT": str(self.metrics_ports[number])}
         self.servers[number] = self._webs[number].enter_context(code.web_process(port, **changes))
 
     def put_engine(self, code: Installation) -> None:
@@ -77,11 +88,11 @@ class Service:
         wait_until(lambda: engine.said(RUNS))
 
 
-def set_up(installation: Installation) -> Traffic:
+def set_up(installation: Installation) -> tuple[Traffic, PagePublisher]:
     made = installation.manage("shell", "--verbosity", "0", "-c", SET_UP)
     assert made.returncode == 0, made.stderr
-    key, ingest_key, symbols = json.loads(made.stdout.splitlines()[-1])
-    return Traffic(
+    key, ingest_key, symbols, session = json.loads(made.stdout.splitlines()[-1])
+    traffic = Traffic(
         [ResumingClient(key, symbols) for _ in range(STREAMS)],
         [Asking(PATHS[number % len(PATHS)], key) for number in range(POLLERS)],
         [
@@ -89,6 +100,7 @@ def set_up(installation: Installation) -> Traffic:
             *(PushingSocket(ingest_key, symbol) for symbol in symbols[SOURCES // 2 :]),
         ],
     )
+    return traffic, PagePublisher(PUBLISHER, session, key, symbols[0])
 
 
 def migrate(installation: Installation) -> None:
@@ -113,21 +125,28 @@ class Upgrade:
     """Its steps, each of which leaves the service as it is to go on."""
 
     def __init__(
-        self, service: Service, traffic: Traffic, released: Installation, here: Installation
+        self,
+        service: Service,
+        traffic: Traffic,
+        publisher: PagePublisher,
+        released: Installation,
+        here: Installation,
     ) -> None:
-        self._service, self._traffic = service, traffic
+        self._service, self._traffic, self._publisher = service, traffic, publisher
         self.released, self.here = released, here
         self._keys: list[str] = []
 
     async def do(self, step: Callable[..., None], *given: Any) -> None:
-        """And let all sources push some ticks before the next."""
+        """And let all sources push some ticks, and the publisher publish, before the next."""
         await asyncio.to_thread(step, *given)
         before = [source.taken for source in self._traffic.sources]
+        published = len(self._publisher.acknowledged)
         await until(
             lambda: all(
                 source.taken > taken + 10 for source, taken in zip(self._traffic.sources, before, strict=True)
             )
         )
+        await until(lambda: len(self._publisher.acknowledged) > published)
 
     def put_web(self, number: int, code: Installation) -> None:
         self._service.put_web(number, code)
@@ -146,6 +165,12 @@ class Upgrade:
         ]
         assert set(answers) == {200}, answers
 
+    def check_ledger(self) -> None:
+        """Either code verifies what both have written."""
+        for code in (self.released, self.here):
+            verified = code.manage("verify_ledger")
+            assert verified.returncode == 0, verified.stderr
+
     def check_version(self, number: int) -> None:
         assert told_version(self._service.metrics_ports[number]) == VERSION
 
@@ -154,34 +179,55 @@ async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_pat
     released = await asyncio.to_thread(as_released, here, tmp_path / "released")
     with ExitStack() as running:
         service = Service(running)
-        traffic = await asyncio.to_thread(begin, service, released)
+        traffic, publisher = await asyncio.to_thread(begin, service, released)
         service.front = running.enter_context(haproxy(tmp_path, service.ports))
-        upgrade = Upgrade(service, traffic, released, here)
+        publisher.url = f"http://127.0.0.1:{service.front}"
+        upgrade = Upgrade(service, traffic, publisher, released, here)
         async with traffic.at(service.front):
-            await upgrade.do(migrate, here)
-            await upgrade.do(upgrade.put_web, 0, here)
-            await upgrade.do(upgrade.check_keys)
-            await upgrade.do(upgrade.check_version, 0)
-            await upgrade.do(upgrade.put_web, 1, here)
-            if IS_FULL:
-                await upgrade.do(service.put_engine, here)
-            # And back, on the database of this code.
-            await upgrade.do(upgrade.put_web, 0, released)
-            await upgrade.do(upgrade.check_keys)
-            await upgrade.do(upgrade.put_web, 1, released)
-            if IS_FULL:
-                await upgrade.do(service.put_engine, released)
-    tell(f"release {last_release()}")
-    check(traffic, tell)
+            with publisher:
+                await there_and_back(upgrade, service)
+                # Leaving the context would keep the streams waiting.
+                await asyncio.to_thread(publisher.end)
+            await asyncio.to_thread(publisher.wait_for_the_ticks)
+            await asyncio.to_thread(upgrade.check_ledger)
+        tell(f"release {last_release()}")
+        check(traffic, tell)
+        check_signals(publisher, tell)
 
 
-def begin(service: Service, released: Installation) -> Traffic:
+async def there_and_back(upgrade: Upgrade, service: Service) -> None:
+    here, released = upgrade.here, upgrade.released
+    await upgrade.do(migrate, here)
+    await upgrade.do(upgrade.put_web, 0, here)
+    await upgrade.do(upgrade.check_keys)
+    await upgrade.do(upgrade.check_version, 0)
+    await upgrade.do(upgrade.put_web, 1, here)
+    if IS_FULL:
+        await upgrade.do(service.put_engine, here)
+    await upgrade.do(upgrade.check_ledger)
+    # And back, on the database of this code.
+    await upgrade.do(upgrade.put_web, 0, released)
+    await upgrade.do(upgrade.check_keys)
+    await upgrade.do(upgrade.put_web, 1, released)
+    if IS_FULL:
+        await upgrade.do(service.put_engine, released)
+
+
+def begin(service: Service, released: Installation) -> tuple[Traffic, PagePublisher]:
     migrate(released)
-    traffic = set_up(released)
+    traffic, publisher = set_up(released)
     service.put_engine(released)
     for number in range(len(service.ports)):
         service.put_web(number, released)
-    return traffic
+    return traffic, publisher
+
+
+def check_signals(publisher: PagePublisher, tell: Tell) -> None:
+    wrong, ends = publisher.wrong(), Counter(publisher.ends().values())
+    tell(f"pages {dict(publisher.answers)}; signals {dict(ends)}; acknowledged and lost or wrong {wrong}")
+    assert not wrong
+    # Before the first quote is heard, and where a stop lies above the bid, the page says so.
+    assert set(publisher.answers) <= {"published", "400"}
 
 
 def check(traffic: Traffic, tell: Tell) -> None:
