@@ -99,6 +99,8 @@ def test_delay_between_engine_and_stream_breaks_the_promise_that_is_published(
     async def run() -> None:
         stream.listener()
         runner = make_runner(Engine(quotes.Prices("bid")))
+        runner.writer.lease.is_held = True
+        runner.writer.begin()
         runner.bus = SlowBus(stream.hear, clock, delay_s)
         for number in range(TICKS):
             clock.shift(1)
@@ -121,6 +123,8 @@ def test_one_write_is_one_measurement_however_many_hear_it(clock: Traveller) -> 
     async def run() -> None:
         connections = [stream.listener() for _ in range(3)]
         runner = make_runner(Engine(quotes.Prices("bid")), hear=stream.hear)
+        runner.writer.lease.is_held = True
+        runner.writer.begin()
         assert runner.push("push", [tick(0)]) == [None]
         clock.shift(0.03)
         assert runner.push("push", [tick(1)]) == [None]
@@ -140,6 +144,8 @@ def test_tick_that_nobody_hears_is_not_measured(clock: Traveller) -> None:
 
     async def run() -> None:
         runner = make_runner(Engine(quotes.Prices("bid")), hear=stream.hear)
+        runner.writer.lease.is_held = True
+        runner.writer.begin()
         runner.push("push", [tick(0)])
         await asyncio.sleep(0)
         clock.shift(9)
