@@ -3,6 +3,14 @@
 from .browser_tokens import BROWSER_TOKEN_LEAD
 from .cache import ApiKeyCache, MarkedKeyCache, key_cache
 from .caller import Caller
-from .issuing import issue_key
+from .issuing import issue_key, revoke_key
 
-__all__ = ["ApiKeyCache", "BROWSER_TOKEN_LEAD", "Caller", "MarkedKeyCache", "issue_key", "key_cache"]
+__all__ = [
+    "ApiKeyCache",
+    "BROWSER_TOKEN_LEAD",
+    "Caller",
+    "MarkedKeyCache",
+    "issue_key",
+    "key_cache",
+    "revoke_key",
+]

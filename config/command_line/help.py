@@ -20,7 +20,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "createsuperuser": "Make a login for the back office.",
         "changepassword": "Set somebody's password.",
         "issue_key": "Print a new API key, and nothing else.",
-        "revoke_key": "Revoke an API key, in running services too.",
+        "revoke_key": "Revoke an API key or ingest key, in running services too.",
         "rotate_secrets": "Seal anew with a new KEY_PEPPER, and say when the previous one may go.",
         "export_account": "Write everything that is kept about one person into a file.",
         "delete_account": "Delete somebody's account for good.",

@@ -5,6 +5,7 @@ from django.core.checks import Tags
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from core.program.commands import command
 from core.program.operators import operator
 from market.models import IngestKey
 from market.push.keys import check_symbols, issue_ingest_key
@@ -25,5 +26,11 @@ class Command(BaseCommand):
             allowed = check_symbols(" ".join(symbols))
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
+        others = IngestKey.objects.filter(name=name, revoked_at=None).values_list("prefix", flat=True)
+        if prefixes := ", ".join(f"{prefix}…" for prefix in others):
+            self.stderr.write(
+                f"{name} may push with this key and with {prefixes}: revoke those that nobody uses, by"
+                f" `{command('revoke_key PREFIX')}`."
+            )
         _, secret = issue_ingest_key(name, allowed, by=operator())
         self.stdout.write(secret)

@@ -46,6 +46,42 @@ def test_command_prints_the_key_and_nothing_else(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.django_db
+def test_live_keys_of_the_same_name_are_said_beside_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    revoked, kept = (issue_ingest_key("desk", by="test")[0] for _ in range(2))
+    revoke_ingest_key(revoked, by="test")
+    issue_ingest_key("other", by="test")
+    call_command("issue_ingest_key", "desk")
+    printed = capsys.readouterr()
+
+    assert is_well_formed(printed.out.strip(), LEAD)
+    assert f"desk may push with this key and with {kept.prefix}…: " in printed.err
+    call_command("issue_ingest_key", "third")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("length", [18, None])
+@pytest.mark.django_db
+def test_command_revokes_by_prefix_or_whole_key_and_once(
+    length: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, secret = issue_ingest_key("desk", by="test")
+    call_command("revoke_key", secret[:length])
+
+    assert capsys.readouterr().out.startswith(f"Revoked {key.prefix}…, an ingest key of desk.")
+    assert IngestKey.objects.get().revoked_at is not None
+    with pytest.raises(CommandError, match="revoked before"):
+        call_command("revoke_key", secret[:length])
+
+
+@pytest.mark.parametrize("prefix", ["tw_ingest_", "tw_ingest_Unknown0"])
+@pytest.mark.django_db
+def test_command_revokes_no_ingest_key_by_another_prefix(prefix: str) -> None:
+    issue_ingest_key("desk", by="test")
+    with pytest.raises(CommandError, match="No key has this prefix"):
+        call_command("revoke_key", prefix)
+
+
+@pytest.mark.django_db
 def test_command_names_the_symbol_that_is_none() -> None:
     with pytest.raises(CommandError, match=r"There is no instrument NOPE\."):
         call_command("issue_ingest_key", "desk", "NOPE")
