@@ -17,6 +17,8 @@ from .tables import Schema, StoredTable, schema_after, unknown_migrations
 from .unfinished import Say
 
 CANDLES, LEDGER_HEAD = "market_candle", "signals_feed_ledgerhead"
+# What the first entry names as the one before it.
+EMPTY_LEDGER = (0, "0" * 64)
 MINUTES = "timeframe = '1m'"
 # A row of these lets its reader in as somebody else: sessions, keys of confirmation mails, and the cache,
 # which has the login link of the demo's staff. In a backup they are empty.
@@ -96,7 +98,7 @@ def months_of(store: Store, tables: tuple[StoredTable, ...]) -> list[str]:
 
 def ledger_head(store: Store) -> tuple[int, str]:
     found = store.ask(f"SELECT position, hash FROM {LEDGER_HEAD}") if LEDGER_HEAD in store.names() else []  # noqa: S608 - a name of our own
-    return (int(str(found[0][0])), str(found[0][1])) if found else (0, "")
+    return (int(str(found[0][0])), str(found[0][1])) if found else EMPTY_LEDGER
 
 
 def write_secrets(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import resource
 import shlex
 import zipfile
@@ -97,6 +98,13 @@ def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
     assert "3 entries hold" in done.stdout
     assert secrets["KEY_PEPPER_FALLBACKS"] == settings.KEY_PEPPER
     assert NOT_SET not in done.stdout
+
+
+def test_head_of_an_empty_ledger_can_be_compared_with(new_database: New, tmp_path: Path) -> None:
+    with in_place(new_database("sqlite")):
+        for words in (("backup",), ("backup", "--verify")):
+            (head,) = re.findall(r"Head of the ledger: (\S*)", run(*words, tmp_path / "empty.zip"))
+            assert "0 entries hold" in run("verify_ledger", "--head", head)
 
 
 def test_folder_that_is_not_there_is_not_made(new_database: New, tmp_path: Path) -> None:
