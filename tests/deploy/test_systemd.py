@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -124,6 +126,31 @@ def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:
 def test_admin_command_is_a_unit_for_which_the_drop_in_holds() -> None:
     (name,) = re.findall(r'--unit="([^"]+)"', (UNITS / "tickwire-admin").read_text())
     assert name.startswith(COMMON.partition(".")[0])
+
+
+def test_backup_makes_room_of_what_killed_runs_left_and_keeps_the_others_until_it_has_succeeded(
+    tmp_path: Path,
+) -> None:
+    ages = {
+        "tickwire-old.zip": 8,
+        "tickwire-old.zip.secrets": 8,
+        "tickwire-kept.zip": 6,
+        "tickwire-killed.zip.part": 2,
+        "tickwire-running.zip.part": 0,
+        "notes.txt": 100,
+    }
+    for name, days in ages.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
+
+    def left_after(key: str) -> set[str]:
+        (line,) = values("tickwire-backup.service", key)
+        words = line.removeprefix("-").replace("/var/lib/tickwire/backups", str(tmp_path))
+        subprocess.run(shlex.split(words), check=True)
+        return {path.name for path in tmp_path.iterdir()}
+
+    assert left_after("ExecStartPre") == set(ages) - {"tickwire-killed.zip.part"}
+    assert left_after("ExecStartPost") == set(ages) - {"tickwire-killed.zip.part", "tickwire-old.zip"}
 
 
 class Traced(NamedTuple):
