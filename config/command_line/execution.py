@@ -17,6 +17,12 @@ from .words import typed_name
 
 GO_ON_UNREAD = {"serve", "run_engine", "seed_demo"}
 
+WITHOUT_TERMINAL = (
+    "createsuperuser asks for a name and a password, and there is no terminal. Without one set"
+    " DJANGO_SUPERUSER_PASSWORD and name the rest: `{program} createsuperuser --no-input --username NAME"
+    " --email ADDRESS`."
+)
+
 
 def execute(words: list[str]) -> str:
     """Returns what went wrong, if anything did. A bug keeps its traceback."""
@@ -24,7 +30,15 @@ def execute(words: list[str]) -> str:
         _begin(words)
         if words[0] not in COMMANDS and (fault := _unknown(words[0])):
             return fault
-        execute_from_command_line([typed_name(), *words])
+        if _asks_nobody(words):
+            return WITHOUT_TERMINAL.format(program=typed_name())
+        try:
+            execute_from_command_line([typed_name(), *words])
+        except EOFError:
+            if words[0] != "changepassword":
+                raise
+            # The question is still on the line.
+            return "\nThe input ended before the password was given twice. Nothing was changed."
     except Exception as error:  # noqa: BLE001 - the top of the program: known faults become one sentence
         if (fault := explain(error) or "") == "":
             raise
@@ -52,6 +66,13 @@ def _begin(words: list[str]) -> None:
     if name in NEED_DATABASE:
         require_database()
     prepare()
+
+
+def _asks_nobody(words: list[str]) -> bool:
+    """Django would say so and end as if it had made somebody."""
+    is_told = {"-h", "--help", "--no-input", "--noinput"} & set(words)
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    return words[0] == "createsuperuser" and not is_told and not has_terminal
 
 
 def _unknown(name: str) -> str:

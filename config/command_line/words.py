@@ -33,7 +33,7 @@ def read(words: list[str], without: str) -> Reading:
     except NoFolder as error:
         return Reading([], fault=str(error))
     folder = os.path.abspath(os.path.expanduser(folder)) if folder else ""
-    if words == ["--version"]:
+    if words in (["--version"], ["version"]):
         return Reading([], answer=f"{NAME} {VERSION}")
     if not words or (words[0].startswith("-") and words not in HELP):
         words = [without, *words]

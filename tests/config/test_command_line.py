@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from config.command_line.execution import execute
 from config.command_line.words import Reading, read
 from core.program.version import VERSION
+from tests.patience import START_PATIENCE_S
+from tests.programs.commands import manage
+from tests.programs.running import environment
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +41,9 @@ def test_dashes_and_short_names_are_accepted() -> None:
     assert read(["help", "issue-key"], "serve") == Reading(["help", "issue_key"])
 
 
-def test_it_tells_its_version() -> None:
-    assert read(["--version"], "serve").answer == f"tickwire-server {VERSION}"
+@pytest.mark.parametrize("word", ["--version", "version"])
+def test_it_tells_its_version(word: str) -> None:
+    assert read([word], "serve").answer == f"tickwire-server {VERSION}"
 
 
 def test_data_names_the_folder_wherever_it_stands(tmp_path: Path) -> None:
@@ -60,3 +65,32 @@ def test_data_without_a_folder_is_refused() -> None:
 )
 def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, sentence: str) -> None:
     assert execute([typed]) == sentence
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["createsuperuser"], "createsuperuser asks for a name and a password, and there is no terminal."),
+        (["changepassword", "ada"], "The input ended before the password was given twice."),
+    ],
+)
+def test_a_command_that_asks_says_so_where_nobody_answers(
+    words: list[str], sentence: str, tmp_path: Path
+) -> None:
+    for name in ("migrate", "issue_key"):
+        assert manage(tmp_path, name, *(["ada"] * (name == "issue_key"))).returncode == 0
+    # In a session of its own, because a password is asked for at the terminal of the session.
+    command = [sys.executable, "manage.py", *words]
+    ended = subprocess.run(
+        command,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=START_PATIENCE_S,
+        start_new_session=True,
+    )
+
+    assert ended.returncode == 1
+    assert sentence in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -245,7 +245,7 @@ def is_refused(url: str) -> bool:
     ("words", "login", "says"),
     [
         (["migrate"], "trader:wrong@{}/postgres", WRONG_PASSWORD),
-        (["createsuperuser"], "trader:wrong@{}/postgres", WRONG_PASSWORD),
+        (["createsuperuser", "--no-input"], "trader:wrong@{}/postgres", WRONG_PASSWORD),
         (
             ["issue_key", "alice"],
             "postgres@{}/nobody_made_this",
