@@ -46,6 +46,9 @@ FEWEST_BITS = 90
 MAKE_ONE = f"Make one: {MAKE_SECRET}"
 TALKATIVE = ("console", "locmem", "filebased")
 
+# The last one is what the files in deploy/ have until somebody enters theirs.
+NOBODYS_HOSTS = ("", "localhost", "example.com")
+
 
 def check_production(**kwargs: Any) -> list[CheckMessage]:
     return [*_secrets(), *_fallbacks(), *_names(), *_proxies(), *_mail()] if settings.PRODUCTION else []
@@ -150,8 +153,8 @@ def _mail() -> Iterator[CheckMessage]:
     if not settings.MAILS_ARE_SENT:
         return
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
-    if sender.partition("@")[2] in ("", "localhost"):
-        hint = "Set DEFAULT_FROM_EMAIL='Tickwire <no-reply@example.com>', with a host of yours."
+    if sender.partition("@")[2] in NOBODYS_HOSTS:
+        hint = "Set DEFAULT_FROM_EMAIL='Tickwire <no-reply@HOST>', with a host of yours."
         text = f"Mails would come from {sender or 'nobody'}, and most servers would refuse them."
         yield Warning(text, hint=hint, id="tickwire.W003")
     is_clear = not (settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL)

@@ -24,7 +24,7 @@ SAFE: dict[str, Any] = {
     "EMAIL_HOST": "mail.example.com",
     "EMAIL_HOST_PASSWORD": "a password",
     "EMAIL_USE_TLS": True,
-    "DEFAULT_FROM_EMAIL": "Tickwire <no-reply@example.com>",
+    "DEFAULT_FROM_EMAIL": "Tickwire <no-reply@tickwire.example>",
 }
 
 
@@ -87,6 +87,7 @@ def test_weak_pepper_of_before_is_a_warning_because_it_is_the_way_out(settings: 
     ("changes", "ids"),
     [
         ({"DEFAULT_FROM_EMAIL": "Tickwire <no-reply@localhost>"}, ["tickwire.W003"]),
+        ({"DEFAULT_FROM_EMAIL": "Tickwire <no-reply@example.com>"}, ["tickwire.W003"]),
         ({"EMAIL_USE_TLS": False}, ["tickwire.W004"]),
         ({"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": True}, []),
         ({"EMAIL_USE_TLS": False, "EMAIL_HOST": "127.0.0.1"}, []),

@@ -220,6 +220,7 @@ def check_production(secrets: Path, var_dir: Path, **changes: str) -> str:
         for variable, value in OURS["web-1"]["environment"].items()
     }
     example = dict(line.split("=", 1) for line in EXAMPLE.splitlines() if re.match(r"[A-Z]", line))
+    example |= {"DEFAULT_FROM_EMAIL": "no-reply@tickwire.example"}
     environment = os.environ | {"PRODUCTION": "1", "VAR_DIR": str(var_dir)} | example | given | changes
     # What this run of the tests has of its own.
     for name in ("METRICS_TOKEN", "DEMO", "REDIS_URL", "DATABASE_URL", "SECRET_KEY", "KEY_PEPPER"):
