@@ -9,8 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.utils import OperationalError, ProgrammingError
 
-from core.database import is_damaged, restore_in_its_place
-from core.process import connect_once, first_line
+from core.process import connect_once, first_line, is_damaged, restore_in_its_place
 from core.program.commands import ROOT, command
 
 NO_TABLES = "The database has no tables yet."

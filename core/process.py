@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import signal
+import sqlite3
 import threading
 import time
 from types import FrameType
@@ -14,6 +15,8 @@ from django.core.management.base import CommandError
 from django.db import OperationalError, connection
 from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
+
+from core.program.commands import command
 
 # The last is ten times the default: with 2,000 open sockets, a full collection holds everybody up for 0.15 s.
 # Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
@@ -82,6 +85,24 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False, within_s: flo
             time.sleep(RETRY_S)
         else:
             return
+
+
+# What SQLite says of a file in which it does not find its way.
+DAMAGE = ("malformed", "not a database", "unsupported file format")
+
+
+def is_damaged(error: BaseException) -> bool:
+    """Whether the file of SQLite is; it will not pass by waiting."""
+    cause = error.__cause__
+    return isinstance(cause, sqlite3.DatabaseError) and any(words in str(cause) for words in DAMAGE)
+
+
+def restore_in_its_place() -> str:
+    """The way out of a damaged file. The secret in its folder stays, so keys and factors go on."""
+    return (
+        "Stop whatever uses it, move it away with its -wal and -shm, and restore a backup in its place:"
+        f" `{command('restore FILE')}`"
+    )
 
 
 UNFINISHED = "tickwire_unfinished"

@@ -9,8 +9,13 @@ from django.conf import settings
 from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from core.database import is_damaged, restore_in_its_place
-from core.process import connect_once, is_unfinished, pending_migrations
+from core.process import (
+    connect_once,
+    is_damaged,
+    is_unfinished,
+    pending_migrations,
+    restore_in_its_place,
+)
 from core.program.commands import command
 from operations.copying.postgresql_store import place_of
 from status.models import ProcessReport

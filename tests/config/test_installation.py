@@ -82,6 +82,16 @@ def test_secret_that_was_lost_is_not_replaced_by_another(
     assert manage(tmp_path, "issue_key", "ann").returncode == 0
 
 
+def test_what_runs_before_the_secret_is_made_reads_no_settings() -> None:
+    """They would have none for as long as the first start lasts."""
+    program = (
+        "import config.command_line.execution\n"
+        "from django.conf import settings\n"
+        "raise SystemExit(settings.configured)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_empty_secret_is_refused_before_there_is_anything_else(tmp_path: Path) -> None:
     (tmp_path / "secret").touch()
     ended = manage(tmp_path, "migrate")
