@@ -6,6 +6,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,16 +36,24 @@ def service(var_dir: Path) -> Iterator[Serve]:
         yield running
 
 
+def another(var_dir: Path, **settings: str) -> Serve:
+    """With the same secret, by which the doctor knows the installation, and data of its own: without Redis no
+    second service may run on the same."""
+    secret = (var_dir / "secret").read_text().strip()
+    folder = Path(mkdtemp(dir=var_dir.parent))
+    return Serve(folder, DEMO="0", SECRET_KEY=secret, KEY_PEPPER=f"pepper:{secret}", **settings)
+
+
 @pytest.fixture(scope="module")
 def distrustful(service: Serve, var_dir: Path) -> Iterator[Serve]:
-    """The same installation, without trust in anybody."""
-    with Serve(var_dir, DEMO="0") as running:
+    """Without trust in anybody."""
+    with another(var_dir) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def credulous(service: Serve, var_dir: Path) -> Iterator[Serve]:
-    with Serve(var_dir, DEMO="0", TRUSTED_PROXIES="0.0.0.0/0") as running:
+    with another(var_dir, TRUSTED_PROXIES="0.0.0.0/0") as running:
         yield running
 
 
@@ -92,8 +101,8 @@ def allowed_files() -> int:
 
 
 def test_open_files_are_those_of_the_service_and_not_of_this_shell(service: Serve, var_dir: Path) -> None:
-    """`service` has made the installation."""
-    few = Serve(var_dir, DEMO="0")
+    """`service` has made the secret."""
+    few = another(var_dir)
     words = ["prlimit", "--nofile=200:200", sys.executable, "manage.py", "serve"]
     with few.as_typed(words, Path.cwd()) as running:
         level, says = only_fault(look(running.url))
