@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.conftest import Tell, sqlite_in
 from tests.reliability.services.processes import Installation, Process
 
 from .front_proxies import haproxy, nginx
@@ -53,9 +53,9 @@ def server(embedded_for_module: Installation) -> Iterator[Process]:
 
 
 @pytest.fixture(scope="module")
-def stock(embedded_for_module: Installation) -> Iterator[Process]:
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """uvicorn as it comes, which can be led astray."""
-    with embedded_for_module.serve_stock() as running:
+    with sqlite_in(tmp_path_factory.mktemp("stock")).serve_stock() as running:
         yield running
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from tests.reliability.services.supervised import command_of
 
 pytestmark = pytest.mark.row("35", "SIGHUP without a supervisor ends in order")
 SAID = "SIGHUP: this process ends as on SIGTERM"
+
+
+@pytest.fixture(autouse=True)
+def _heeded() -> Iterator[None]:
+    """What is started now heeds it, though these tests may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def test_hangup_ends_a_single_service_in_order(tmp_path: Path) -> None:
