@@ -176,7 +176,9 @@ def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticke
             await asyncio.to_thread(drop_sockets, server)
             await asyncio.to_thread(ticker, SYMBOL, 3)
             heard += [(await anext(watched))["seq"] for _ in range(3)]
-            return heard
+        # A client that is closed ends its streams.
+        assert [tick async for tick in watched] == []
+        return heard
 
     heard = asyncio.run(asyncio.wait_for(hear(), PATIENCE_S))
     assert heard == list(range(heard[0], heard[0] + 4))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 import httpx
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from .calls import Calls, Value, given, read, wait_before_again
@@ -21,6 +22,8 @@ class AsyncClient(Calls[Awaitable[Json]]):
     ) -> None:
         super().__init__(api_key, url, timeout, retries)
         self._http = httpx.AsyncClient(**self._options())
+        self._sockets: set[ClientConnection] = set()
+        self._is_closed = False
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -31,6 +34,9 @@ class AsyncClient(Calls[Awaitable[Json]]):
         await self.close()
 
     async def close(self) -> None:
+        """Its streams end too: nobody has to close each of them."""
+        self._is_closed = True
+        await asyncio.gather(*(socket.close() for socket in self._sockets))
         await self._http.aclose()
 
     async def get(self, path: str, **parameters: Value) -> Json:
@@ -68,16 +74,27 @@ class AsyncClient(Calls[Awaitable[Json]]):
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
 
     async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
-        while True:
+        while not self._is_closed:
             try:
                 async with connect(address(self.url, session), max_size=None) as socket:
-                    await socket.send(session.subscribe())
-                    while True:
-                        async with asyncio.timeout(SILENCE_S):
-                            text = await socket.recv()
-                        frame = session.hear(text)
-                        if frame is not None:
-                            yield frame
+                    with self._kept(socket):
+                        await socket.send(session.subscribe())
+                        while True:
+                            async with asyncio.timeout(SILENCE_S):
+                                text = await socket.recv()
+                            frame = session.hear(text)
+                            if frame is not None:
+                                yield frame
             except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
+                if self._is_closed:
+                    return
                 wait_s = session.wait_after_end(failure)
             await asyncio.sleep(wait_s)
+
+    @contextmanager
+    def _kept(self, socket: ClientConnection) -> Iterator[None]:
+        self._sockets.add(socket)
+        try:
+            yield
+        finally:
+            self._sockets.discard(socket)
