@@ -145,6 +145,16 @@ class Server(uvicorn.Server):
         await self._tidy_up()
         # All connections are told and closed before anything else can happen.
         await super().shutdown(sockets)
+        if self.force_exit:
+            await self._end_at_once()
+
+    async def _end_at_once(self) -> None:
+        """After Ctrl-C again nobody waits for clients; the service still puts away what it has in hand."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        if tasks := self.server_state.tasks:
+            await asyncio.wait(tasks, timeout=TIDY_WITHIN_S)
+        await self.lifespan.shutdown()
 
     def _close_listeners(self) -> None:
         for server in self.servers:

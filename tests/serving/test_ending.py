@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -30,12 +31,19 @@ def _other_servers_go_on() -> Iterator[None]:
 
 
 @contextmanager
-def serving(*acts: Act) -> Iterator[tuple[Server, int]]:
+def serving(*acts: Act, app: App | None = None) -> Iterator[tuple[Server, int]]:
+    """With an application, that hears of the start and the end as well."""
     draining.before_closing = acts
-    options: dict[str, Any] = {"loop": "uvloop", "lifespan": "off", "log_config": None, "access_log": False}
+    lifespan = "off" if app is None else "on"
+    options: dict[str, Any] = {
+        "loop": "uvloop",
+        "lifespan": lifespan,
+        "log_config": None,
+        "access_log": False,
+    }
     with take_port("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        server = Server(uvicorn.Config(App(), **UVICORN_OPTIONS | options), lambda: None)
+        server = Server(uvicorn.Config(app or App(), **UVICORN_OPTIONS | options), lambda: None)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         wait_until(lambda: server.started)
@@ -52,6 +60,14 @@ def keep_connection(port: int) -> socket.socket:
     return kept
 
 
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 def test_what_others_see_is_put_in_order_while_connections_are_still_open_and_none_is_let_in() -> None:
     has_begun, may_end = threading.Event(), threading.Event()
 
@@ -62,8 +78,7 @@ def test_what_others_see_is_put_in_order_while_connections_are_still_open_and_no
     with serving(act) as (server, port), keep_connection(port) as kept:
         server.should_exit = True
         assert has_begun.wait(PATIENCE_S)
-        with pytest.raises(OSError, match="refused"):
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+        assert not is_listening(port)
         kept.sendall(REQUEST)
         assert statuses(kept.recv(1 << 16)) == [200]
         may_end.set()
@@ -89,3 +104,34 @@ def test_what_fails_or_hangs_before_the_end_keeps_no_server_from_ending(
         assert hear(kept) == b""
     assert has_come.is_set()
     assert "Redis is away" in caplog.text
+
+
+def test_ctrl_c_again_ends_it_at_once_but_what_it_has_in_hand_is_put_away(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It would end these tests as well.
+    monkeypatch.setattr("serving.server.end_within", lambda seconds: None)
+    put_away = threading.Event()
+
+    class Service(App):
+        async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+            if scope["type"] != "lifespan":
+                await super().__call__(scope, receive, send)
+                return
+            assert (await receive())["type"] == "lifespan.startup"
+            await send({"type": "lifespan.startup.complete"})
+            assert (await receive())["type"] == "lifespan.shutdown"
+            put_away.set()
+            await send({"type": "lifespan.shutdown.complete"})
+
+    app = Service()
+    with serving(app=app) as (server, port), keep_connection(port) as slow:
+        slow.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nbegun")
+        wait_until(lambda: len(app.requests) == 2)
+        server.handle_exit(signal.SIGINT, None)
+        wait_until(lambda: not is_listening(port))
+        assert not put_away.is_set()
+        server.handle_exit(signal.SIGINT, None)
+        assert put_away.wait(PATIENCE_S)
+    assert app.disconnected == 1
+    assert caplog.text == ""
