@@ -54,7 +54,7 @@ class Command(BaseCommand):
             reader.close()
 
     def back_up(self, path: Path, *, with_secrets: bool) -> None:
-        secrets = path.with_name(f"{path.name}.secrets")
+        secrets = Path(f"{path}.secrets")
         if with_secrets:
             check_place(secrets)
         store = open_default()

@@ -238,6 +238,12 @@ def test_the_file_is_for_its_owner_and_replaces_none(backup: Callable[[str], Pat
         run("backup", path)
 
 
+@pytest.mark.parametrize("folder", [".", "/", ""])
+def test_a_folder_is_no_place_for_it(folder: str, filled: Callable[[str], str]) -> None:
+    with in_place(filled("sqlite")), pytest.raises(CommandError, match="is there already"):
+        run("backup", folder)
+
+
 def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path: Path) -> None:
     path, before = tmp_path / "full" / "a.zip", resource.getrlimit(resource.RLIMIT_FSIZE)
     path.parent.mkdir()
