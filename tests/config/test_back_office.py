@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -19,7 +20,7 @@ from instruments.catalogue import catalogue
 from news.models import Source
 from status.models import Incident
 from tests.accounts.back_office.office import Office, text_of
-from tests.factories import make_account, make_instrument, make_news, make_tier, make_user, put_quote
+from tests.factories import NOON, make_account, make_instrument, make_news, make_tier, make_user, put_quote
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/"
@@ -114,6 +115,7 @@ def test_the_page_asks_few_questions_however_much_there_is(office: Office) -> No
 @pytest.mark.parametrize(
     ("used", "minutes_ago", "is_near"), [(48, 5, False), (49, 5, True), (60, 59, True), (60, 61, False)]
 )
+@time_machine.travel(NOON, tick=False)
 def test_most_of_the_minutes_allowance_within_an_hour_is_near(
     used: int, minutes_ago: int, is_near: bool
 ) -> None:
@@ -125,8 +127,8 @@ def test_most_of_the_minutes_allowance_within_an_hour_is_near(
 @pytest.mark.parametrize(("used", "allowed", "is_near"), [(4, 5, False), (5, 5, True), (0, 0, False)])
 def test_used_up_ai_calls_are_near(used: int, allowed: int, is_near: bool) -> None:
     account = make_account(tier=make_tier("some", ai_calls_per_day=allowed))
-    AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=used)
-    assert near_limits(timezone.now()) == ({account.pk} if is_near else set())
+    AiUsage.objects.create(account=account, day=NOON.date(), used=used)
+    assert near_limits(NOON) == ({account.pk} if is_near else set())
 
 
 async def test_open_streams_are_counted_by_account() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from httpx import Response
 
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 PATHS = (
     "/api/symbols",
@@ -52,7 +51,5 @@ def to_ms(text: str) -> int:
 
 
 def within_two_seconds(happened: Callable[[], bool]) -> None:
-    """What processes tell each other holds that soon; asking again and again needs no sleep."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
+    """What processes tell each other holds that soon."""
+    wait_until(happened)

@@ -27,6 +27,8 @@ from tests.factories import (
     put_quote,
 )
 
+# A day that ended between two calls would give the allowance anew.
+pytestmark = pytest.mark.usefixtures("clock")
 MODEL = "tickwire-analyst-1"
 HOUR_MS = 3_600_000
 NOON_S = int(NOON.timestamp())

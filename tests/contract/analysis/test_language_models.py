@@ -17,6 +17,8 @@ from tests.contract.answers import refusal
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_candles, put_quote
 from tests.news.language.language_server import KEY, Act, LanguageServer, answer, says
 
+# A day that ended between two calls would give the allowance anew.
+pytestmark = pytest.mark.usefixtures("clock")
 OURS, THEIRS = "tickwire-analyst-1", "words-1"
 SUMMARY = "The pair drifts lower while its buyers wait, and nothing in the data speaks against it."
 HOUR_MS = 3_600_000
