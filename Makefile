@@ -13,7 +13,7 @@ LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packag
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
-    operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) serving/test_both_servers.py serving/metrics/test_several_workers.py
+    operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
 SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
 # What writes in transactions, asks within them, and waits for what others write.
 POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events

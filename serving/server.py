@@ -6,9 +6,11 @@ import errno
 import logging
 import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from django.conf import settings
@@ -74,6 +76,12 @@ TIDY_WITHIN_S = 2.0
 logger = logging.getLogger(__name__)
 
 
+def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
+    """All is put away by then: Ctrl-C again would only break off Python's own end, and show where."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
 class Server(uvicorn.Server):
     def __init__(
         self,
@@ -88,6 +96,16 @@ class Server(uvicorn.Server):
         self._place = place
         self._acceptors: list[Acceptor] = []
         self._pause_s, self._is_followed = 0.0, False
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        is_main = threading.current_thread() is threading.main_thread()
+        # When all has ended, uvicorn gives the signals that came to whom it found here.
+        before = signal.signal(signal.SIGINT, interrupt_once) if is_main else None
+        with super().capture_signals():
+            yield
+        if is_main:
+            signal.signal(signal.SIGINT, before)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets if self._place is None else [])

@@ -5,10 +5,11 @@ no `accounts` lands in anybody's site-packages."""
 
 import gc
 import os
+import signal
 import sys
 
-# As a shell tells of a program that SIGPIPE ended.
-UNREAD = 141
+# As a shell tells of a program that SIGINT or SIGPIPE ended.
+INTERRUPTED, UNREAD = 130, 141
 
 
 def main(without: str = "help") -> int:
@@ -23,12 +24,24 @@ def main(without: str = "help") -> int:
     if sys.path[0] != rooms:
         sys.path.insert(0, rooms)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        return _do_what_is_read(without)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped.\n")
+        return INTERRUPTED
+    finally:
+        # Ctrl-C again would only break off Python's own end, and show where.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _do_what_is_read(without: str) -> int:
     from core.program.output import give_up, is_unread
 
     try:
         try:
             status = _do(without)
-        except SystemExit:
+        except (SystemExit, KeyboardInterrupt):
             sys.stdout.flush()
             raise
         sys.stdout.flush()
@@ -68,8 +81,4 @@ def _execute(words: list) -> str:  # type: ignore[type-arg] # any Python 3 must 
         return "Django is not installed here. Run `make run`, or use .venv/bin/python manage.py."
     from config.command_line.execution import execute
 
-    try:
-        return execute(words)
-    except KeyboardInterrupt:
-        sys.stderr.write("\nStopped.\n")
-        sys.exit(130)
+    return execute(words)

@@ -18,7 +18,7 @@ from serving.metrics.collection import FigureCollection
 
 from .places import Place, Places
 from .slot import LONGEST_STEP_S, WorkerSlot
-from .worker import RETIRE, SERVING, STOPPING, work
+from .worker import RETIRE, SERVING, STOPPING, ctrl_c_held_back, work
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 0.2
@@ -46,7 +46,8 @@ class Worker:
         given = config, sockets, place, theirs, figures, ends_within_s
         self.process: SpawnProcess = spawn.Process(target=work, args=given)
         try:
-            self.process.start()
+            with ctrl_c_held_back():
+                self.process.start()
         finally:
             theirs.close()
             if figures is not None:

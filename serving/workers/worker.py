@@ -8,7 +8,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 
 import django
@@ -26,6 +27,18 @@ ALIVE_EVERY_S = 1
 logger = logging.getLogger(__name__)
 
 
+@contextlib.contextmanager
+def ctrl_c_held_back() -> Iterator[None]:
+    """What a terminal sends to all of its processes comes to a worker that is started here in `work`."""
+    # What it starts with the first worker would let the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def work(
     config: uvicorn.Config,
     sockets: list[socket.socket],
@@ -37,6 +50,9 @@ def work(
     """What the process does. It ends when its supervisor ends, even if that was killed."""
     # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # While nothing is served yet, it ends at once and without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     pipe = SupervisorPipe(supervisor, ends_within_s)
     worker_link.end = figures
     threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +95,22 @@ def test_a_command_that_asks_says_so_where_nobody_answers(
     assert ended.returncode == 1
     assert sentence in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+INTERRUPTED = """
+import signal
+from config.command_line import words
+from tickwire_server import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+words.read = lambda *given: signal.raise_signal(signal.SIGINT)
+assert main() == 130
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_ctrl_c_is_one_word_while_a_command_starts_and_nothing_while_it_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=START_PATIENCE_S
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "\nStopped.\n")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +24,20 @@ from .http.serving import App, hear, statuses
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 Act = Callable[[], Awaitable[None]]
+INTERRUPTED = """
+import os, signal, uvicorn
+from serving.server import UVICORN_OPTIONS, Server, take_port
+from tests.serving.http.serving import App
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+options = {"loop": "uvloop", "lifespan": "off", "log_config": None} | UVICORN_OPTIONS
+server = Server(uvicorn.Config(App(), **options), lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    server.run([take_port("127.0.0.1", 0)])
+except KeyboardInterrupt:
+    print("It has ended.", flush=True)
+signal.raise_signal(signal.SIGINT)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +152,11 @@ def test_ctrl_c_again_ends_it_at_once_but_what_it_has_in_hand_is_put_away(
         assert put_away.wait(PATIENCE_S)
     assert app.disconnected == 1
     assert caplog.text == ""
+
+
+def test_ctrl_c_again_once_it_has_ended_shows_no_traceback() -> None:
+    names = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+    program = [sys.executable, "-c", INTERRUPTED]
+    ended = subprocess.run(program, env=names, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (ended.stdout, ended.stderr) == ("It has ended.\n", "")
+    assert ended.returncode == -signal.SIGINT
