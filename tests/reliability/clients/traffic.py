@@ -16,11 +16,22 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from core import threads
+from market.engine import push_queue
 from tests.patience import PATIENCE_S, until
 from tests.reliability.clients.ledger import CUT, Frame, Ledger
 
 PUSH_EVERY_S, ASK_EVERY_S = 0.05, 0.2
 MOST_UNANSWERED = 5
+
+# After so long without a word of the engine or the database the service says when to ask again.
+SERVICE_WAITS_S = min(push_queue.PATIENCE_S, threads.PROMPTLY_S)
+
+
+def is_held_up(status: int, retry_after: object, took_s: float) -> bool:
+    """Whether the machine was too slow for the service. What is refused at once, or by a proxy, is no such
+    thing."""
+    return status == 503 and retry_after is not None and took_s >= SERVICE_WAITS_S
 
 
 class ResumingClient(Ledger):
@@ -69,6 +80,8 @@ class Source:
         self.symbol, self._headers = symbol, {"X-Ingest-Key": ingest_key}
         self.sent = self.taken = 0
         self.verdicts: Counter[str] = Counter()
+        self.held_up: Counter[int] = Counter()
+        """How often each number had as its answer that nobody knows what became of it."""
 
     def next(self) -> dict[str, Any]:
         self.sent += 1
@@ -78,9 +91,12 @@ class Source:
             "symbol": self.symbol, "bid": bid, "ask": bid + 0.0002, "time": now_ms, "seq": self.sent
         }  # fmt: skip
 
-    def note(self, answer: Frame) -> None:
+    def note(self, answer: Frame, seq: int) -> None:
         """Of one tick. One that had no answer may have been taken all the same."""
         verdict = "accepted" if answer["accepted"] else answer["rejected"][0]["code"]
+        if verdict == "duplicate" and self.held_up[seq]:
+            # It was taken before, or one behind it was: this one is told of already.
+            return
         self.taken += verdict in ("accepted", "duplicate")
         self.verdicts[verdict] += 1
 
@@ -99,6 +115,7 @@ class PushingClient(Source):
         """The same again until it is answered."""
         tick, is_answered = self.next(), False
         while not is_answered:
+            began_s = time.monotonic()
             try:
                 answer = await client.post(url, json=[tick])
             except httpx.TransportError as error:
@@ -106,10 +123,14 @@ class PushingClient(Source):
             else:
                 is_answered = answer.status_code == 200
                 if is_answered:
-                    self.note(answer.json())
+                    self.note(answer.json(), tick["seq"])
+                    return
+                took_s, wait = time.monotonic() - began_s, answer.headers.get("Retry-After")
+                if is_held_up(answer.status_code, wait, took_s):
+                    self.held_up[tick["seq"]] += 1
                 else:
                     self.verdicts[str(answer.status_code)] += 1
-                    await asyncio.sleep(PUSH_EVERY_S)
+                await asyncio.sleep(PUSH_EVERY_S)
 
 
 class PushingSocket(Source):
@@ -118,6 +139,7 @@ class PushingSocket(Source):
     def __init__(self, ingest_key: str, symbol: str) -> None:
         super().__init__(ingest_key, symbol)
         self._unanswered: dict[int, dict[str, Any]] = {}
+        self._sent_s: dict[int, float] = {}
         self._again: list[dict[str, Any]] = []
         """Those that were refused for the moment."""
         self.ends: Counter[int] = Counter()
@@ -149,7 +171,7 @@ class PushingSocket(Source):
                 await asyncio.sleep(PUSH_EVERY_S)
             await reading
             self.ends[connection.close_code or 0] += 1
-        self.left_over += len(self._unanswered)
+        self.left_over += sum(not self.held_up[seq] for seq in self._unanswered)
 
     async def _send_some(self, connection: ClientConnection, has_ended: asyncio.Event) -> None:
         while self._again:
@@ -160,6 +182,7 @@ class PushingSocket(Source):
             await self._send(connection, tick)
 
     async def _send(self, connection: ClientConnection, tick: dict[str, Any]) -> None:
+        self._sent_s[tick["seq"]] = time.monotonic()
         await connection.send(json.dumps({"id": tick["seq"], "ticks": [tick]}))
 
     async def _read(self, connection: ClientConnection, is_told: asyncio.Event) -> None:
@@ -168,13 +191,20 @@ class PushingSocket(Source):
                 frame = json.loads(text)
                 if frame["type"] == "result":
                     self._unanswered.pop(frame["id"], None)
-                    self.note(frame)
+                    self.note(frame, frame["id"])
                 elif frame["type"] == "notice":
                     is_told.set()
                 elif frame["type"] == "error":
-                    self.verdicts[frame["error"]["code"]] += 1
-                    if (tick := self._unanswered.get(frame.get("id"))) is not None:
-                        self._again.append(tick)
+                    self._note_error(frame["error"], frame.get("id", 0))
+
+    def _note_error(self, error: Frame, seq: int) -> None:
+        took_s = time.monotonic() - self._sent_s.get(seq, time.monotonic())
+        if is_held_up(error["status"], error.get("retry_after"), took_s):
+            self.held_up[seq] += 1
+        else:
+            self.verdicts[error["code"]] += 1
+        if (tick := self._unanswered.get(seq)) is not None:
+            self._again.append(tick)
 
 
 class Asking:
@@ -183,13 +213,20 @@ class Asking:
     def __init__(self, path: str, key: str) -> None:
         self._path, self._headers = path, {"X-API-Key": key}
         self.seen: Counter[str] = Counter()
+        self.held_up = 0
 
     def run(self, port: int, has_ended: threading.Event) -> None:
         url = f"http://127.0.0.1:{port}{self._path}"
         with httpx.Client(timeout=PATIENCE_S, headers=self._headers) as client:
             while not has_ended.wait(ASK_EVERY_S):
+                began_s = time.monotonic()
                 try:
-                    self.seen[str(client.get(url).status_code)] += 1
+                    answer = client.get(url)
+                    took_s, wait = time.monotonic() - began_s, answer.headers.get("Retry-After")
+                    if is_held_up(answer.status_code, wait, took_s):
+                        self.held_up += 1
+                    else:
+                        self.seen[str(answer.status_code)] += 1
                 except httpx.TransportError as error:
                     self.seen[type(error).__name__] += 1
 
@@ -251,6 +288,10 @@ class Traffic:
 
     def pushes(self) -> Counter[str]:
         return sum((source.verdicts for source in self.sources), Counter[str]())
+
+    def held_up(self) -> int:
+        pushes = sum(source.held_up.total() for source in self.sources)
+        return pushes + sum(poller.held_up for poller in self.pollers)
 
     def refusals(self) -> Counter[str]:
         return sum((client.refusals for client in self.streams), Counter[str]())

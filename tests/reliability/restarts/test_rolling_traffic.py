@@ -15,6 +15,7 @@ from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import until, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.traffic import (
+    SERVICE_WAITS_S,
     Asking,
     PushingClient,
     PushingSocket,
@@ -30,6 +31,9 @@ from tests.reliability.services.supervised import Supervised, command_of, superv
 
 ACCOUNTS, STREAMS_EACH, POLLERS = 8, 5, 16
 DRAIN_S, LATE_S = 2.0, 0.15
+
+# Of all that is asked and pushed. A restart that held up more would be no matter of a slow machine.
+MOST_HELD_UP = 0.05
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
 pytestmark = [
     pytest.mark.usefixtures("rows"),
@@ -58,10 +62,12 @@ def check(traffic: Traffic, tell: Tell) -> None:
     answers, pushes, ends = traffic.answers(), traffic.pushes(), traffic.ends()
     sessions = sum(client.sessions for client in traffic.streams)
     tell(f"{answers.total()} requests {dict(answers)}, {pushes.total()} pushes {dict(pushes)}")
+    tell(f"told to come again after {SERVICE_WAITS_S:g} s without a word: {traffic.held_up()}")
     tell(f"{sessions} sessions, closed with {dict(ends)}; refused {dict(traffic.refusals())}")
     tell(f"holes {traffic.holes()}, ticks taken and not heard {traffic.lost()}")
     assert set(answers) == {"200"}
     assert set(pushes) == {"accepted"}
+    assert traffic.held_up() <= MOST_HELD_UP * (answers.total() + pushes.total())
     assert not traffic.refusals()
     assert (traffic.holes(), traffic.lost()) == (0, 0)
     assert (set(ends), traffic.unannounced()) == ({1012}, 0)
