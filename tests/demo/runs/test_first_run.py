@@ -15,6 +15,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from demo.seeding import MOST_MAKERS
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
@@ -54,8 +55,10 @@ def test_it_shows_progress_while_it_works(demo: Serve) -> None:
 
     assert "EURUSD (" in before_the_banner
     made = re.findall(r"The demo's past is being made: (\d+) of (\d+) instruments", after_it)
-    assert len(made) >= 20
-    assert {number for _, number in made} == {str(len(made) + 1)}
+    (wanted,) = {int(number) for _, number in made}
+    assert wanted > 20
+    # Who looks after another has made the last one says what is made next instead.
+    assert wanted - MOST_MAKERS <= len(made) < wanted
     assert after_it.count("The demo's past is complete") == 1
 
 

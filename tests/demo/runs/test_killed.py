@@ -42,7 +42,8 @@ def ticks_until_killed(serve: Serve, key: str) -> list[dict[str, Any]]:
             while True:
                 ticks.append(json.loads(client.recv(PATIENCE_S)))
         except Exception:  # noqa: BLE001 - however the dead end says so
-            return [tick for tick in ticks if tick["time"] >= begun_ms]
+            # Where this came late, the next minute had begun before the kill.
+            return [tick for tick in ticks if begun_ms <= tick["time"] < begun_ms + MINUTE_MS]
 
 
 def candle_of(ticks: list[dict[str, Any]]) -> dict[str, float]:
