@@ -97,7 +97,11 @@ def test_a_database_that_takes_no_writes_is_a_fault(postgres: str, tmp_path: Pat
 
 def test_connections_are_reckoned_with_the_processes_that_run(postgres: str, tmp_path: Path) -> None:
     with psycopg.connect(postgres, autocommit=True) as staff:
-        staff.execute("INSERT INTO status_processreport VALUES ('a', now(), '{}'), ('b', now(), '{}')")
+        # Of processes that go on reporting, however long the commands take.
+        for process in ("a", "b"):
+            staff.execute(
+                "INSERT INTO status_processreport VALUES (%s, now() + interval '1 hour', '{}')", [process]
+            )
     for pool, level in (("90", "ok"), ("100", "warn")):
         ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=postgres, DATABASE_POOL=pool)
         found = said_of("database", ended.stdout)
