@@ -192,7 +192,7 @@ def test_of_several_hosts_the_one_that_may_be_written_is_taken(tmp_path: Path) -
         with psycopg.connect(read_only, autocommit=True) as connection:
             connection.execute(standing_by)
         hosts = f"127.0.0.1:{services.free_port()},127.0.0.1:{ports[0]},localhost:{ports[1]}"
-        url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write&connect_timeout=3"
+        url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write&connect_timeout=60"
         ran = manage(tmp_path / "var", "shell", "-v0", "-c", ask, DATABASE_URL=url)
     assert ran.stdout.strip() == str(ports[1]), ran.stderr
 

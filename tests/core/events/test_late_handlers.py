@@ -145,4 +145,4 @@ async def test_standstill_of_our_own_is_no_silence_of_the_database(
     finally:
         frozen.thaw()
     await feed.make_sure()
-    assert feed.is_current
+    await until(lambda: feed.is_current)

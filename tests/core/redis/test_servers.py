@@ -14,6 +14,7 @@ from tests.certificates import make_certificate
 from tests.patience import wait_until
 from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisNode
+from tests.programs.services import free_port
 
 WRITE = "return redis.call('SET', KEYS[1], ARGV[1])"
 
@@ -28,7 +29,7 @@ async def test_encrypted_server_is_checked_by_its_certificate(tmp_path: Path) ->
     server.start()
     try:
         with server.client as client:
-            port = server.port + 1
+            port = free_port()
             for name, value in (
                 ("tls-cert-file", certificate),
                 ("tls-key-file", key),
