@@ -7,9 +7,18 @@ from pathlib import Path
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
-from django.db.utils import OperationalError, ProgrammingError
+from django.db.migrations.exceptions import MigrationSchemaMissing
+from django.db.utils import InternalError, OperationalError, ProgrammingError
 
-from core.process import connect_once, first_line, is_damaged, restore_in_its_place
+from core.process import (
+    LET_IT_OWN,
+    NAME_THE_PRIMARY,
+    TAKES_NO_WRITES,
+    connect_once,
+    first_line,
+    is_damaged,
+    restore_in_its_place,
+)
 from core.program.commands import ROOT, command
 
 NO_TABLES = "The database has no tables yet."
@@ -23,7 +32,10 @@ def explain(error: BaseException) -> str | None:
         return _explain_os(error)
     if is_damaged(error):
         return f"The database file {connection.settings_dict['NAME']} is damaged. {restore_in_its_place()}"
-    if isinstance(error, OperationalError | ProgrammingError):
+    if isinstance(error, MigrationSchemaMissing) and error.__context__:
+        # Django puts it into words of its own when it may not make its first table.
+        return explain(error.__context__)
+    if isinstance(error, OperationalError | ProgrammingError | InternalError):
         return _explain_database(error)
     return None
 
@@ -58,19 +70,35 @@ def _is_elsewhere(path: object) -> bool:
 
 def _explain_database(error: Exception) -> str | None:
     text = str(error).strip()
-    if isinstance(error.__cause__, sqlite3.Error):
-        if "full" in text:
-            return "The disk is full, so the database cannot be written. Free some space and start again."
-        if "no such table" in text:
-            return f"{NO_TABLES} Run `{command('migrate')}` first; `{command('serve')}` does it, too."
-        if "unable to open" in text:
-            return "The database file cannot be opened. Is VAR_DIR (or --data) a folder you may write to?"
-        return None
+    match error.__cause__:
+        case sqlite3.Error():
+            return _explain_sqlite(text)
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return f"{TAKES_NO_WRITES} {NAME_THE_PRIMARY}"
+        case psycopg.errors.InsufficientPrivilege() as cause:
+            return f"The role of DATABASE_URL lacks rights: {first_line(cause)}. {LET_IT_OWN}"
+        case psycopg.errors.DiskFull() as cause:
+            return f"The disk of the database is full: {first_line(cause)}. Free some space there."
     if "does not exist" in text and "relation" in text:
         return f"{NO_TABLES} Run `{command('migrate')}` first."
     if isinstance(error, OperationalError):
         reason = _asked_directly() or text.splitlines()[0].rstrip(".")
         return f"The database does not answer: {reason}. Check DATABASE_URL and that it is running."
+    return None
+
+
+def _explain_sqlite(text: str) -> str | None:
+    file = connection.settings_dict["NAME"]
+    if "full" in text:
+        return "The disk is full, so the database cannot be written. Free some space and start again."
+    if "no such table" in text:
+        return f"{NO_TABLES} Run `{command('migrate')}` first; `{command('serve')}` does it, too."
+    if "unable to open" in text:
+        return "The database file cannot be opened. Is VAR_DIR (or --data) a folder you may write to?"
+    if "readonly" in text:
+        return f"The database file {file} may not be written. Make it and its folder writable for this user."
+    if "is locked" in text:
+        return f"Something has been writing to {file} for long. Give the command again when that has ended."
     return None
 
 

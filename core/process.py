@@ -105,6 +105,16 @@ def restore_in_its_place() -> str:
     )
 
 
+# Of a database that answers and does not do what it is asked.
+TAKES_NO_WRITES = "The database takes no writes: it is a standby, or was made read-only."
+NAME_THE_PRIMARY = (
+    "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
+)
+LET_IT_OWN = (
+    "Let it own the database and each of its tables:"
+    " `ALTER DATABASE … OWNER TO …`, `ALTER TABLE … OWNER TO …`."
+)
+
 UNFINISHED = "tickwire_unfinished"
 """A table that stands while the database is being filled with another's rows."""
 

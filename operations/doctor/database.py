@@ -10,6 +10,9 @@ from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from core.process import (
+    LET_IT_OWN,
+    NAME_THE_PRIMARY,
+    TAKES_NO_WRITES,
     connect_once,
     is_damaged,
     is_unfinished,
@@ -60,6 +63,9 @@ def check_database() -> Iterator[Diagnosis]:
         says = "The database is not whole: a `restore` or `move` into it has not ended."
         yield fail(ABOUT, says, "Run that command again.")
         return
+    if connection.vendor == "postgresql" and (lacking := _lacking_rights()):
+        yield fail(ABOUT, f"The role of DATABASE_URL {lacking}.", LET_IT_OWN)
+        return
     yield from _migrations()
     if connection.vendor == "postgresql":
         yield from _postgresql()
@@ -75,6 +81,24 @@ def _version() -> str:
     name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[connection.vendor]
     numbers = connection.get_database_version()
     return f"{name} {'.'.join(str(number) for number in numbers)}"
+
+
+def _lacking_rights() -> str:
+    """Tables that another role made, or a schema that is another's."""
+    tables = [*connection.introspection.django_table_names(), "django_migrations"]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(relname) FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid"
+            " WHERE nspname = current_schema() AND relname = ANY(%s) AND NOT"
+            " (has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT'))",
+            [tables],
+        )
+        (table,) = cursor.fetchone()
+        if table:
+            return f"may not read and write the table {table}"
+        cursor.execute("SELECT has_schema_privilege(current_schema(), 'CREATE'), current_schema()")
+        may_create, schema = cursor.fetchone()
+    return "" if may_create or not pending_migrations() else f"may make no tables in the schema {schema}"
 
 
 def _migrations() -> Iterator[Diagnosis]:
@@ -119,8 +143,7 @@ def _postgresql() -> Iterator[Diagnosis]:
         (read_only,) = cursor.fetchone()
     yield compare(ABOUT, "the database", theirs, before, after)
     if read_only == "on":
-        fix = "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
-        yield fail(ABOUT, "The database takes no writes: it is a standby, or was made read-only.", fix)
+        yield fail(ABOUT, TAKES_NO_WRITES, NAME_THE_PRIMARY)
     yield from _connections()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from django.db import utils
 
 from config.failures import explain
 from core.program.commands import ROOT
@@ -262,6 +264,68 @@ def test_why_the_database_refuses_is_said_in_its_own_words(
     assert ended.returncode == 1
     assert line.startswith("The database does not answer: ")
     assert f"{says}. Check DATABASE_URL" in line
+
+
+@pytest.mark.parametrize(
+    ("role", "read_only", "says"),
+    [
+        ("guest", "off", "The role of DATABASE_URL lacks rights: permission denied for schema public."),
+        ("reader", "on", "The database takes no writes: it is a standby, or was made read-only."),
+    ],
+)
+def test_a_database_that_lets_nobody_write_is_one_clear_sentence(
+    server: str, tmp_path_factory: pytest.TempPathFactory, role: str, read_only: str, says: str
+) -> None:
+    with psycopg.connect(f"postgresql://postgres@{server}/postgres", autocommit=True) as staff:
+        staff.execute(f"CREATE ROLE {role} LOGIN")
+        staff.execute(f"ALTER ROLE {role} SET default_transaction_read_only = {read_only}")
+    names = {"SECRET_KEY": "secret", "DATABASE_URL": f"postgresql://{role}@{server}/postgres"}
+    ended = manage(tmp_path_factory.mktemp("data") / "var", "migrate", **names)
+    (line,) = ended.stderr.strip().splitlines()
+    assert ended.returncode == 1
+    assert line.startswith(f"{says} ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (
+            psycopg.errors.InsufficientPrivilege("permission denied for table a\nLINE 1"),
+            ": permission denied for table a.",
+        ),
+        (psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT"), "Name the primary in DATABASE_URL"),
+        (
+            psycopg.errors.DiskFull("could not extend file"),
+            "The disk of the database is full: could not extend file.",
+        ),
+    ],
+)
+def test_what_postgresql_refuses_a_command_is_one_clear_sentence(fault: psycopg.Error, says: str) -> None:
+    # Django's error has the name of the class above.
+    told = getattr(utils, type(fault).__mro__[1].__name__)(*fault.args)
+    told.__cause__ = fault
+    assert says in (explain(told) or "")
+
+
+def test_a_file_of_sqlite_that_may_not_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a").close()
+    with sqlite3.connect(f"file:{tmp_path / 'a'}?mode=ro", uri=True) as file:
+        assert "may not be written. Make it and its folder writable" in explained(file, "CREATE TABLE a (b)")
+
+
+def test_a_file_of_sqlite_that_is_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a") as restore, sqlite3.connect(tmp_path / "a", timeout=0) as file:
+        restore.execute("BEGIN IMMEDIATE")
+        assert "Give the command again when that has ended." in explained(file, "CREATE TABLE a (b)")
+
+
+def explained(file: sqlite3.Connection, sql: str) -> str:
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        file.execute(sql)
+    # As Django wraps it.
+    told = utils.OperationalError(*raised.value.args)
+    told.__cause__ = raised.value
+    return explain(told) or ""
 
 
 def test_migrate_of_production_does_not_wait_for_a_wrong_password_to_pass(

@@ -95,6 +95,25 @@ def test_a_database_that_takes_no_writes_is_a_fault(postgres: str, tmp_path: Pat
     )
 
 
+def test_a_role_without_rights_is_a_fault(postgres: str, tmp_path: Path) -> None:
+    with psycopg.connect(postgres, autocommit=True) as staff:
+        staff.execute("CREATE ROLE guest LOGIN")
+        staff.execute("CREATE DATABASE bare")
+    place = postgres.rpartition("@")[2].removesuffix("postgres")
+    for name, says in (
+        ("bare", "may make no tables in the schema public"),
+        ("postgres", "may not read and write the table account_emailaddress"),
+    ):
+        url = f"postgresql://guest@{place}{name}"
+        ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=url)
+        assert said_of("database", ended.stdout)[f"The role of DATABASE_URL {says}."] == "fail"
+    with psycopg.connect(postgres, autocommit=True) as staff:
+        staff.execute("ALTER DATABASE bare OWNER TO guest")
+    url = f"postgresql://guest@{place}bare"
+    ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=url)
+    assert "fail" not in said_of("database", ended.stdout).values()
+
+
 def test_connections_are_reckoned_with_the_processes_that_run(postgres: str, tmp_path: Path) -> None:
     with psycopg.connect(postgres, autocommit=True) as staff:
         # Of processes that go on reporting, however long the commands take.
