@@ -51,7 +51,8 @@ def _explain_os(error: OSError) -> str | None:
         case errno.EDQUOT:
             return f"This user's share of the disk is used up{where}. Free some of it, or have it raised."
         case errno.EACCES | errno.EPERM | errno.EROFS | errno.ENOTDIR | errno.EEXIST if where:
-            return f"Tickwire may not write here{where}. Make it writable, or {ANOTHER_FOLDER}"
+            mend = f"Run it as the user to whom that belongs, change its rights, or {ANOTHER_FOLDER}"
+            return f"Tickwire may not read or write here{where}. {mend}"
         case errno.ENOENT | errno.EISDIR if _is_elsewhere(error.filename):
             what = "is a folder and not a file" if error.errno == errno.EISDIR else "cannot be made or found"
             return f"{error.filename} {what}. Correct the path, or {ANOTHER_FOLDER}"

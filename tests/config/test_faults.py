@@ -147,7 +147,10 @@ def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:
     [
         (errno.ENOSPC, "The disk is full (/srv/tickwire)."),
         (errno.EDQUOT, "This user's share of the disk is used up (/srv/tickwire)."),
-        (errno.EPERM, "Tickwire may not write here (/srv/tickwire)."),
+        (
+            errno.EPERM,
+            "Tickwire may not read or write here (/srv/tickwire). Run it as the user to whom that belongs,",
+        ),
         (errno.EISDIR, "/srv/tickwire is a folder and not a file."),
         (errno.EMFILE, "Too many files are open."),
     ],
