@@ -23,13 +23,13 @@ USES = ((ssl.SSLSocket, ("send", "recv")), (ssl.SSLObject, ("write", "read")))
 
 
 @pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[str]]:
-    """Which threads have used each connection."""
-    used: dict[int, set[str]] = defaultdict(set)
+def threads(monkeypatch: pytest.MonkeyPatch) -> dict[object, set[str]]:
+    """Which threads have used each connection, whose object stays: another would get its place in memory."""
+    used: dict[object, set[str]] = defaultdict(set)
 
     def noting(use: Callable[..., Any]) -> Callable[..., Any]:
         def note_and_use(self: Any, *given: Any) -> Any:
-            used[id(self)].add(threading.current_thread().name)
+            used[self].add(threading.current_thread().name)
             return use(self, *given)
 
         return note_and_use
@@ -49,7 +49,7 @@ def url(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def test_stream_over_tls_goes_on_and_is_one_thread_s(
-    server: Server, url: str, threads: dict[int, set[str]]
+    server: Server, url: str, threads: dict[object, set[str]]
 ) -> None:
     make_instrument(SYMBOL)
     key = make_key(make_account(tier=make_tier("roomy", streams=10)))

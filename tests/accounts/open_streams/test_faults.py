@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,6 +23,24 @@ from .claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
 LIMIT = 3
 PAUSE_S = 3.2
 """Longer than a process may be silent."""
+
+
+SHIPPED_S, BUSY_S = RedisSlots.PATIENCE_S, 20.0
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine busy with other things is no Redis that is away."""
+    monkeypatch.setattr(RedisSlots, "PATIENCE_S", BUSY_S)
+
+
+@contextmanager
+def paused(redis: PrivateRedis) -> Iterator[None]:
+    """Of which nobody is more patient than the service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RedisSlots, "PATIENCE_S", SHIPPED_S)
+        with redis.paused():
+            yield
 
 
 @pytest.fixture
@@ -76,7 +96,7 @@ async def test_what_came_and_went_without_redis_is_told(frail: PrivateRedis) -> 
     with frail.running():
         async with started() as here, started() as there:
             leaving, _ = await claimed(here), await claimed(here)
-            with frail.paused():
+            with paused(frail):
                 assert await here.count() == 2
                 leaving.release()
                 await claimed(here, path=SIGNALS)
@@ -103,7 +123,7 @@ async def test_paused_redis_takes_no_slot_and_keeps_nobody_waiting(
     with frail.running():
         async with started() as here, started() as there:
             assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
-            with frail.paused():
+            with paused(frail):
                 await asyncio.wait_for(asyncio.gather(fill(here, ends), fill(there, ends)), PATIENCE_S)
                 await asyncio.sleep(PAUSE_S)
             await until(lambda: is_shared(here, there, count=2 * LIMIT))
@@ -115,7 +135,7 @@ async def test_silent_redis_keeps_nobody_waiting_twice(
 ) -> None:
     with frail.running():
         async with started() as here:
-            with frail.paused():
+            with paused(frail):
                 await claimed(here)
                 # Asking again would take an hour now.
                 monkeypatch.setattr(RedisSlots, "PATIENCE_S", 3600)
@@ -136,7 +156,7 @@ async def test_full_redis_is_answered_from_this_process(frail: PrivateRedis, end
 async def test_claim_that_waits_is_answered_when_the_process_stops(frail: PrivateRedis) -> None:
     with frail.running():
         async with started() as here:
-            with frail.paused():
+            with paused(frail):
                 waiting = asyncio.create_task(here.claim(1, MARKET, 1, on_end=ignore))
                 await asyncio.sleep(0.05)
                 await here.stop()
@@ -229,7 +249,7 @@ async def test_pause_amid_the_telling_costs_nothing(frail: PrivateRedis, ends: l
             slots = [await claimed(here, number, on_end=ends.append) for number in range(MANY)]
             client.flushall()
             await until(lambda: knows(here, client))
-            with frail.paused():
+            with paused(frail):
                 await asyncio.sleep(1)
                 for slot in slots[:10]:
                     slot.release()
