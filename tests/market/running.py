@@ -18,6 +18,7 @@ from market.engine.runner import Runner
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord
 from market.store.loading import load
+from tests.patience import PATIENCE_S
 
 from .ticking import NOON_MS
 
@@ -49,16 +50,19 @@ async def stop_engine_tasks(*names: str) -> None:
     await cancel_and_wait(*(tasks[name] for name in names or ENGINE_TASKS if name in tasks))
 
 
-async def flush_once(engine: Engine) -> None:
-    """As a process that ends cleanly then."""
+async def flush_once(engine: Engine) -> bool:
+    """As a process that ends cleanly then; whether all is written."""
     runner = make_runner(engine)
-    assert await runner.writer.try_lease()
-    await runner.writer.flush()
+    async with asyncio.timeout(PATIENCE_S):
+        # A thread that a test before this one left behind may have taken it.
+        await runner.writer.wait_for_lease()
+    is_written = await runner.writer.flush()
     await in_thread(runner.writer.lease.leave)
+    return is_written
 
 
-def flush(engine: Engine) -> None:
-    asyncio.run(flush_once(engine))
+def flush(engine: Engine) -> bool:
+    return asyncio.run(flush_once(engine))
 
 
 def restarted() -> Engine:

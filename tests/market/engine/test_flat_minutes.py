@@ -18,6 +18,7 @@ from market.prices.records import Tick
 from tests.factories import make_instrument
 from tests.market.running import flush, restarted
 from tests.market.ticking import NOON_MS
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.django_db
 GOOD = Tick("EURUSD", 1.08, 1.0802, NOON_MS + 30_000)
@@ -205,7 +206,9 @@ def test_nothing_is_flat_that_the_venue_does_not_serve(instrument: Instrument) -
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("origin", ["push:desk", "push:coins"])
 def test_after_a_restart_it_is_still_known_who_sent_the_last_tick(origin: str) -> None:
-    flush(quoted_day().engine)
+    before = quoted_day()
+    # What a database did not take it is given again.
+    wait_until(lambda: flush(before.engine))
     day = Day(restarted(), at_s=60)
     day.go_on(310, origin)
 
