@@ -19,6 +19,8 @@ from .installation import HOST, SYMBOL, Pair
 from .proxies import Proxy
 
 T = TypeVar("T")
+# Notices of an engine that was not heard for a moment.
+OF_A_BUSY_MACHINE = ("stale", "live")
 
 
 class LoopThread:
@@ -57,7 +59,12 @@ class Stream:
 
     def hear(self, within_s: float = PATIENCE_S) -> Any:
         """The next frame; TimeoutError if none comes."""
-        return json.loads(self._loop.run(asyncio.wait_for(self._connection.recv(), within_s)))
+        return self._loop.run(asyncio.wait_for(self._next(), within_s))
+
+    async def _next(self) -> Any:
+        while (message := json.loads(await self._connection.recv())).get("code") in OF_A_BUSY_MACHINE:
+            pass
+        return message
 
 
 class Visitor:
