@@ -38,7 +38,8 @@ def test_sessions_add_up_to_the_source(service: StreamService, seed: int, tell: 
     tell(f"{heard:,} frames over {len(run.ledgers)} clients of three streams, cut {run.cuts:,} times")
     tell(f"gaps {gaps}, duplicates {duplicates}, wrong {wrong}, unrecovered {unrecovered}")
     assert (gaps, duplicates, wrong, unrecovered) == (0, 0, 0, 0)
-    assert run.cuts > CUT_FOR_S * len(run.ledgers) / 2
+    # Each of them, and more than once.
+    assert run.cuts > 3 * len(run.ledgers)
 
 
 def treating_one_frame(copies: int) -> Callable[[bytes], bytes]:
