@@ -6,7 +6,7 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -113,15 +113,19 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writer(path: Path) -> Iterator[ArchiveWriter]:
-    with new_file(path) as draft, draft.open("wb") as file:
-        packed = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION)
-        try:
-            yield ArchiveWriter(packed)
-        except BaseException:
-            # Closing it would write its directory, for which a full disk has no room either.
-            packed.fp = None
-            raise
-        packed.close()
+    """The file is read again, and is there only if it holds what was written."""
+    with new_file(path) as draft:
+        with draft.open("wb") as file:
+            packed = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION)
+            try:
+                yield ArchiveWriter(packed)
+            except BaseException:
+                # Closing it would write its directory, for which a full disk has no room either.
+                packed.fp = None
+                raise
+            packed.close()
+        with closing(ArchiveReader(draft)) as reader:
+            reader.verify()
 
 
 class ArchiveReader:

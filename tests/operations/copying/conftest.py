@@ -69,10 +69,17 @@ def backup(filled: Callable[[str], str], tmp_path: Path) -> Callable[[str], Path
     def take(kind: str) -> Path:
         path = tmp_path / f"{kind}.zip"
         with in_place(filled(kind)):
-            call_command("backup", str(path), stdout=StringIO())
+            run("backup", path)
         return path
 
     return take
 
 
 KINDS: Any = ("sqlite", "postgresql")
+
+
+def run(name: str, *words: object, **options: Any) -> str:
+    """What a command says."""
+    out = StringIO()
+    call_command(name, *map(str, words), stdout=out, **options)
+    return out.getvalue()

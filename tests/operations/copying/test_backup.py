@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import resource
 import shlex
 import zipfile
 from collections.abc import Callable, Iterator
@@ -38,16 +37,10 @@ from tests.factories import NOON, make_candle, make_key, make_user
 from tests.market.postgresql import in_place
 from tests.programs.commands import manage
 
-from .conftest import KINDS
+from .conftest import KINDS, run
 
 New = Callable[..., str]
 RELEASE = Path(__file__).resolve().parents[3] / "RELEASE"
-
-
-def run(name: str, *words: object, **options: Any) -> str:
-    out = StringIO()
-    call_command(name, *map(str, words), stdout=out, **options)
-    return out.getvalue()
 
 
 def contents(path: Path) -> dict[str, Contents]:
@@ -229,39 +222,6 @@ def test_a_damaged_file_is_refused(backup: Callable[[str], Path], new_database: 
     path.write_bytes(path.read_bytes()[:-100])
     with in_place(new_database("sqlite")), pytest.raises(CommandError, match="is no backup, or not whole"):
         run("restore", path)
-
-
-def test_the_file_is_for_its_owner_and_replaces_none(backup: Callable[[str], Path]) -> None:
-    path = backup("sqlite")
-    assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(CommandError, match="is there already"):
-        run("backup", path)
-
-
-@pytest.mark.parametrize("folder", [".", "/", ""])
-def test_a_folder_is_no_place_for_it(folder: str, filled: Callable[[str], str]) -> None:
-    with in_place(filled("sqlite")), pytest.raises(CommandError, match="is there already"):
-        run("backup", folder)
-
-
-def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path: Path) -> None:
-    path, before = tmp_path / "full" / "a.zip", resource.getrlimit(resource.RLIMIT_FSIZE)
-    path.parent.mkdir()
-    # SQLite keeps files of its own, which would meet the limit first.
-    with in_place(filled("postgresql")):
-        # So much that the disk is full while a table is read.
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO auth_group (name) SELECT n || repeat(md5(random()::text), 4)"
-                " FROM generate_series(1, 10000) n"
-            )
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-        try:
-            with pytest.raises(CommandError, match="could not be written: File too large. Nothing was left"):
-                run("backup", path)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

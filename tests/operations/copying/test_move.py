@@ -23,8 +23,8 @@ from tests.market.postgresql import in_place
 from tests.operations.copying.test_tables import all_migrations
 from tests.programs.commands import manage
 
-from .conftest import KINDS
-from .test_backup import NOT_SET, run
+from .conftest import KINDS, run
+from .test_backup import NOT_SET
 
 New = Callable[..., str]
 SHAPES = "postgresql://user:password@host:5432/name or sqlite:////folder/file."

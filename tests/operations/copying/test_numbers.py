@@ -15,8 +15,7 @@ from operations.copying.opening import open_default
 from tests.factories import make_account, make_user
 from tests.market.postgresql import in_place
 
-from .conftest import KINDS
-from .test_backup import run
+from .conftest import KINDS, run
 from .test_move import Killed
 
 New = Callable[..., str]

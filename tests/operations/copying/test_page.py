@@ -13,7 +13,7 @@ from tests.documents.commands import sub_commands
 from tests.factories import make_user
 from tests.market.postgresql import in_place
 
-from .test_backup import run
+from .conftest import run
 
 NAMED = ("/srv/backups", "/srv/tickwire", "postgresql://tickwire@db.example.com/tickwire")
 

@@ -20,8 +20,7 @@ from tests.market.postgresql import in_place
 from tests.operations.doctor.diagnoses import only_fault
 from tests.programs.commands import manage
 
-from .conftest import KINDS
-from .test_backup import run
+from .conftest import KINDS, run
 from .test_move import Killed, rows_of
 
 New = Callable[..., str]
