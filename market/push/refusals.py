@@ -15,7 +15,7 @@ REASONS = {
     "crossed": "The ask is below the bid.",
     "too_high": "A price or the volume is too high to be kept: it must be below 10,000,000,000.",
     "future": "The time is more than 5 seconds ahead of this service's clock.",
-    "duplicate": "This tick was taken before: the same seq, or the same time and values.",
+    "duplicate": "A tick with this or a later seq was taken before, or one with the same time and values.",
     "older_than_last": "A later tick of this instrument and minute was taken before.",
     "too_late": "The minute of this tick is closed and cannot change any more.",
     "outlier": (
