@@ -77,6 +77,8 @@ class AsyncClient(Calls[Awaitable[Json]]):
         while not self._is_closed:
             try:
                 async with connect(address(self.url, session), max_size=None) as socket:
+                    if self._is_closed:
+                        return
                     with self._kept(socket):
                         await socket.send(session.subscribe())
                         while True:
