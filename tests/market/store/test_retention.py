@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 import time_machine
+from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
 from core.background import cancel_and_wait
@@ -65,6 +66,17 @@ class TestByTheDay:
 
         assert drop_old(NOON) == {"1m": 2}
         assert older() == ["2026-11-16T00:00"]
+
+    @pytest.mark.parametrize("others", [0, 5])
+    def test_instruments_without_old_candles_are_not_looked_at(
+        self, others: int, settings: Settings, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        settings.CANDLE_DAYS = FOR_GOOD | {"5m": 2}
+        for number in range(others):
+            write(make_instrument(f"OTHER{number}"), "2026-11-17T12:00", timeframe="5m")
+
+        with django_assert_num_queries(len(("simulated", "real"))):
+            assert drop_old(NOON) == {}
 
     def test_nothing_is_dropped_twice(self) -> None:
         instrument = make_instrument()
