@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
+from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
@@ -88,7 +89,7 @@ class SymbolViewSet(KeyedViewSet):
         query=[SymbolsQuerySerializer],
         refused_queries=["expand=leverage"],
     )
-    def list(self) -> Answer:
+    async def list(self, request: HttpRequest) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.offered()]
         return Answer(encode(InstrumentList(items, len(items))))

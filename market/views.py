@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 import msgspec
+from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -100,7 +101,7 @@ class MarketViewSet(KeyedViewSet):
         refusals=REFUSALS,
         headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
     )
-    def retrieve(self, symbol: str) -> Answer:
+    async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(BarsQuerySerializer)
         quote, headers = quoted(facts)
@@ -109,10 +110,15 @@ class MarketViewSet(KeyedViewSet):
             wanted["bars"],
             closed_only=wanted["closed_only"] == "true",
         )
-        begins = f'{{"symbol":"{facts.symbol}","timeframe":"{wanted["timeframe"]}","ohlcv":['
+        body = b'{"symbol":"%s","timeframe":"%s","ohlcv":[%s],"quote":{%s}}' % (
+            facts.symbol.encode(),
+            wanted["timeframe"].encode(),
+            bars.ohlcv,
+            quote.fields,
+        )
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
-        return Answer((begins.encode(), *bars.pieces, b'],"quote":{%s}}' % quote.fields), headers)
+        return Answer(body, headers)
 
     @describes(
         "getQuote",
@@ -125,7 +131,7 @@ class MarketViewSet(KeyedViewSet):
         refusals=REFUSALS,
         headers=["X-Quote-Age-Ms", "X-Market-State"],
     )
-    def quote(self, symbol: str) -> Answer:
+    async def quote(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         quote, headers = quoted(facts)
         return Answer(b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields), headers)

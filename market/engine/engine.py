@@ -102,7 +102,8 @@ class Engine:
         """Nothing more is taken from before then."""
         facts = state.facts
         self._pass_time(state, until_ms)
-        self.apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
+        if self.prices.history(facts).builder.has_ended(until_ms):
+            self.apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
         if found := state.absorption.end_until(until_ms):
             self.records += [state.absorbed(each) for each in found]
             self.changed[facts.symbol] = state

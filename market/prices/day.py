@@ -1,6 +1,7 @@
 """The last 24 hours of an instrument, from its minutes."""
 
 from array import array
+from collections.abc import Sequence
 
 import msgspec
 
@@ -53,6 +54,24 @@ class RollingDay:
         self._units += round(minute.volume * UNITS)
         self._high, self._low = max(self._high, minute.high), min(self._low, minute.low)
         self._first_ms, self._last_ms = min(self._first_ms, opened_ms), max(self._last_ms, opened_ms)
+
+    def add_all(self, minutes: Sequence[PriceBar]) -> None:
+        """Take closed minutes of which the oldest is first, where there are none yet."""
+        if not minutes:
+            return
+        if self._until_ms:
+            for minute in minutes:
+                self.add(minute)
+            return
+        self._last_ms = minutes[-1].opened_ms
+        self._until_ms, self._is_sure = self._last_ms + MINUTE_MS, False
+        within = [minute for minute in minutes if minute.opened_ms >= self._until_ms - DAY_MS]
+        for minute in within:
+            slot = _slot(minute.opened_ms)
+            self._opens[slot], self._closes[slot] = minute.open, minute.close
+            self._highs[slot], self._lows[slot] = minute.high, minute.low
+            self._volumes[slot] = minute.volume
+        self._units = sum([round(minute.volume * UNITS) for minute in within])
 
     def statistics(self, now_ms: int, forming: PriceBar | None = None) -> DayStatistics | None:
         """Of the 1,440 minutes before this one, and of the one that forms if it is given."""

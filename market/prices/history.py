@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import inf
 from typing import NamedTuple
 
@@ -63,31 +64,32 @@ def _encode_forming(values: CandleRow, digits: int) -> bytes:
 class EncodedBars(msgspec.Struct):
     """Encoded candles of one timeframe, oldest first."""
 
-    pieces: tuple[bytes, ...]
-    """The closed ones are many and stay the same, so they are not copied."""
+    ohlcv: bytes
     last_closed_ms: int | None
-
-    @property
-    def ohlcv(self) -> bytes:
-        return b"".join(self.pieces)
 
 
 VALUES = len(CandleRow._fields) - 1
+StoredCandle = tuple[int, float, float, float, float, float, float, float, str]
+"""The fields of a `PriceBar`, as they come out of the store."""
 
 
 class _Series:
     """The closed candles of one symbol and timeframe, each encoded when it is first asked for."""
 
-    __slots__ = ("_encoded", "_joined", "_values", "opened_ms")
+    __slots__ = ("_encoded", "_joined", "_unrounded", "_values", "opened_ms")
 
     def __init__(self) -> None:
-        self.opened_ms: list[int] = []
-        # An array, because as tuples the candles of 500 instruments would take 500 MB.
-        self._values = array("d")
-        self._encoded: list[bytes | None] = []
+        # Arrays, because as tuples the candles of 500 instruments would take 500 MB.
+        self.opened_ms, self._values = array("q"), array("d")
+        self._encoded: dict[int, bytes] = {}
+        """By the time at which they opened."""
         self._joined: tuple[int, int, bytes] | None = None
+        self._unrounded: int | None = None
+        """By how many digits all are still to be rounded: most of what a start loads nobody ever asks for."""
 
     def row(self, index: int) -> CandleRow:
+        if self._unrounded is not None:
+            self._round(self._unrounded)
         return CandleRow(self.opened_ms[index], *self._values[index * VALUES : (index + 1) * VALUES])
 
     def joined(self, start: int, end: int) -> bytes:
@@ -97,16 +99,31 @@ class _Series:
         return self._joined[2]
 
     def _encode(self, index: int) -> bytes:
-        encoded = self._encoded[index]
+        opened_ms = self.opened_ms[index]
+        encoded = self._encoded.get(opened_ms)
         if encoded is None:
-            encoded = self._encoded[index] = encode_row(self.row(index))
+            encoded = self._encoded[opened_ms] = encode_row(self.row(index))
         return encoded
+
+    def fill(self, rows: Sequence[StoredCandle], digits: int) -> None:
+        """Take all at once, of which the oldest is first, where there are none yet."""
+        self.opened_ms.extend([row[0] for row in rows])
+        self._values.extend(chain.from_iterable([row[1:6] for row in rows]))
+        self._unrounded = digits
+
+    def _round(self, digits: int) -> None:
+        self._unrounded = None
+        values = self._values
+        for place in range(VALUES):
+            decimals = VOLUME_DECIMALS if place == VALUES - 1 else digits
+            values[place::VALUES] = array("d", [round(value, decimals) for value in values[place::VALUES]])
 
     def take_back(self, opened_ms: int) -> None:
         """The last candle, if it is this one: it forms again."""
         if self.opened_ms and self.opened_ms[-1] == opened_ms:
             self._joined = None
-            del self.opened_ms[-1], self._encoded[-1], self._values[-VALUES:]
+            self._encoded.pop(opened_ms, None)
+            del self.opened_ms[-1], self._values[-VALUES:]
 
     def keep(self, candle: PriceBar, digits: int) -> bool:
         """False for a candle older than the last. The same one again is the last one, gone on."""
@@ -117,10 +134,11 @@ class _Series:
         opened_ms, *values = row_of(candle, digits)
         self.opened_ms.append(opened_ms)
         self._values.extend(values)
-        self._encoded.append(None)
         # Trimmed now and then only: dropping the first element moves all others.
         if len(self.opened_ms) >= 2 * KEPT:
-            del self.opened_ms[:-KEPT], self._encoded[:-KEPT], self._values[: -KEPT * VALUES]
+            for gone_ms in self.opened_ms[:-KEPT]:
+                self._encoded.pop(gone_ms, None)
+            del self.opened_ms[:-KEPT], self._values[: -KEPT * VALUES]
         return True
 
 
@@ -167,12 +185,20 @@ class History:
             self.closed_until_ms = max(self.closed_until_ms, candle.opened_ms + MINUTE_MS)
         self._restored[timeframe] = candle
 
+    def restore_all(self, timeframe: str, rows: Sequence[StoredCandle]) -> None:
+        """Take closed candles of a timeframe from the store, the oldest first, where there are none yet."""
+        if rows:
+            *older, last = rows
+            self._series[timeframe].fill(older, self.digits)
+            self.restore(timeframe, PriceBar(*last))
+
     def resume(self, minutes: Iterable[PriceBar], at_ms: float = inf, over_ms: float = inf) -> None:
         """Closed minutes out of the store: what the forming candles go on from. It is `at_ms`, and what ends
         by `over_ms` has nothing more to come: a closed market's hour is stored before it ends."""
-        for minute in minutes:
-            self.builder.resume(minute)
-            self._remember(minute)
+        closed = list(minutes)
+        self.builder.resume_all(closed)
+        self.day.add_all(closed)
+        self.recent.extend(closed[-RECENT:])
         for timeframe, span_ms in COARSER.items():
             candle, opened_ms = self.builder.unfinished(timeframe), self.last_closed_ms(timeframe)
             if candle is None or opened_ms is None or candle.opened_ms > opened_ms:
@@ -211,11 +237,10 @@ class History:
     def bars(self, timeframe: str, count: int, *, closed_only: bool) -> EncodedBars:
         """The last candles, encoded."""
         series, closed, forming = self._last(timeframe, count, closed_only)
-        pieces: tuple[bytes, ...] = (series.joined(closed.start, closed.stop),) if closed else ()
+        pieces = [series.joined(closed.start, closed.stop)] if closed else []
         if forming is not None:
-            encoded = _encode_forming(_values_of(forming), self.digits)
-            pieces = (*pieces, b",", encoded) if pieces else (encoded,)
-        return EncodedBars(pieces, self.last_closed_ms(timeframe))
+            pieces.append(_encode_forming(_values_of(forming), self.digits))
+        return EncodedBars(b",".join(pieces), self.last_closed_ms(timeframe))
 
     def rows(self, timeframe: str, count: int, *, closed_only: bool) -> list[CandleRow]:
         """The last candles, as values."""

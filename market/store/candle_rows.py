@@ -14,7 +14,7 @@ from instruments.facts import InstrumentFacts
 from instruments.sources import is_simulated
 from market.models import Candle
 from market.prices.candles import DAY_MS, PriceBar, interval_start
-from market.prices.history import KEPT
+from market.prices.history import KEPT, StoredCandle
 
 from . import partitions
 
@@ -150,8 +150,9 @@ def read_candles(
     *,
     simulated: bool = False,
     before_ms: int | None = None,
-) -> list[PriceBar]:
-    """The last candles of a kind that opened before a moment, oldest first."""
+) -> list[StoredCandle]:
+    """The last candles of a kind that opened before a moment, oldest first: the fields of each, because of
+    many of them nobody wants more."""
     key, newest = (facts.id, simulated, timeframe), "ORDER BY opened_at DESC LIMIT %s"
     if before_ms is None:
         return _read(newest, *key, count)[::-1]
@@ -166,17 +167,20 @@ def read_minutes_since(
     adapt = connection.ops.adapt_datetimefield_value
     key, since = (facts.id, simulated, "1m"), adapt(moment(since_ms))
     if before_ms is None:
-        return _read("AND opened_at >= %s ORDER BY opened_at", *key, since)
-    before = adapt(moment(before_ms))
-    return _read("AND opened_at >= %s AND opened_at < %s ORDER BY opened_at", *key, since, before)
+        rows = _read("AND opened_at >= %s ORDER BY opened_at", *key, since)
+    else:
+        before = adapt(moment(before_ms))
+        rows = _read("AND opened_at >= %s AND opened_at < %s ORDER BY opened_at", *key, since, before)
+    return [PriceBar(*row) for row in rows]
 
 
-def _read(which: str, *parameters: Any) -> list[PriceBar]:
+def _read(which: str, *parameters: Any) -> list[StoredCandle]:
     """Past the ORM, which would take three times as long to convert the rows."""
     read = READ.format(opened_ms=OPENED_MS[connection.vendor])
     with connection.cursor() as cursor:
         cursor.execute(f"{read} {which}", parameters)
-        return [PriceBar(*row) for row in cursor.fetchall()]
+        rows: list[StoredCandle] = cursor.fetchall()
+        return rows
 
 
 def candle_of(values: Sequence[Any]) -> PriceBar:

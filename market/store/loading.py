@@ -58,8 +58,8 @@ def load_history(
     """The series of one kind, or what of it opened before a moment."""
     history.simulated = simulated
     for timeframe in TIMEFRAMES:
-        for candle in candle_rows.read_candles(facts, timeframe, simulated=simulated, before_ms=before_ms):
-            history.restore(timeframe, candle)
+        rows = candle_rows.read_candles(facts, timeframe, simulated=simulated, before_ms=before_ms)
+        history.restore_all(timeframe, rows)
     # Not today's: what formed when the service ended may be of Friday, and is closed now.
     last_ms = history.last_closed_ms("1m")
     if last_ms is not None:

@@ -4,6 +4,7 @@ import hashlib
 from typing import Annotated, ClassVar
 
 import msgspec
+from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -87,7 +88,7 @@ class LedgerViewSet(KeyedViewSet):
         query=[LedgerQuerySerializer],
         refused_queries=["limit=0", "after=-1"],
     )
-    async def list(self) -> Answer:
+    async def list(self, request: HttpRequest) -> Answer:
         wanted = self.parameters(LedgerQuerySerializer)
         return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 

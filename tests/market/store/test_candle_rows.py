@@ -32,12 +32,16 @@ def write(facts: InstrumentFacts, *candles: PriceBar, timeframe: str = "1m") -> 
     return candle_rows.write_candles((facts.id, timeframe, candle, "bid") for candle in candles)
 
 
+def read(facts: InstrumentFacts, timeframe: str, *count: int) -> list[PriceBar]:
+    return [PriceBar(*row) for row in candle_rows.read_candles(facts, timeframe, *count)]
+
+
 def test_what_is_read_is_what_was_written(eurusd: InstrumentFacts) -> None:
     candle = PriceBar(NOON_MS, 1.0841, 1.08425, 1.08399, 1.0842, 17.25, 1.08431, 1.08405)
 
     write(eurusd, candle)
 
-    assert candle_rows.read_candles(eurusd, "1m") == [candle]
+    assert read(eurusd, "1m") == [candle]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_floats_arrive_as_decimals_of_eight_places(
 def test_same_candle_twice_in_a_batch_is_the_last(eurusd: InstrumentFacts) -> None:
     write(eurusd, minute(price=1.5), minute(1), minute(price=1.7))
 
-    assert [candle.close for candle in candle_rows.read_candles(eurusd, "1m")] == [1.7, 1.5]
+    assert [candle.close for candle in read(eurusd, "1m")] == [1.7, 1.5]
 
 
 def test_candle_that_is_there_is_replaced(eurusd: InstrumentFacts) -> None:
@@ -91,20 +95,20 @@ def test_nothing_to_write_is_no_fault() -> None:
 def test_last_candles_come_oldest_first(eurusd: InstrumentFacts) -> None:
     write(eurusd, *(minute(number) for number in (3, 0, 2, 1)))
 
-    assert candle_rows.read_candles(eurusd, "1m", 2) == [minute(2), minute(3)]
+    assert read(eurusd, "1m", 2) == [minute(2), minute(3)]
 
 
 def test_candles_of_others_are_not_read(eurusd: InstrumentFacts) -> None:
     make_candle(make_instrument("GBPUSD"))
     write(eurusd, minute(), timeframe="5m")
 
-    assert candle_rows.read_candles(eurusd, "1m") == []
+    assert read(eurusd, "1m") == []
 
 
 def test_candle_without_the_asks_extremes_has_its_own(eurusd: InstrumentFacts) -> None:
     make_candle(make_instrument("GBPUSD"), ask_high=None, ask_low=None)
 
-    (candle,) = candle_rows.read_candles(catalogue.get("GBPUSD"), "1m")
+    (candle,) = read(catalogue.get("GBPUSD"), "1m")
 
     assert (candle.ask_high, candle.ask_low) == (1.0804, 1.0800)
 
