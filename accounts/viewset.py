@@ -9,9 +9,11 @@ from accounts.key_text import shown_prefix
 from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
 from accounts.limits.throttling import rate_limit_refusal, throttle
+from accounts.limits.window import Standing
 from accounts.usage.buffer import usage_buffer
 from core.addresses import is_loopback
 from core.contract.answers import Answer
+from core.contract.begun import begun
 from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
 from core.request_headers import header
 from core.viewset import ApiViewSet
@@ -27,13 +29,19 @@ class KeyedViewSet(ApiViewSet):
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.caller = await self._identify(request)
         self._account = self.caller.account_id
-        standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
+        standing = await self._stand()
         headers |= standing.headers(self.caller.allowances.tier)
         if self.is_free:
             return
         if not standing.admitted:
             raise rate_limit_refusal(standing, self.caller)
         usage_buffer.note_request(self.caller.account_id)
+
+    async def _stand(self) -> Standing:
+        if self.is_free:
+            return await throttle.look(self.caller)
+        before = begun(self.scope)
+        return await throttle.admit(self.caller) if before is None else before.standing
 
     def known_by(self) -> Mapping[str, object]:
         key = shown_prefix(header(self.scope, b"x-api-key") or "")
@@ -58,5 +66,5 @@ class UnknownPathViewSet(KeyedViewSet):
     def action_for(self, method: str) -> Callable[..., Any]:
         return self.absent
 
-    async def absent(self, request: HttpRequest) -> Answer:
+    async def absent(self) -> Answer:
         raise NotFound

@@ -53,7 +53,7 @@ class AnalysisViewSet(KeyedViewSet):
         ),
         headers=["X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"],
     )
-    async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
+    async def retrieve(self, symbol: str) -> Answer:
         self.charge = charge = await AiCallCharge.of(self.caller)
         try:
             instrument = catalogue.get(symbol)

@@ -18,12 +18,14 @@ django.setup(set_prefix=False)
 from channels.routing import URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from accounts.short_way import KeyedShortWay  # noqa: E402
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
 from market.streams.market_streams import MarketConsumer, OrderFlowConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
+from serving.http.short_way import STATE_NAME  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
 from signals_feed.stream import SignalsConsumer  # noqa: E402
@@ -95,7 +97,7 @@ refuse_unsafe()
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        await answer_lifespan(receive, send)
+        await answer_lifespan(scope, receive, send)
         return
     await service.ensure()
     if scope["type"] == "http":
@@ -114,13 +116,15 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await answer_socket(scope, receive, send)
 
 
-async def answer_lifespan(receive: Any, send: Any) -> None:
+async def answer_lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """The server takes no request before the service is ready."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
             try:
                 await service.start()
+                # Only a server of ours looks there; any other has the ordinary way alone.
+                scope.setdefault("state", {})[STATE_NAME] = KeyedShortWay()
             except Exception as error:  # noqa: BLE001 - whatever it is, the server must hear of it
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 raise

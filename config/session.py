@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 
 import msgspec
 from django.conf import settings
-from django.http import HttpRequest
 from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -63,7 +62,7 @@ class SessionViewSet(KeyedViewSet):
         examples={"A quiet afternoon": QUIET},
         details="How much is going on now, and which AI models can be asked.",
     )
-    async def retrieve(self, request: HttpRequest) -> Answer:
+    async def retrieve(self) -> Answer:
         body = ServiceSession(
             instruments_active=len(catalogue.offered()),
             clients_connected=await open_streams.count(),

@@ -3,6 +3,7 @@ adds the headers, without a thread unless the action needs the ORM."""
 
 import time
 from collections.abc import Callable, Mapping
+from inspect import isawaitable
 from typing import Any
 
 from asgiref.sync import markcoroutinefunction
@@ -11,9 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import address_of
-from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
+from core.contract.answers import METHODS, ON_PREFLIGHT, Answer
+from core.contract.begun import begun_at
 from core.contract.errors import MethodNotAllowed, answer_exception
 from core.contract.parameters import QuerySerializer, read_parameters
+from core.contract.request_ids import new_request_id
 from core.logs.requests import Served, log_request
 from core.request_headers import check_host, refuse_plain
 
@@ -31,9 +34,11 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
 
 
 class ApiViewSet(ViewSet):
-    """Actions are coroutines that return an `Answer` and raise `ApiError`."""
+    """Actions return an `Answer` and raise `ApiError`. What memory alone answers is a plain function, which
+    takes nothing but its names and parameters; any other is a coroutine."""
 
     scope: dict[str, Any]
+    request: HttpRequest  # type: ignore[assignment]
 
     @classmethod
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
@@ -44,10 +49,10 @@ class ApiViewSet(ViewSet):
         return (await self.answer(request, **kwargs)).as_response(request.method)
 
     async def answer(self, request: HttpRequest, **kwargs: Any) -> Answer:
-        started_at = time.perf_counter()
         request_id = new_request_id()
         headers = {"X-Request-Id": request_id}
-        self.scope = scope_of(request)
+        self.request, self.scope = request, scope_of(request)
+        started_at = begun_at(self.scope)
         try:
             answer = await self.respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
@@ -66,7 +71,8 @@ class ApiViewSet(ViewSet):
         await self.admit(request, headers)
         check_host(self.scope)
         action = self.action_for(str(request.method))
-        return await action(request, **kwargs)  # type: ignore[no-any-return]
+        answer = action(**kwargs)
+        return await answer if isawaitable(answer) else answer  # type: ignore[no-any-return]
 
     def _log(self, request: HttpRequest, answer: Answer, request_id: str, took_s: float) -> None:
         log_request(

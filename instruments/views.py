@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
@@ -89,7 +88,7 @@ class SymbolViewSet(KeyedViewSet):
         query=[SymbolsQuerySerializer],
         refused_queries=["expand=leverage"],
     )
-    async def list(self, request: HttpRequest) -> Answer:
+    def list(self) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.offered()]
         return Answer(encode(InstrumentList(items, len(items))))

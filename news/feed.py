@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from django.db.models import Aggregate, CharField, OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
@@ -84,7 +83,7 @@ class NewsViewSet(KeyedViewSet):
         query=[NewsQuerySerializer],
         refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
     )
-    async def list(self, request: HttpRequest) -> Answer:
+    async def list(self) -> Answer:
         found = self.parameters(NewsQuerySerializer)
         return Answer(await in_thread_promptly(read_feed, found["category"], found["limit"], found["expand"]))
 

@@ -8,7 +8,7 @@ from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponseBase
 
 from core.addresses import address_of
-from core.contract.answers import new_request_id
+from core.contract.request_ids import new_request_id
 from core.logs.refused_pages import REASON
 from core.logs.requests import Served, log_request
 from serving.metrics.http_requests import http_requests, template_of

@@ -10,6 +10,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
 from core.contract.answers import ON_EVERY_ANSWER, Answer
+from core.contract.begun import begun_at
 from serving.metrics.http_requests import http_requests, template_of
 
 # A coded slash would become part of the path before the route is looked up.
@@ -44,7 +45,7 @@ class ApiHandler:
         """The view of a path that there is not."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        began_s = time.perf_counter()
+        began_s = begun_at(scope)
         request = LeanRequest(scope, receive)
         raw_path: bytes = scope.get("raw_path") or b""
         if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
@@ -83,7 +84,8 @@ async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
         *ENCODED_ON_EVERY_ANSWER,
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
+    body = answer.body
     if answer.status != 204:
-        headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer.body)))
+        headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+    await send({"type": "http.response.body", "body": b"" if is_head else body})

@@ -72,13 +72,24 @@ class KeyCache(ABC, Generic[H]):
         """Find the holder of a key that is not remembered."""
 
     async def find(self, key: str) -> H | None:
-        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
-        digest = hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
+        digest = self.digest(key)
         holder = self._known.get(digest) if self._events.may_be_trusted else None
         if holder is None:
             holder = await self.ask(key, digest)
         elif not self._events.is_current:
             keys_trusted.inc()
+        if holder is None or (holder.expires_at is not None and holder.expires_at <= time.time()):
+            return None
+        self.used.at[holder.key_id] = datetime.now(UTC)
+        return holder
+
+    def digest(self, key: str) -> bytes:
+        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
+        return hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
+
+    def recall(self, digest: bytes) -> H | None:
+        """The holder of a key that is remembered, while that is known to hold."""
+        holder = self._known.get(digest) if self._events.is_current else None
         if holder is None or (holder.expires_at is not None and holder.expires_at <= time.time()):
             return None
         self.used.at[holder.key_id] = datetime.now(UTC)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.keys.caller import Allowances, Caller
@@ -79,7 +78,7 @@ class LimitsViewSet(KeyedViewSet):
         details="The request window, the AI calls of the day and the open streams of your account. "
         "Free of charge: it answers even when the window is used up.",
     )
-    async def retrieve(self, request: HttpRequest) -> Answer:
+    async def retrieve(self) -> Answer:
         caller = self.caller
         return Answer(await _looks.ask((caller.account_id, caller.allowances), lambda: look(caller)))
 

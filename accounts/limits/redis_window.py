@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from prometheus_client import Counter
@@ -102,6 +102,13 @@ class RedisWindow(MemoryWindow):
                 return standing
         limit_fallbacks.inc()
         return self.count(key, limit, cost)
+
+    def admit_now(self, key: str, limit: int) -> Standing | None:
+        return None
+
+    def admit_later(self, key: str, limit: int, then: Callable[[Standing], None]) -> None:
+        asking = asyncio.ensure_future(self.ask(key, limit, cost=1))
+        asking.add_done_callback(lambda asked: then(asked.result()))
 
     def _start_asking(self) -> None:
         if self._asking is None:

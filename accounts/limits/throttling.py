@@ -1,5 +1,7 @@
 """The windows in which requests are counted, and the refusals they lead to."""
 
+from collections.abc import Callable
+
 from django.conf import settings
 
 from accounts.keys.caller import Caller
@@ -28,6 +30,13 @@ class Throttle:
 
     async def admit(self, caller: Caller) -> Standing:
         return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=1)
+
+    def admit_now(self, caller: Caller) -> Standing | None:
+        """None where the answer comes from Redis."""
+        return self._window.admit_now(f"account:{caller.account_id}", caller.allowances.requests)
+
+    def admit_later(self, caller: Caller, then: Callable[[Standing], None]) -> None:
+        self._window.admit_later(f"account:{caller.account_id}", caller.allowances.requests, then)
 
     async def look(self, caller: Caller) -> Standing:
         return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=0)

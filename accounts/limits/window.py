@@ -13,6 +13,16 @@ WINDOW_S = 60
 WINDOW_NS = WINDOW_S * 1_000_000_000
 
 
+# Today's usual names, and the IETF draft's.
+RATE_HEADERS = (
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "RateLimit-Policy",
+    "RateLimit",
+)
+
+
 class Standing(msgspec.Struct, frozen=True):
     """Where an account stands in its window after a request, or after a look."""
 
@@ -37,14 +47,14 @@ class Standing(msgspec.Struct, frozen=True):
         return math.ceil(time.time() + self.frees_in)
 
     def headers(self, tier: str) -> dict[str, str]:
-        """Sent with every answer to an authenticated caller: today's usual names and the IETF draft's."""
-        return {
-            "X-RateLimit-Limit": str(self.limit),
-            "X-RateLimit-Remaining": str(self.remaining),
-            "X-RateLimit-Reset": str(self.reset),
-            "RateLimit-Policy": f'"{tier}";q={self.limit};w={WINDOW_S}',
-            "RateLimit": f'"{tier}";r={self.remaining};t={self.wait_s}',
-        }
+        """Sent with every answer to an authenticated caller."""
+        return dict(zip(RATE_HEADERS, map(str, self.values(tier)), strict=True))
+
+    def values(self, tier: str) -> tuple[int, int, int, str, str]:
+        """Those of its headers, in their order."""
+        limit, left = self.limit, self.remaining
+        reset = math.ceil(time.time() + self.frees_in)
+        return limit, left, reset, f'"{tier}";q={limit};w={WINDOW_S}', f'"{tier}";r={left};t={self.wait_s}'
 
 
 class MemoryWindow:
@@ -61,6 +71,13 @@ class MemoryWindow:
 
     async def ask(self, key: str, limit: int, cost: int) -> Standing:
         return self.count(key, limit, cost)
+
+    def admit_now(self, key: str, limit: int) -> Standing | None:
+        """None where this process alone does not know."""
+        return self.count(key, limit, 1)
+
+    def admit_later(self, key: str, limit: int, then: Callable[[Standing], None]) -> None:
+        then(self.count(key, limit, 1))
 
     async def close(self) -> None:
         self.admitted.clear()

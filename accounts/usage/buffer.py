@@ -27,20 +27,31 @@ class UsageBuffer:
 
     def __init__(self) -> None:
         self._counts: dict[Minute, UsageCounts] = {}
+        self._minute = 0
+        self._requests: dict[int, int] = {}
+        """Of that minute, by account."""
         self._prune_at = 0.0
 
     def note_request(self, account_id: int) -> None:
-        self._note(account_id, requests=1)
+        minute = int(time.time()) // MINUTE_S
+        if minute != self._minute:
+            self._fold()
+            self._minute = minute
+        self._requests[account_id] = self._requests.get(account_id, 0) + 1
 
     def note_stream(self, account_id: int) -> None:
-        self._note(account_id, streams=1)
+        self._add((account_id, int(time.time()) // MINUTE_S * MINUTE_S), UsageCounts(streams=1))
 
-    def _note(self, account_id: int, *, requests: int = 0, streams: int = 0) -> None:
-        minute = account_id, int(time.time()) // MINUTE_S * MINUTE_S
-        before = self._counts.get(minute, UsageCounts())
-        self._counts[minute] = UsageCounts(before.requests + requests, before.streams + streams)
+    def _fold(self) -> None:
+        requests, self._requests = self._requests, {}
+        for account_id, count in requests.items():
+            self._add((account_id, self._minute * MINUTE_S), UsageCounts(requests=count))
+
+    def _add(self, minute: Minute, used: UsageCounts) -> None:
+        self._counts[minute] = self._counts.get(minute, UsageCounts()).more(used)
 
     async def record(self) -> None:
+        self._fold()
         counts, self._counts = self._counts, {}
         if counts:
             try:
@@ -57,7 +68,7 @@ class UsageBuffer:
             logger.error("The usage of %d minutes is lost: the database is away for too long", len(counts))
             return
         for minute, used in counts.items():
-            self._counts[minute] = self._counts.get(minute, UsageCounts()).more(used)
+            self._add(minute, used)
 
 
 usage_buffer = UsageBuffer()

@@ -1,6 +1,5 @@
 """Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
-import os
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -37,30 +36,35 @@ ON_PREFLIGHT = {
     "Access-Control-Max-Age": "86400",
 }
 
-# 256 is a multiple of 32, so every letter is as likely as any other.
-LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+Body = bytes | tuple[bytes, ...]
+"""In pieces where joining them would copy much."""
 
 
 class Answer(msgspec.Struct):
     """What an action returns: an encoded body and headers of its own."""
 
-    body: bytes
+    content: Body
     headers: dict[str, str] = {}
     status: int = 200
     code: str = ""
     """Of a refusal."""
 
+    @property
+    def body(self) -> bytes:
+        return self.content if isinstance(self.content, bytes) else b"".join(self.content)
+
     def as_response(self, method: str | None) -> HttpResponse:
         headers = {**ON_EVERY_ANSWER, **self.headers}
         if self.status == 204:
             return HttpResponse(status=204, headers=headers)
-        headers["Content-Length"] = str(len(self.body))
-        body = b"" if method == "HEAD" else self.body
-        return HttpResponse(body, status=self.status, content_type="application/json", headers=headers)
-
-
-def new_request_id() -> str:
-    return "req_" + os.urandom(16).translate(LETTERS).decode()
+        body = self.body
+        headers["Content-Length"] = str(len(body))
+        return HttpResponse(
+            b"" if method == "HEAD" else body,
+            status=self.status,
+            content_type="application/json",
+            headers=headers,
+        )
 
 
 class Document(NamedTuple):

@@ -18,7 +18,8 @@ from core.fault_log import unavailable, unexpected
 from core.plain_json import encode
 from core.struct_schemas import openapi
 
-from .answers import Answer, new_request_id
+from .answers import Answer
+from .request_ids import new_request_id
 
 CODES = (
     "missing_api_key",

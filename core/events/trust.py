@@ -60,7 +60,7 @@ class OutboxTrust:
 
     @property
     def is_current(self) -> bool:
-        return self.age_s < self.STALE_AFTER_S
+        return time.monotonic() - self.read_at < self.STALE_AFTER_S
 
     @property
     def is_database_away(self) -> bool:

@@ -64,8 +64,13 @@ def _encode_forming(values: CandleRow, digits: int) -> bytes:
 class EncodedBars(msgspec.Struct):
     """Encoded candles of one timeframe, oldest first."""
 
-    ohlcv: bytes
+    pieces: tuple[bytes, ...]
+    """The closed ones are many and stay the same, so they are not copied."""
     last_closed_ms: int | None
+
+    @property
+    def ohlcv(self) -> bytes:
+        return b"".join(self.pieces)
 
 
 VALUES = len(CandleRow._fields) - 1
@@ -237,10 +242,11 @@ class History:
     def bars(self, timeframe: str, count: int, *, closed_only: bool) -> EncodedBars:
         """The last candles, encoded."""
         series, closed, forming = self._last(timeframe, count, closed_only)
-        pieces = [series.joined(closed.start, closed.stop)] if closed else []
+        pieces: tuple[bytes, ...] = (series.joined(closed.start, closed.stop),) if closed else ()
         if forming is not None:
-            pieces.append(_encode_forming(_values_of(forming), self.digits))
-        return EncodedBars(b",".join(pieces), self.last_closed_ms(timeframe))
+            encoded = _encode_forming(_values_of(forming), self.digits)
+            pieces = (*pieces, b",", encoded) if pieces else (encoded,)
+        return EncodedBars(pieces, self.last_closed_ms(timeframe))
 
     def rows(self, timeframe: str, count: int, *, closed_only: bool) -> list[CandleRow]:
         """The last candles, as values."""

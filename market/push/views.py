@@ -47,9 +47,9 @@ class TickViewSet(ApiViewSet):
             raise error
         return self.take
 
-    async def take(self, request: HttpRequest) -> Answer:
+    async def take(self) -> Answer:
         # MetaTrader's StringToCharArray ends a text with a zero.
-        text = (await read_body(request, self.BODY_WITHIN_S)).rstrip(b"\0")
+        text = (await read_body(self.request, self.BODY_WITHIN_S)).rstrip(b"\0")
         return Answer(encode(await take(self.source, read(text), runtime.push)))
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from django.db import connection
-from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -149,6 +148,6 @@ class CalibrationViewSet(KeyedViewSet):
             "a neutral one promises nothing."
         ),
     )
-    async def retrieve(self, request: HttpRequest) -> Answer:
+    async def retrieve(self) -> Answer:
         at, figures = await report.read()
         return Answer(encode(Calibration(iso_time(at), ENOUGH, figures, len(figures))))

@@ -44,6 +44,12 @@ def is_one_head(data: bytes) -> bool:
     return 0 <= data.find(END_OF_HEAD) == len(data) - len(END_OF_HEAD) <= MOST_HEAD_BYTES - len(END_OF_HEAD)
 
 
+def first_head(data: bytes) -> bytes:
+    """The whole head that it begins with, if it does."""
+    at = data.find(END_OF_HEAD)
+    return b"" if at < 0 else data[: at + len(END_OF_HEAD)]
+
+
 KIB = 1024
 MOST_BODY_BYTES = 64 * KIB
 

@@ -11,13 +11,16 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
+from core.contract import begun
+
 from . import bounds, refusals
 from .bounds import RequestBody
-from .closing import ANSWERING, BODY, HEAD, IDLE, OVER, ClosingProtocol, Exchange
+from .closing import ANSWERING, BODY, HEAD, IDLE, OVER, Exchange
 from .connections import CONNECTION_EXTENSION
 from .deadlines import TransferPace
 from .refusals import HttpRefusal, RequestRefused
 from .requests import FRAMING_HEADERS, Noted, begins_websocket, read_size, read_target, websocket_request
+from .short_connection import ShortWayProtocol
 
 logger = logging.getLogger(__name__)
 CONTINUE = b"100-continue"
@@ -27,8 +30,10 @@ NO_BODY = RequestBody(0, 0)
 MOST_UNHEARD = 64 * 1024
 
 
-class HttpProtocol(ClosingProtocol):
+class HttpProtocol(ShortWayProtocol):
     _noted: Noted
+    _sent: list[tuple[bytes, bytes]]
+    """The headers of the request that is being parsed or answered."""
     _refusal: HttpRefusal | None = None
     _is_upgraded = False
     _waited = False
@@ -47,14 +52,12 @@ class HttpProtocol(ClosingProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.state == IDLE:
-            self.watch.idle.stop(self)
-            self.state = HEAD
-            if bounds.is_one_head(data):
-                self._parse(data)
-                if self.state == HEAD:
-                    self.watch.heads.start(self, self.loop.time())
+            if self.knows(data):
                 return
-        if self.state in (HEAD, BODY):
+            if bounds.is_one_head(data):
+                self._read_head(data)
+                return
+        if self.state in (IDLE, HEAD, BODY):
             self._read(data)
         elif self.state == OVER or self._is_last:
             self.swallow(len(data))
@@ -62,18 +65,36 @@ class HttpProtocol(ClosingProtocol):
             self._kept += data
             self.flow.pause_reading()
 
+    def _read_head(self, data: bytes) -> None:
+        """A whole one, and nothing else."""
+        self.watch.idle.stop(self)
+        self.state = HEAD
+        self.repeat(data)
+
+    def repeat(self, head: bytes) -> None:
+        self._whole = head
+        self._parse(head)
+        if self.state == HEAD:
+            # A blank line stood in front of it.
+            self.watch.heads.start(self, self.loop.time())
+
     def _read(self, data: bytes) -> None:
         """Part by part, so that each stops where its message does, as far as that is known."""
         while data and self.state in (IDLE, HEAD, BODY):
             if self.state == IDLE:
+                head = bounds.first_head(data)
+                if head and self.knows(head):
+                    data = data[len(head) :]
+                    continue
                 self.watch.idle.stop(self)
                 self.state = HEAD
             size = (self.head if self.state == HEAD else self.body).take(data)
             if self.state == HEAD and self.head.is_too_long:
                 self.refuse(refusals.LONG_HEAD if self.head.has_line else refusals.LONG_TARGET)
                 return
-            was = self.state
-            self._parse(data[:size])
+            was, part = self.state, data[:size]
+            self._whole = part if self.head.size == size and part.endswith(bounds.END_OF_HEAD) else b""
+            self._parse(part)
             if was == BODY and self.state == HEAD:
                 # How much of the part is head is not known: all of it counts.
                 self.head.size += size
@@ -128,6 +149,11 @@ class HttpProtocol(ClosingProtocol):
         self.url = b""
         self.headers = []
         self._noted = {}
+
+    def _make_scope(self) -> None:
+        extensions = self._extensions
+        if self.begun is not None:
+            extensions, self.begun = {**extensions, begun.EXTENSION: self.begun}, None
         self.scope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
@@ -136,9 +162,9 @@ class HttpProtocol(ClosingProtocol):
             "client": self.client,
             "scheme": self.scheme,  # type: ignore[typeddict-item]
             "root_path": self.root_path,
-            "headers": self.headers,
+            "headers": self._sent,
             "state": self.app_state.copy(),
-            "extensions": self._extensions,
+            "extensions": extensions,
         }
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -154,15 +180,19 @@ class HttpProtocol(ClosingProtocol):
         self.watch.heads.stop(self)
         self.head.begin()
         # Trailers are counted, and heard by nobody.
-        self.headers = []
+        self._sent, self.headers = self.headers, []
         try:
             self._begin()
         except RequestRefused as refused:
             raise self._stop(refused.refusal) from None
 
     def _begin(self) -> None:
-        noted, parser, scope = self._noted, self.parser, self.scope
+        noted, parser = self._noted, self.parser
         version = parser.get_http_version()
+        if self._asks_shortly(version) and self.learns(self.url, self._sent):
+            return
+        self._make_scope()
+        scope = self.scope
         if version != "1.1":
             if version != "1.0":
                 raise RequestRefused(refusals.OTHER_VERSION)
@@ -182,6 +212,18 @@ class HttpProtocol(ClosingProtocol):
         self._locate(noted)
         self._expect_body(size)
         self._hand_over(version != "1.0" and not self._is_last and parser.should_keep_alive())
+
+    def _asks_shortly(self, version: str) -> bool:
+        """Nothing but a target and one host frames it."""
+        parser, noted = self.parser, self._noted
+        return (
+            version == "1.1"
+            and parser.get_method() == b"GET"
+            and len(noted) == 1
+            and len(noted.get(b"host", ())) == 1
+            and parser.should_keep_alive()
+            and not parser.should_upgrade()
+        )
 
     def _locate(self, noted: Noted) -> None:
         hosts = noted.get(b"host")
@@ -234,13 +276,16 @@ class HttpProtocol(ClosingProtocol):
     def on_message_complete(self) -> None:
         if self._is_upgraded:
             return
+        if self._is_short:
+            self.end_short()
+            return
         if self.body is not NO_BODY:
             self.watch.bodies.pop(self, None)
         cycle = self.cycle
         cycle.more_body = False
         self.state = ANSWERING
         if cycle.response_complete:
-            self._await_next()
+            self.await_next()
         else:
             cycle.message_event.set()
 
@@ -254,11 +299,11 @@ class HttpProtocol(ClosingProtocol):
         if self.state == OVER or self.transport.is_closing():
             return
         if self.state == ANSWERING:
-            self._await_next()
+            self.await_next()
         else:
             self.flow.resume_reading()
 
-    def _await_next(self) -> None:
+    def await_next(self) -> None:
         self.state = IDLE
         self.watch.idle.start(self, self.watch.now)
         self.flow.resume_reading()

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 from prometheus_client import Counter
 
-from core.contract.answers import ON_EVERY_ANSWER, new_request_id
+from core.contract.answers import ON_EVERY_ANSWER
 from core.contract.errors import ErrorBody, Refusal
+from core.contract.request_ids import new_request_id
 from core.logs.requests import log_refusal
 from core.plain_json import encode
 

@@ -4,7 +4,6 @@ import hashlib
 from typing import Annotated, ClassVar
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -88,7 +87,7 @@ class LedgerViewSet(KeyedViewSet):
         query=[LedgerQuerySerializer],
         refused_queries=["limit=0", "after=-1"],
     )
-    async def list(self, request: HttpRequest) -> Answer:
+    async def list(self) -> Answer:
         wanted = self.parameters(LedgerQuerySerializer)
         return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.models import User
@@ -251,7 +250,7 @@ class ProofViewSet(KeyedViewSet):
         details=ABOUT,
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
-    async def retrieve(self, request: HttpRequest, id: str) -> Answer:  # noqa: A002 - the name in the path
+    async def retrieve(self, id: str) -> Answer:  # noqa: A002 - the name in the path
         pk = uuid_of(id)
         body = None if pk is None else await in_thread_promptly(read_proof, pk)
         if body is None:

@@ -4,7 +4,6 @@ from decimal import Decimal
 from typing import Annotated, ClassVar
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -126,7 +125,7 @@ class PublisherViewSet(KeyedViewSet):
         " signal risked: the distance from the price that was paid to the stop.",
         refusals=[NotFound(NO_SUCH_PUBLISHER)],
     )
-    async def retrieve(self, request: HttpRequest, user: str) -> Answer:
+    async def retrieve(self, user: str) -> Answer:
         body = await in_thread_promptly(read_scorecard, user)
         if body is None:
             raise NotFound(NO_SUCH_PUBLISHER)

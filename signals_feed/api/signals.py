@@ -5,7 +5,6 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
@@ -69,7 +68,7 @@ class SignalViewSet(KeyedViewSet):
             NotFound(NO_SUCH_PUBLISHER, field="user"),
         ],
     )
-    async def list(self, request: HttpRequest) -> Answer:
+    async def list(self) -> Answer:
         found = self.parameters(FilterSerializer)
         symbol, user = found["symbol"], found["user"]
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
@@ -91,7 +90,7 @@ class SignalViewSet(KeyedViewSet):
         details="Active or closed, of whatever age, also of an instrument that is not offered any more.",
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
-    async def retrieve(self, request: HttpRequest, id: str) -> Answer:  # noqa: A002 - the name in the path
+    async def retrieve(self, id: str) -> Answer:  # noqa: A002 - the name in the path
         pk = uuid_of(id)
         body = None if pk is None else await in_thread_promptly(read_signal, pk)
         if body is None:

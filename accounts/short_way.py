@@ -1,0 +1,124 @@
+"""GETs of the contract in the short way: their caller is remembered, and memory alone answers them."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from inspect import iscoroutinefunction
+from typing import NamedTuple
+
+from django.conf import settings
+
+from core.contract.answers import ON_EVERY_ANSWER, Answer
+from core.contract.begun import Begun
+from core.contract.request_ids import new_request_id
+from core.request_headers import came_plain, is_our_host
+from serving.api_handler import route_of
+from serving.http.short_way import Asker, Headers, ShortAnswer, ShortWay
+from serving.metrics.http_requests import http_requests
+
+from .keys.cache import key_cache
+from .keys.caller import Caller
+from .limits.throttling import throttle
+from .limits.window import RATE_HEADERS, Standing
+from .usage.buffer import usage_buffer
+from .viewset import KeyedViewSet
+
+LONGEST_TARGET = 200
+
+
+def line(name: str, value: str) -> str:
+    return f"{name.lower()}: {value}\r\n"
+
+
+# The order is that of the ordinary way.
+FIRST = "".join(line(name, value) for name, value in ON_EVERY_ANSWER.items())
+LAST = "".join(line(name, "%s") for name in ("X-Request-Id", *RATE_HEADERS)) + (
+    "content-type: application/json\r\ncontent-length: %d\r\n\r\n"
+)
+
+
+class KnownTarget(NamedTuple):
+    act: Callable[[], Answer]
+    route: str
+
+
+@lru_cache(maxsize=8192)
+def target_of(target: bytes) -> KnownTarget | None:
+    """What is asked for, if memory alone answers it."""
+    if not target.startswith(b"/api/") or b"%" in target or b"#" in target:
+        return None
+    path, _, query = target.decode("ascii").partition("?")
+    view, names, route = route_of(path)
+    if not issubclass(view.cls, KeyedViewSet) or view.cls.is_free:
+        return None
+    action = view.actions["get"]
+    if iscoroutinefunction(getattr(view.cls, action)):
+        return None
+    viewset = view.cls(**view.initkwargs, action_map=view.actions)
+    viewset.scope = {"query_string": query}
+    return KnownTarget(partial(getattr(viewset, action), **names), route)
+
+
+class KeyedAnswer(ShortAnswer):
+    __slots__ = ("_act", "_digest", "_slow_s", "_route")
+
+    def __init__(self, target: KnownTarget, digest: bytes, slow_s: float) -> None:
+        self._act, self._route = target
+        self._digest, self._slow_s = digest, slow_s
+
+    def give(self, asker: Asker) -> bool:
+        began_s = time.perf_counter()
+        caller = key_cache.recall(self._digest)
+        if caller is None or caller.is_demo:
+            return False
+        standing = throttle.admit_now(caller)
+        if standing is not None:
+            return self._conclude(asker, caller, standing, began_s)
+        throttle.admit_later(caller, partial(self._conclude_later, asker, caller, began_s))
+        asker.wait()
+        return True
+
+    def _conclude_later(self, asker: Asker, caller: Caller, began_s: float, standing: Standing) -> None:
+        if not self._conclude(asker, caller, standing, began_s):
+            asker.give_back()
+
+    def _conclude(self, asker: Asker, caller: Caller, standing: Standing, began_s: float) -> bool:
+        try:
+            answer = self._act() if standing.admitted else None
+        except Exception:  # noqa: BLE001 - whatever it is, the ordinary way meets it too, and says so
+            answer = None
+        took_s = time.perf_counter() - began_s
+        if answer is None or took_s >= self._slow_s:
+            # A refusal and what was slow are logged, too.
+            asker.begun = Begun(began_s, standing)
+            return False
+        usage_buffer.note_request(caller.account_id)
+        content = answer.content if isinstance(answer.content, tuple) else (answer.content,)
+        head = FIRST
+        for name, value in answer.headers.items():
+            head += f"{name.lower()}: {value}\r\n"
+        values = standing.values(caller.allowances.tier)
+        asker.answer(head + LAST % (new_request_id(), *values, sum(map(len, content))), content)
+        http_requests.note(self._route, "GET", 200, took_s)
+        return True
+
+
+class KeyedShortWay(ShortWay):
+    def __init__(self) -> None:
+        super().__init__()
+        self._slow_s = settings.SLOW_REQUEST_MS / 1000 or math.inf
+
+    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+        # A log of every request needs more than is known here.
+        if settings.ACCESS_LOG or len(target) > LONGEST_TARGET or came_plain({"headers": headers}):
+            return None
+        keys = [value for name, value in headers if name == b"x-api-key"]
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(keys) != 1 or not is_our_host(hosts[0].decode("latin-1")):
+            return None
+        digest = key_cache.digest(keys[0].decode("latin-1"))
+        # Nothing is remembered for strangers.
+        if key_cache.recall(digest) is None or (found := target_of(target)) is None:
+            return None
+        return KeyedAnswer(found, digest, self._slow_s)

@@ -1,0 +1,21 @@
+"""Ids by which a person can name a request to us."""
+
+import os
+
+# 256 is a multiple of 32, so every letter is as likely as any other.
+LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+LENGTH = 16
+MADE_AT_ONCE = 256
+_made: list[str] = []
+# Else a fork would give out the same ones.
+os.register_at_fork(after_in_child=_made.clear)
+
+
+def new_request_id() -> str:
+    # Also safe in threads: a list gives each of its items to one of them.
+    while True:
+        try:
+            return _made.pop()
+        except IndexError:
+            letters = os.urandom(LENGTH * MADE_AT_ONCE).translate(LETTERS).decode()
+            _made.extend(["req_" + letters[at : at + LENGTH] for at in range(0, len(letters), LENGTH)])

@@ -1,0 +1,122 @@
+"""A connection of HTTP whose requests may be answered in the short way."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import Any
+
+from core.contract.begun import Begun
+from serving.draining import draining
+
+from .closing import ANSWERING, HEAD, IDLE, OVER, ClosingProtocol
+from .short_way import NO_SHORT_WAY, STATE_NAME, Headers, ShortWay
+
+
+class Waiting:
+    """Stands for the exchange while an answer of the short way is on its way."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    response_started = False
+    message_event = asyncio.Event()
+    """Nobody waits for it."""
+
+    def __init__(self) -> None:
+        self.keep_alive, self.response_complete = True, False
+
+    def give_up(self) -> None:
+        """What is answered goes nowhere: the connection is over."""
+
+
+class _FirstLines:
+    """Of an answer: the same for all, until the server says something else, each second."""
+
+    said: object = None
+    text = ""
+
+
+_first_lines = _FirstLines()
+
+
+class ShortWayProtocol(ClosingProtocol):
+    begun: Begun | None = None
+    _whole = b""
+    """The head that is being parsed, where it came in one piece."""
+    _is_short = False
+    """The request that is being parsed is answered, or will be."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._short_way: ShortWay = self.app_state.get(STATE_NAME, NO_SHORT_WAY)
+
+    @abstractmethod
+    def repeat(self, head: bytes) -> None:
+        """Read the head as any other."""
+
+    @abstractmethod
+    def await_next(self) -> None: ...
+
+    def knows(self, head: bytes) -> bool:
+        """Whether it was met before, and is answered, or will be."""
+        known = self._short_way.recall(head)
+        if known is None or not self._may_be_short():
+            return False
+        self._whole = head
+        return known.give(self)
+
+    def learns(self, target: bytes, headers: Headers) -> bool:
+        """The same for a head that is not known yet."""
+        if not self._whole or not self._may_be_short():
+            return False
+        found = self._short_way.find(target, headers)
+        self._is_short = found is not None and found.give(self)
+        if found is not None and self._is_short:
+            self._short_way.remember(self._whole, found)
+        return self._is_short
+
+    def _may_be_short(self) -> bool:
+        return not (self._is_last or self.flow.write_paused or draining.is_on or self.begun is not None)
+
+    def end_short(self) -> None:
+        """The request that was being parsed ended with its head."""
+        self._is_short = False
+        if self.state != ANSWERING:
+            self.state = IDLE
+            self.watch.idle.start(self, self.watch.now)
+
+    # What the short way says of it
+
+    def wait(self) -> None:
+        self.watch.idle.stop(self)
+        self.state = ANSWERING
+        self.cycle = Waiting()  # type: ignore[assignment]
+
+    def give_back(self) -> None:
+        if self.state != OVER:
+            self.state = HEAD
+            self.repeat(self._whole)
+
+    def answer(self, head: str, content: tuple[bytes, ...]) -> None:
+        if self.state == OVER:
+            return
+        if self._is_last:
+            head = "connection: close\r\n" + head
+        # One write, whose pieces are not copied.
+        self.transport.writelines(((self._first_lines() + head).encode("latin-1"), *content))
+        self.server_state.total_requests += 1
+        self.connection.is_known = True
+        if self.state == ANSWERING:
+            self.cycle.response_complete = True
+            if self._is_last:
+                self.close()
+            else:
+                self.await_next()
+        elif self.state == IDLE:
+            self.watch.idle.start(self, self.watch.now)
+
+    def _first_lines(self) -> str:
+        said = self.server_state.default_headers
+        if _first_lines.said is not said:
+            lines = [f"{name.decode()}: {value.decode()}\r\n" for name, value in said]
+            _first_lines.said, _first_lines.text = said, "HTTP/1.1 200 OK\r\n" + "".join(lines)
+        return _first_lines.text
