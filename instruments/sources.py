@@ -30,6 +30,8 @@ def default_feed(is_demo: bool) -> str:
     return DEMO if is_demo else PUSH
 
 
+# Asked of each instrument every second.
+@lru_cache(maxsize=1024)
 def feeds_of(source: str, fallback: str, default: str) -> tuple[str, ...]:
     """The feeds of an instrument by the names they send under: a venue's own symbol is no part of that. A
     fallback of the other kind is none: nobody is to take simulated prices for real ones."""

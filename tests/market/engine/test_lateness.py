@@ -12,17 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from market.engine.engine import Engine
+from instruments.catalogue import catalogue
+from market.engine.engine import MOST_AT_A_LOOK, TURNS, Engine
 from market.engine.runner import AWAY_S, Lateness
 from market.models import Candle
 from market.prices.candles import interval_start
 from market.prices.quotes import Prices
-from market.prices.records import Tick
+from market.prices.records import CandlesEnded, Tick
+from tests.benchmarks.instruments import make_many
 from tests.factories import make_instrument
 from tests.market.running import make_runner
+from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 
 GRACE_S = 2.0
+MANY = MOST_AT_A_LOOK + 3
 
 # Eighths, whose sums are exact.
 gaps = st.lists((st.integers(1, 40) | st.just(480)).map(lambda eighths: eighths / 8), min_size=1, max_size=60)
@@ -90,3 +94,49 @@ def test_minute_is_closed_though_the_loop_is_never_free_for_long(transactional_d
     asyncio.run(run())
 
     assert Candle.objects.filter(timeframe="1m", volume=1).exists()
+
+
+@pytest.fixture
+def engine(db: None) -> Engine:
+    """Of thousands of instruments each look takes a part, but for the one after a minute's end."""
+    make_many([f"MANY{number:03}" for number in range(MANY)])
+    made = Engine(Prices("bid"))
+    made.keep_time(NOON_MS + made.grace_ms)
+    return made
+
+
+def tick_all(engine: Engine, time_ms: int, at_ms: int) -> None:
+    for facts in catalogue.active():
+        assert engine.accept(Tick(facts.symbol, 1.0, 1.1, time_ms, 1.0), at_ms) is None
+    engine.records.clear()
+
+
+def ended(engine: Engine) -> set[str]:
+    """What the clock closed since this was asked last."""
+    records, engine.records = engine.records, []
+    return {record.symbol for record in records if isinstance(record, CandlesEnded)}
+
+
+def test_minute_of_all_is_closed_by_the_first_look_after_it(engine: Engine) -> None:
+    tick_all(engine, NOON_MS + 10_000, NOON_MS + 10_000)
+
+    engine.keep_time(NOON_MS + MINUTE_MS + engine.grace_ms)
+
+    assert len(ended(engine)) == MANY
+
+
+def test_what_is_late_is_closed_when_its_turn_comes(engine: Engine) -> None:
+    """Ticks of the minute before, that came after the look at its end: nothing was known of it then."""
+    at_ms = NOON_MS + MINUTE_MS + engine.grace_ms
+    engine.keep_time(at_ms)
+    tick_all(engine, NOON_MS + 59_000, at_ms + 10)
+
+    # As long as more may come of that minute it stays open.
+    by_look = []
+    for look in range(1, 9 * TURNS):
+        engine.keep_time(at_ms + engine.grace_ms + look * 250)
+        by_look.append(len(ended(engine)))
+
+    assert sum(by_look) == MANY
+    assert sum(by_look[: TURNS + 1]) == MANY
+    assert max(by_look) <= MANY // TURNS + 1
