@@ -23,7 +23,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -109,8 +109,11 @@ bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="o
 bench-slots: $(VENV)/.dev ## Stream slots told again to a Redis that lost everything. PROCESSES=200, SLOTS=1250.
 	@$(BIN)/python -m tests.benchmarks.slots
 
-unit-costs: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.
+bench-units: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.
 	@$(BIN)/python -m tests.benchmarks.unit_costs
+
+bench-growth: $(VENV)/.dev ## What the same costs with more clients, symbols, instruments. ONLY=clients, symbols or instruments.
+	@$(BIN)/python -m tests.benchmarks.growth
 
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.streams.soak

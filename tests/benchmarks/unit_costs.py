@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.unit_costs`: what one request and one tick cost Redis, and what a web process
+"""`make bench-units`: what one request and one tick cost Redis, and what a web process
 costs everybody by being there. docs/operate/scale.md reckons with these figures and with those of a message,
 which `make bench-streams` measures.
 

@@ -89,7 +89,7 @@ NOT_HERE = {
     "make image-check": BY_HAND,
     "make drill": BY_HAND,
     "make test-pooled": BY_HAND,
-    "make unit-costs": BY_HAND,
+    "make bench-units": BY_HAND,
     "make lint": BY_HAND,
     "make release-check": BY_HAND,
     "make upgrade-check": BY_HAND,

@@ -76,11 +76,11 @@ def at_pace() -> Iterator[Pace]:
 
 
 class Bench:
-    def __init__(self, starts: dict[str, Start], pace: Pace) -> None:
+    def __init__(self, starts: dict[str, Start], pace: Pace, retries: int = RETRIES) -> None:
         self._starts, self._pace = starts, pace
         self.loads: Loads = defaultdict(list)
         self.not_run: dict[str, str] = {}
-        self._retries = RETRIES
+        self._retries = retries
 
     def run(self, case: Case) -> None:
         for server in case.servers:

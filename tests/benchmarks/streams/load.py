@@ -45,6 +45,8 @@ class Load(msgspec.Struct, frozen=True):
     connection_kb: float
     beats: int
     """Heartbeats that every client got, and more."""
+    ticks_a_read: float = 0
+    """That a client found together when it was woken."""
     slowed: float = 0
     """By how much the cores were slower than they can be."""
 

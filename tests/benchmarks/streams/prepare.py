@@ -1,4 +1,4 @@
-"""Fills the database of VAR_DIR and DATABASE_URL, and prints a key with room for all the sockets."""
+"""`[SYMBOLS]`: fills the database of VAR_DIR and DATABASE_URL, and prints a key with room for all sockets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ def main() -> None:
     set_up()
     from django.core.management import call_command
 
-    from tests.factories import make_account, make_instrument, make_key, make_tier
+    from tests.benchmarks.instruments import make_many
+    from tests.factories import make_account, make_key, make_tier
 
     call_command("migrate", verbosity=0)
-    for number in range(SYMBOLS):
-        # A volume is passed on as it is, so that a tick is known again by it.
-        make_instrument(f"SYM{number:03}", source="push", volume_kind="traded")
+    many = int(sys.argv[1]) if sys.argv[1:] else SYMBOLS
+    # A volume is passed on as it is, so that a tick is known again by it.
+    make_many([f"SYM{number:03}" for number in range(many)], source="push", volume_kind="traded")
     sys.stdout.write(make_key(make_account(tier=make_tier("crowd", streams=STREAMS))))
 
 

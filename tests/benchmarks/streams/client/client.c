@@ -22,17 +22,18 @@ static uint64_t random_number(uint64_t *state)
     return *state;
 }
 
+static bool wants(const struct client *client, int symbol) { return client->wanted[symbol / 64] >> symbol % 64 & 1; }
+
 void choose_symbols(struct client *client, int place)
 {
     uint64_t state = 0x9E3779B97F4A7C15u * (uint64_t)(place + 1);
-    client->wanted = options.own ? 0 : (1u << SHARED_SYMBOLS) - 1;
-    for (int left = options.own; left;) {
-        uint64_t bit = 1ull << random_number(&state) % MOST_SYMBOLS;
-        left -= !(client->wanted & bit);
-        client->wanted |= bit;
+    for (int left = options.own ? options.own : symbols; left;) {
+        int symbol = options.own ? (int)(random_number(&state) % (uint64_t)symbols) : left - 1;
+        left -= !wants(client, symbol);
+        client->wanted[symbol / 64] |= 1ull << symbol % 64;
     }
     for (int symbol = 0; symbol < symbols; symbol++)
-        hearers[symbol] += client->wanted >> symbol & 1;
+        hearers[symbol] += wants(client, symbol);
 }
 
 void open_client(struct client *client)
@@ -57,7 +58,7 @@ static void subscribe_over_nats(struct client *client)
     char text[2048];
     int size = sprintf(text, "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
     for (int symbol = 0; symbol < symbols; symbol++)
-        if (client->wanted >> symbol & 1)
+        if (wants(client, symbol))
             size += sprintf(text + size, "SUB SYM%03d %d\r\n", symbol, symbol + 1);
     send_frame(client, BINARY, text, (size_t)size);
 }
@@ -68,7 +69,7 @@ static void subscribe(struct client *client)
     int size = sprintf(text, "{\"action\":\"subscribe\",\"api_key\":\"%s\",%s\"symbols\":[", options.key,
                        options.beats ? "\"features\":[\"heartbeat\"]," : "");
     for (int symbol = 0; symbol < symbols; symbol++)
-        if (client->wanted >> symbol & 1)
+        if (wants(client, symbol))
             size += sprintf(text + size, "\"SYM%03d\",", symbol);
     size += sprintf(text + size - 1, "]}") - 1;
     send_frame(client, TEXT, text, (size_t)size);
@@ -100,7 +101,7 @@ static void take_tick(struct client *client, const unsigned char *text, size_t s
         client->others++;
         return;
     }
-    if (number < client->next || !(client->wanted >> symbol & 1))
+    if (number < client->next || !wants(client, symbol))
         totals.wrong++;
     client->next = number + 1;
     client->got++;
@@ -158,6 +159,7 @@ void hear(struct client *client)
         return;
     }
     size_t size = client->rest_size + (size_t)got, used = 0, step;
+    uint64_t received = totals.received;
     struct frame frame;
     if (client->state == GREETING)
         used = read_greeting(client, size);
@@ -165,6 +167,7 @@ void hear(struct client *client)
         take_frame(client, &frame, at_ns);
         used += step;
     }
+    totals.reads += totals.received != received;
     if (size - used || client->rest_size)
         keep_rest(client, room + used, size - used);
 }
@@ -173,7 +176,7 @@ uint64_t missing(const struct client *client)
 {
     uint64_t due = 0;
     for (int symbol = 0; symbol < symbols; symbol++)
-        if (client->wanted >> symbol & 1)
+        if (wants(client, symbol))
             due += published[symbol];
     return due > client->got ? due - client->got : 0;
 }

@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 #include "net.h"
+#include "ticks.h"
 
 struct client {
     struct link link;
     enum { GREETING, LISTENING, OVER } state;
-    uint64_t wanted;         // its symbols, a bit each
+    uint64_t wanted[MOST_SYMBOLS / 64];  // its symbols, a bit each
     uint64_t got, next;      // how many ticks, and the least number that may come
     unsigned others;         // frames that are no ticks: replies, heartbeats
     unsigned char *rest;     // the beginning of a frame whose end has not come
@@ -19,6 +20,7 @@ struct client {
 
 struct totals {
     uint64_t received, wrong, over;
+    uint64_t reads;          // those that brought a tick
     bool are_timed;
 };
 

@@ -16,7 +16,7 @@ enum { AT_ONCE = 32, EVENTS = 256 };
 static const uint64_t SECOND = 1000000000u, PATIENCE_NS = 30 * SECOND, STALLED_NS = 2 * SECOND;
 
 static struct {
-    uint64_t received, began_ns, ticks;
+    uint64_t received, began_ns, ticks, reads;
     double own_cpu_s, servers_cpu_s, waited_s;
 } start, end;
 
@@ -91,6 +91,7 @@ static unsigned least_others(void)
 static void note(typeof(&start) moment)
 {
     moment->received = totals.received;
+    moment->reads = totals.reads;
     moment->ticks = ticks_published;
     moment->servers_cpu_s = servers_cpu_s();
     moment->own_cpu_s = own_cpu_s();
@@ -102,7 +103,7 @@ static void note(typeof(&start) moment)
 static void fill_window(uint64_t at_ns)
 {
     static uint64_t received, moved_ns;
-    double hearers_each = (double)options.clients * (options.own ? (double)options.own / MOST_SYMBOLS : 1);
+    double hearers_each = (double)options.clients * (options.own ? (double)options.own / symbols : 1);
     double room = hearers_each * (options.window - 1) + 0.001;
     if (received != totals.received || !moved_ns) {
         received = totals.received;
@@ -169,13 +170,15 @@ static void tell(void)
     uint64_t received = end.received - start.received;
     double took_s = end.began_ns ? (double)(end.began_ns - start.began_ns) / 1e9 : 1;
     double servers_s = end.servers_cpu_s - start.servers_cpu_s;
+    uint64_t reads = end.reads - start.reads;
     printf("{\"messages_per_s\":%.0f,\"messages_per_cpu_s\":%.0f,\"waited\":%.4f,", received / took_s,
            servers_s > 0 ? received / servers_s : 0, (end.waited_s - start.waited_s) / took_s);
     printf("\"p50_ms\":%.2f,\"p99_ms\":%.2f,\"server_busy\":%.3f,\"client_busy\":%.3f,", latency_ms(0.5),
            latency_ms(0.99), servers_s / took_s, (end.own_cpu_s - start.own_cpu_s) / took_s);
     printf("\"missing\":%llu,\"wrong\":%llu,\"ended\":%llu,", (unsigned long long)lost(),
            (unsigned long long)totals.wrong, (unsigned long long)totals.over);
-    printf("\"connection_kb\":%.2f,\"beats\":%u}\n", connection_kb, least_others() - (options.replies ? 1 : 0));
+    printf("\"connection_kb\":%.2f,\"beats\":%u,", connection_kb, least_others() - (options.replies ? 1 : 0));
+    printf("\"ticks_a_read\":%.2f}\n", reads ? (double)received / (double)reads : 0);
 }
 
 int main(int count, char **words)
@@ -187,7 +190,7 @@ int main(int count, char **words)
     setrlimit(RLIMIT_NOFILE, &files);
     polled = epoll_create1(0);
     clients = calloc((size_t)options.clients, sizeof *clients);
-    set_symbols(options.own);
+    set_symbols(options.symbols ? options.symbols : options.own ? OWN_SYMBOLS : SHARED_SYMBOLS);
     open_clients();
     serve_for(options.hold);
     if (options.window || options.rate > 0) {

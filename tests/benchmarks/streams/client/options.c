@@ -13,6 +13,7 @@ static const struct {
 } known[] = {
     {"port", WHOLE, &options.port},       {"tick_port", WHOLE, &options.tick_port},
     {"clients", WHOLE, &options.clients}, {"own", WHOLE, &options.own},
+    {"symbols", WHOLE, &options.symbols},
     {"window", WHOLE, &options.window},   {"replies", WHOLE, &options.replies},
     {"beats", WHOLE, &options.beats},     {"rate", REAL, &options.rate},
     {"warm", REAL, &options.warm},        {"seconds", REAL, &options.seconds},

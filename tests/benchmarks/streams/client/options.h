@@ -4,7 +4,8 @@
 struct options {
     int port, tick_port;
     int clients;
-    int own;      // each client has so many symbols of its own; 0: all have the same ten
+    int own;      // each client has so many symbols of its own; 0: all have the same
+    int symbols;  // how many there are; 0: fifty where clients have their own, else ten
     int window;   // ticks on their way at once
     int replies;  // whether each subscribe is answered
     int beats;    // whether clients ask for heartbeats

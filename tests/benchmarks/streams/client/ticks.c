@@ -13,7 +13,7 @@ int symbols;
 uint64_t hearers[MOST_SYMBOLS], published[MOST_SYMBOLS], ticks_published, messages_due;
 static uint64_t sent_ns[REMEMBERED];
 
-void set_symbols(bool own_sets) { symbols = own_sets ? MOST_SYMBOLS : SHARED_SYMBOLS; }
+void set_symbols(int count) { symbols = count < MOST_SYMBOLS ? count : MOST_SYMBOLS; }
 
 const char *next_tick(int *symbol)
 {

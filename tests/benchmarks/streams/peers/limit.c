@@ -14,7 +14,7 @@
 
 #include "../client/frames.h"
 
-enum { SYMBOLS = 50, MOST_FILES = 1 << 16, EVENTS = 256, SYMBOL_AT = 14, ROOM = 1 << 17 };
+enum { SYMBOLS = 512, MOST_FILES = 1 << 16, EVENTS = 256, SYMBOL_AT = 14, ROOM = 1 << 17 };
 
 static struct {
     int fds[MOST_FILES], count;

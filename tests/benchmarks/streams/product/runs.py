@@ -14,6 +14,7 @@ from tests.benchmarks.servers import CLIENT_CORE
 from tests.benchmarks.streams.load import Target
 from tests.benchmarks.streams.nginx import nginx
 from tests.benchmarks.streams.places import CERTIFICATE, KEY
+from tests.benchmarks.streams.prepare import SYMBOLS
 from tests.benchmarks.streams.processes import module, running
 from tests.programs.services import database_url, free_port, redis_url
 
@@ -30,10 +31,10 @@ SETTINGS = {
 class Product:
     """Prepared once: instruments, and an account whose key opens all the sockets."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, symbols: int = SYMBOLS) -> None:
         self._directory = directory
         self._alone = SETTINGS | {"VAR_DIR": str(directory / "var")}
-        self._key = prepare(self._alone)
+        self._key = prepare(self._alone, symbols)
 
     @contextmanager
     def alone(self) -> Iterator[Target]:
@@ -83,8 +84,12 @@ class Product:
         return self._directory / f"{name}.log"
 
 
-def prepare(environment: Mapping[str, str]) -> str:
+def prepare(environment: Mapping[str, str], symbols: int = SYMBOLS) -> str:
     done = subprocess.run(
-        module("prepare"), env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True
+        module("prepare", symbols),
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     return done.stdout
