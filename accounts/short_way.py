@@ -94,12 +94,16 @@ class KeyedAnswer(ShortAnswer):
             asker.begun = Begun(began_s, standing)
             return False
         usage_buffer.note_request(caller.account_id)
-        content = answer.content if isinstance(answer.content, tuple) else (answer.content,)
-        head = FIRST
+        content = answer.content
+        if isinstance(content, tuple):
+            size = sum([len(piece) for piece in content])
+        else:
+            size, content = len(content), (content,)
+        own = ""
         for name, value in answer.headers.items():
-            head += f"{name.lower()}: {value}\r\n"
-        values = standing.values(caller.allowances.tier)
-        asker.answer(head + LAST % (new_request_id(), *values, sum(map(len, content))), content)
+            own += f"{name.lower()}: {value}\r\n"
+        last = LAST % (new_request_id(), *standing.values(caller.allowances.tier), size)
+        asker.answer(f"{FIRST}{own}{last}", content)
         http_requests.note(self._route, "GET", 200, took_s)
         return True
 

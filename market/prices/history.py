@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from math import inf
 from typing import NamedTuple
@@ -20,6 +19,9 @@ from .day import RollingDay
 
 KEPT = 500
 RECENT = 10
+
+# Answers that are remembered until the next change: as many as there are timeframes.
+MOST_ANSWERS = len(TIMEFRAMES)
 
 
 class CandleRow(NamedTuple):
@@ -53,12 +55,6 @@ def encode_row(row: CandleRow) -> bytes:
         f'{{"time":"{iso_s(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
         f'"volume":{volume}}}'
     ).encode()
-
-
-# A forming candle is asked for more often than ticks change it.
-@lru_cache(maxsize=4096)
-def _encode_forming(values: CandleRow, digits: int) -> bytes:
-    return encode_row(_rounded(values, digits))
 
 
 class EncodedBars(msgspec.Struct):
@@ -163,28 +159,36 @@ class History:
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
         self._restored: dict[str, PriceBar] = {}
         """The last of each that came from the store."""
+        self._answers: dict[tuple[str, int, bool], EncodedBars] = {}
+        """What was asked for since the last change."""
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
+        self._answers.clear()
         if self.builder.extend(time_ms, price, ask, volume):
             return []
         self._reopen(time_ms)
         return self._keep(self.builder.add(time_ms, price, ask, volume))
 
     def close_until(self, now_ms: int) -> list[Closed]:
+        self._answers.clear()
         return self._keep(self.builder.close_until(now_ms))
 
     def halt(self, reopens_ms: int) -> list[Closed]:
+        self._answers.clear()
         return self._keep(self.builder.halt(reopens_ms))
 
     def fill(self, opened_ms: int) -> list[Closed]:
+        self._answers.clear()
         self._reopen(opened_ms)
         return self._keep(self.builder.fill(opened_ms))
 
     def add_minute(self, minute: PriceBar) -> list[Closed]:
+        self._answers.clear()
         return self._keep(self.builder.refill(minute))
 
     def restore(self, timeframe: str, candle: PriceBar) -> None:
         """Take a closed candle from the store."""
+        self._answers.clear()
         self._series[timeframe].keep(candle, self.digits)
         if timeframe == "1m":
             self.closed_until_ms = max(self.closed_until_ms, candle.opened_ms + MINUTE_MS)
@@ -200,6 +204,7 @@ class History:
     def resume(self, minutes: Iterable[PriceBar], at_ms: float = inf, over_ms: float = inf) -> None:
         """Closed minutes out of the store: what the forming candles go on from. It is `at_ms`, and what ends
         by `over_ms` has nothing more to come: a closed market's hour is stored before it ends."""
+        self._answers.clear()
         closed = list(minutes)
         self.builder.resume_all(closed)
         self.day.add_all(closed)
@@ -218,6 +223,7 @@ class History:
 
     def close_like(self, other: History) -> None:
         """What is closed there is closed here."""
+        self._answers.clear()
         for timeframe in COARSER:
             opened_ms, is_early = other.last_closed_ms(timeframe), other.builder.is_early(timeframe)
             if opened_ms is not None:
@@ -241,10 +247,19 @@ class History:
 
     def bars(self, timeframe: str, count: int, *, closed_only: bool) -> EncodedBars:
         """The last candles, encoded."""
+        asked = timeframe, count, closed_only
+        known = self._answers.get(asked)
+        if known is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            known = self._answers[asked] = self._encode(*asked)
+        return known
+
+    def _encode(self, timeframe: str, count: int, closed_only: bool) -> EncodedBars:
         series, closed, forming = self._last(timeframe, count, closed_only)
         pieces: tuple[bytes, ...] = (series.joined(closed.start, closed.stop),) if closed else ()
         if forming is not None:
-            encoded = _encode_forming(_values_of(forming), self.digits)
+            encoded = encode_row(row_of(forming, self.digits))
             pieces = (*pieces, b",", encoded) if pieces else (encoded,)
         return EncodedBars(pieces, self.last_closed_ms(timeframe))
 
