@@ -126,9 +126,8 @@ class MarketViewSet(KeyedViewSet):
         headers=["X-Quote-Age-Ms", "X-Market-State"],
     )
     def quote(self, symbol: str) -> Answer:
-        facts = catalogue.get(symbol)
-        quote, headers = quoted(facts)
-        return Answer(b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields), headers)
+        quote, headers = quoted(catalogue.get(symbol))
+        return Answer(quote.whole, headers)
 
 
 def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:

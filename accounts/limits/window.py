@@ -13,14 +13,15 @@ WINDOW_S = 60
 WINDOW_NS = WINDOW_S * 1_000_000_000
 
 
-# Today's usual names, and the IETF draft's.
-RATE_HEADERS = (
-    "X-RateLimit-Limit",
-    "X-RateLimit-Remaining",
-    "X-RateLimit-Reset",
-    "RateLimit-Policy",
-    "RateLimit",
-)
+def rate_headers(tier: str, limit: object, left: object, reset: object, wait_s: object) -> dict[str, str]:
+    """Today's usual names, and the IETF draft's."""
+    return {
+        "X-RateLimit-Limit": f"{limit}",
+        "X-RateLimit-Remaining": f"{left}",
+        "X-RateLimit-Reset": f"{reset}",
+        "RateLimit-Policy": f'"{tier}";q={limit};w={WINDOW_S}',
+        "RateLimit": f'"{tier}";r={left};t={wait_s}',
+    }
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -48,13 +49,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     def headers(self, tier: str) -> dict[str, str]:
         """Sent with every answer to an authenticated caller."""
-        return dict(zip(RATE_HEADERS, map(str, self.values(tier)), strict=True))
-
-    def values(self, tier: str) -> tuple[int, int, int, str, str]:
-        """Those of its headers, in their order."""
-        limit, left = self.limit, self.remaining
-        reset = math.ceil(time.time() + self.frees_in)
-        return limit, left, reset, f'"{tier}";q={limit};w={WINDOW_S}', f'"{tier}";r={left};t={self.wait_s}'
+        return rate_headers(tier, self.limit, self.remaining, self.reset, self.wait_s)
 
 
 class MemoryWindow:
@@ -85,11 +80,14 @@ class MemoryWindow:
     def count(self, key: str, limit: int, cost: int) -> Standing:
         """Count a request, of cost 1, or only look, at cost 0."""
         now = self._clock_ns()
-        stamps = self._of_last_minute(key, now)
-        admitted = len(stamps) < limit
+        stamps = self.admitted.get(key)
+        if not stamps or stamps[0] <= now - WINDOW_NS:
+            stamps = self._of_last_minute(key, now)
+        used = len(stamps)
+        admitted = used < limit
         if admitted and cost:
             stamps.append(now)
-        used = len(stamps)
+            used += 1
         # A lowered limit can leave more than N in the window: a slot frees when enough of them are gone.
         frees_in = (stamps[max(0, used - limit)] + WINDOW_NS - now) / 1e9 if used else 0.0
         return Standing(admitted, limit, used, frees_in)

@@ -33,6 +33,7 @@ class Quote(msgspec.Struct):
     seq: int = 0
     """Its number among the ticks of the symbol; 0 where nobody knows."""
     _fields: bytes = b""
+    _whole: bytes = b""
 
     @property
     def fields(self) -> bytes:
@@ -43,6 +44,12 @@ class Quote(msgspec.Struct):
                 f'"timestamp":"{iso_ms(self.time_ms)}"'
             ).encode()
         return self._fields
+
+    @property
+    def whole(self) -> bytes:
+        if not self._whole:
+            self._whole = b'{"symbol":"%s",%s}' % (self.symbol.encode(), self.fields)
+        return self._whole
 
 
 class LastQuotes(dict[str, Quote]):

@@ -32,7 +32,7 @@ class _FirstLines:
     """Of an answer: the same for all, until the server says something else, each second."""
 
     said: object = None
-    text = ""
+    text = b""
 
 
 _first_lines = _FirstLines()
@@ -96,27 +96,27 @@ class ShortWayProtocol(ClosingProtocol):
             self.state = HEAD
             self.repeat(self._whole)
 
-    def answer(self, head: str, content: tuple[bytes, ...]) -> None:
+    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
         if self.state == OVER:
             return
         if self._is_last:
-            head = "connection: close\r\n" + head
+            head = b"connection: close\r\n" + head
+        said = self.server_state.default_headers
+        if _first_lines.said is not said:
+            _first_lines.said, _first_lines.text = said, first_lines(said)
         # One write, whose pieces are not copied.
-        self.transport.writelines(((self._first_lines() + head).encode("latin-1"), *content))
+        self.transport.writelines((_first_lines.text, head, *content))
         self.server_state.total_requests += 1
         self.connection.is_known = True
-        if self.state == ANSWERING:
+        if self.state == IDLE:
+            self.watch.idle.start(self, self.watch.now)
+        elif self.state == ANSWERING:
             self.cycle.response_complete = True
             if self._is_last:
                 self.close()
             else:
                 self.await_next()
-        elif self.state == IDLE:
-            self.watch.idle.start(self, self.watch.now)
 
-    def _first_lines(self) -> str:
-        said = self.server_state.default_headers
-        if _first_lines.said is not said:
-            lines = [f"{name.decode()}: {value.decode()}\r\n" for name, value in said]
-            _first_lines.said, _first_lines.text = said, "HTTP/1.1 200 OK\r\n" + "".join(lines)
-        return _first_lines.text
+
+def first_lines(said: Headers) -> bytes:
+    return b"".join([b"HTTP/1.1 200 OK\r\n", *(b"%b: %b\r\n" % header for header in said)])

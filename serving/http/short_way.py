@@ -28,7 +28,7 @@ class Asker(Protocol):
     begun: Begun | None
     """What the ordinary way does not do again."""
 
-    def answer(self, head: str, content: tuple[bytes, ...]) -> None:
+    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
         """With a head that goes on after the lines of the server itself."""
 
     def wait(self) -> None:
@@ -63,7 +63,9 @@ class ShortWay(ABC):
     def recall(self, head: bytes) -> ShortAnswer | None:
         if len(head) > LONGEST_KNOWN:
             return None
-        digest = self._digest(head)
+        state = self._empty.copy()
+        state.update(head)
+        digest = state.digest()
         known = self._known.get(digest)
         if known is None and (known := self._older.get(digest)) is not None:
             self._keep(digest, known)
@@ -71,17 +73,14 @@ class ShortWay(ABC):
 
     def remember(self, head: bytes, answer: ShortAnswer) -> None:
         if len(head) <= LONGEST_KNOWN:
-            self._keep(self._digest(head), answer)
+            state = self._empty.copy()
+            state.update(head)
+            self._keep(state.digest(), answer)
 
     def _keep(self, digest: bytes, answer: ShortAnswer) -> None:
         if len(self._known) >= KNOWN:
             self._known, self._older = {}, self._known
         self._known[digest] = answer
-
-    def _digest(self, head: bytes) -> bytes:
-        state = self._empty.copy()
-        state.update(head)
-        return state.digest()
 
 
 class NoShortWay(ShortWay):
