@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -78,9 +77,10 @@ class KeyCache(ABC, Generic[H]):
             holder = await self.ask(key, digest)
         elif not self._events.is_current:
             keys_trusted.inc()
-        if holder is None or (holder.expires_at is not None and holder.expires_at <= time.time()):
+        now = time.time()
+        if holder is None or (holder.expires_at is not None and holder.expires_at <= now):
             return None
-        self.used.at[holder.key_id] = datetime.now(UTC)
+        self.used.at[holder.key_id] = now
         return holder
 
     def digest(self, key: str) -> bytes:
@@ -90,9 +90,10 @@ class KeyCache(ABC, Generic[H]):
     def recall(self, digest: bytes) -> H | None:
         """The holder of a key that is remembered, while that is known to hold."""
         holder = self._known.get(digest) if self._events.is_current else None
-        if holder is None or (holder.expires_at is not None and holder.expires_at <= time.time()):
+        now = time.time()
+        if holder is None or (holder.expires_at is not None and holder.expires_at <= now):
             return None
-        self.used.at[holder.key_id] = datetime.now(UTC)
+        self.used.at[holder.key_id] = now
         return holder
 
     async def remember(self, digest: bytes, looking: Awaitable[H | None]) -> H | None:

@@ -86,8 +86,8 @@ class LastUse:
 
     def __init__(self, model: type[Model]) -> None:
         self._model = model
-        self.at: dict[int, datetime] = {}
-        """Uses that are not written yet, by key."""
+        self.at: dict[int, float] = {}
+        """Uses that are not written yet, in epoch seconds, by key."""
         self._written_at: dict[int, float] = {}
 
     async def record(self, *, all_of_it: bool = False) -> None:
@@ -105,14 +105,15 @@ class LastUse:
             raise
         self._written_at |= dict.fromkeys(due, now)
 
-    def _write(self, due: dict[int, datetime]) -> None:
+    def _write(self, due: dict[int, float]) -> None:
         """Sorted, so that two processes never wait for each other in a circle."""
         keys = sorted(due)
         for start in range(0, len(keys), WRITTEN_AT_ONCE):
             some = keys[start : start + WRITTEN_AT_ONCE]
-            used_at = Case(*(When(pk=key, then=Value(due[key])) for key in some))
+            at = {key: datetime.fromtimestamp(due[key], UTC) for key in some}
+            used_at = Case(*(When(pk=key, then=Value(at[key])) for key in some))
             # Another process may have written the same key a moment ago: one of them is enough.
-            enough = Case(*(When(pk=key, then=Value(due[key] - CLOSE)) for key in some))
+            enough = Case(*(When(pk=key, then=Value(at[key] - CLOSE)) for key in some))
             is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
             manager: Any = self._model._default_manager
             manager.filter(is_old, pk__in=some).update(last_used_at=used_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -28,7 +27,7 @@ class Process:
     async def go(self, keys: list[int]) -> int:
         """All are used, and then it looks; returns how many statements that took."""
         for key in keys:
-            self.used.at[key] = NOON + timedelta(seconds=Process.passed_s)
+            self.used.at[key] = NOON.timestamp() + Process.passed_s
         with count_queries() as asked:
             await self.used.record()
         return len([sql for sql in asked if sql.startswith("UPDATE")])
@@ -88,7 +87,7 @@ async def test_what_another_process_wrote_lately_is_close_enough(keys: list[int]
 async def test_it_never_goes_back(keys: list[int]) -> None:
     """Of two that are due at once one was used long before the other, and elsewhere since."""
     process = Process()
-    process.used.at[keys[0]] = NOON
+    process.used.at[keys[0]] = NOON.timestamp()
     Process.passed_s = 20
     await Process().go(keys[:1])
     Process.passed_s = 39
