@@ -110,7 +110,7 @@ bench-slots: $(VENV)/.dev ## Stream slots told again to a Redis that lost everyt
 	@$(BIN)/python -m tests.benchmarks.slots
 
 bench-units: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.
-	@$(BIN)/python -m tests.benchmarks.unit_costs
+	@$(BIN)/python -m tests.benchmarks.units
 
 bench-growth: $(VENV)/.dev ## What the same costs with more clients, symbols, instruments. ONLY=clients, symbols or instruments.
 	@$(BIN)/python -m tests.benchmarks.growth

@@ -12,6 +12,8 @@ from market.store.candle_rows import write_candles
 from tests.benchmarks.engine.__main__ import run
 from tests.benchmarks.engine.candles_db_run import START_MS, make_candle, write_plainly
 from tests.benchmarks.rest.__main__ import prepare
+from tests.benchmarks.units.following import follow
+from tests.benchmarks.units.visits import visits
 from tests.factories import make_instrument
 from tests.programs.running import environment
 
@@ -50,3 +52,20 @@ def test_both_ways_of_writing_candles_come_to_the_same() -> None:
         )
     assert written[0] == written[1]
     assert len(written[0]) == 2
+
+
+def test_quotes_and_streams_are_counted_where_they_cost() -> None:
+    visited = visits(quotes=50, streams=3, rest_s=1)
+
+    assert [round(counts.scripts) for counts in (visited.alone, visited.begun)] == [1, 1]
+    assert 0 < visited.together.scripts <= 1.1
+    assert visited.at_rest.queries > 0
+    assert visited.alone.queries < 0.5
+
+
+def test_ticks_are_counted_where_they_cost() -> None:
+    followed = follow(webs=1, per_second=200, seconds=1)
+
+    assert followed.used.batches > 0
+    assert followed.used.redis_bytes > 0
+    assert followed.connections >= 1

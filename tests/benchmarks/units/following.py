@@ -1,0 +1,87 @@
+"""What ticks cost the Redis of the bus and each web process that follows them, and one that idles."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import psycopg
+from redis import Redis
+
+from tests.programs.running import Serve
+from tests.programs.services import database_url, redis_url
+
+from .counting import cpu_s, resident_mb
+from .market import engine, run
+
+WARM_S = 4
+
+
+class Used(NamedTuple):
+    """Up to now, by Redis, by one web process and of the database."""
+
+    redis_s: float
+    redis_bytes: float
+    batches: float
+    reads: float
+    web_s: float
+    transactions: float
+
+    def a_second_since(self, before: Used, passed_s: float) -> Used:
+        return Used(*((now - then) / passed_s for now, then in zip(self, before, strict=True)))
+
+
+class Measured(NamedTuple):
+    """In a second with so many web processes."""
+
+    webs: int
+    used: Used
+    resident_mb: float
+    connections: int
+
+
+class Services:
+    def __init__(self, database: str, redis: Redis) -> None:
+        self._database, self._redis = database, redis
+
+    def used(self, web: Serve) -> Used:
+        info: Any = self._redis.info("everything")
+        redis_s = info["used_cpu_user"] + info["used_cpu_sys"]
+        batches, reads = (info.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("xadd", "xread"))
+        asked = redis_s, info["total_net_output_bytes"], batches, reads
+        return Used(*asked, cpu_s(web.pid), self._ask(TRANSACTIONS))
+
+    def connections(self) -> int:
+        return self._ask(CONNECTIONS)
+
+    def _ask(self, statement: str) -> int:
+        with psycopg.connect(self._database) as connection:
+            row = connection.execute(statement.encode()).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+CONNECTIONS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
+TRANSACTIONS = "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database"
+
+
+def follow(webs: int, per_second: int, seconds: float) -> Measured:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tickwire-bench-")))
+        database, redis = stack.enter_context(database_url()), stack.enter_context(redis_url())
+        settings = {"DATABASE_URL": database, "REDIS_URL": redis, "DEMO": "0", "LOG_LEVEL": "WARNING"}
+        services = Services(database, stack.enter_context(Redis.from_url(redis)))
+        run(folder, settings, "migrate", "--verbosity=0")
+        if per_second:
+            stack.enter_context(engine(settings | {"VAR_DIR": str(folder / "var")}, per_second))
+        running = [stack.enter_context(Serve(folder / "var", **settings)) for _ in range(webs)]
+        time.sleep(WARM_S)
+        began, before = time.monotonic(), services.used(running[0])
+        time.sleep(seconds)
+        used = services.used(running[0]).a_second_since(before, time.monotonic() - began)
+        return Measured(webs, used, resident_mb(running[0].pid), services.connections())
