@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
 
+from core.plain_json import encode
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from instruments.sources import is_simulated
@@ -16,8 +16,15 @@ from market.prices.records import JournalPosition, Tick
 
 from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
 from .lease import Lease
+from .upserts import Upsert, decimal_text, time_text
 
 logger = logging.getLogger(__name__)
+PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", *PRICES)
+PUT_QUOTES = Upsert(
+    LastQuote,
+    *("instrument_id", "bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
+    *("simulated", "source"),
+)
 
 
 class Checkpoint(NamedTuple):
@@ -89,20 +96,15 @@ def _put_each(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> 
 def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
     write_candles(rows)
     write_quotes(checkpoints.items())
-    minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
-    FormingMinute.objects.bulk_create(
-        [
-            FormingMinute(
-                instrument_id=instrument_id,
-                opened_at=moment(minute.opened_ms),
-                source=minute.source,
-                **{name: getattr(minute, name) for name in PRICES},
-            )
-            for instrument_id, minute in sorted(minutes, key=itemgetter(0))
-        ],
-        update_conflicts=True,
-        unique_fields=["instrument"],
-        update_fields=["opened_at", "source", *PRICES],
+    PUT_MINUTES.put(
+        (
+            instrument_id,
+            time_text(minute.opened_ms),
+            minute.source,
+            *[decimal_text(getattr(minute, name)) for name in PRICES],
+        )
+        for instrument_id, checkpoint in checkpoints.items()
+        if (minute := checkpoint.minute) is not None
     )
 
 
@@ -113,26 +115,18 @@ def write_quote(instrument_id: int, tick: Tick, source: str = "") -> None:
 
 
 def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
-    LastQuote.objects.bulk_create(
-        [
-            LastQuote(
-                instrument_id=instrument_id,
-                seq=checkpoint.seq,
-                flow_seq=checkpoint.flow_seq,
-                flow_state=checkpoint.flow_state,
-                source_seqs=dict(checkpoint.source_seqs),
-                simulated=checkpoint.simulated,
-                source=checkpoint.source,
-                **_quote(checkpoint.last),
-            )
-            for instrument_id, checkpoint in sorted(checkpoints, key=itemgetter(0))
-        ],
-        update_conflicts=True,
-        unique_fields=["instrument"],
-        update_fields=[
-            *("bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
-            *("simulated", "source"),
-        ],
+    PUT_QUOTES.put(
+        (
+            instrument_id,
+            *_quote_text(checkpoint.last),
+            checkpoint.seq,
+            checkpoint.flow_seq,
+            None if checkpoint.flow_state is None else encode(checkpoint.flow_state).decode(),
+            encode(dict(checkpoint.source_seqs)).decode(),
+            checkpoint.simulated,
+            checkpoint.source,
+        )
+        for instrument_id, checkpoint in checkpoints
     )
 
 
@@ -161,6 +155,12 @@ def tick_of(row: LastQuote | FormerQuote, symbol: str) -> Tick | None:
     if row.bid is None or row.ask is None or row.quoted_at is None:
         return None
     return Tick(symbol, float(row.bid), float(row.ask), epoch_ms(row.quoted_at))
+
+
+def _quote_text(tick: Tick | None) -> tuple[str | None, str | None, str | None]:
+    if tick is None:
+        return None, None, None
+    return decimal_text(tick.bid), decimal_text(tick.ask), time_text(tick.time_ms)
 
 
 def _quote(tick: Tick | None) -> dict[str, Any]:
