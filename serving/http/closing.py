@@ -44,7 +44,7 @@ MOST_LEAVING = 1_000
 
 class ClosingProtocol(HttpToolsProtocol):
     limits: ClassVar[HttpTimeouts] = HttpTimeouts()
-    write: Callable[[bytes], object]
+    write: Callable[[bytes | bytearray], object]
     connection: ClientConnection
     cycle: Exchange
     body = RequestBody(0, 0)

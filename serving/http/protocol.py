@@ -82,10 +82,9 @@ class HttpProtocol(ShortWayProtocol):
         """Part by part, so that each stops where its message does, as far as that is known."""
         while data and self.state in (IDLE, HEAD, BODY):
             if self.state == IDLE:
-                head = bounds.first_head(data)
-                if head and self.knows(head):
-                    data = data[len(head) :]
-                    continue
+                data = self.answer_known(data)
+                if not data or self.state != IDLE:
+                    break
                 self.watch.idle.stop(self)
                 self.state = HEAD
             size = (self.head if self.state == HEAD else self.body).take(data)

@@ -9,8 +9,12 @@ from typing import Any
 from core.contract.begun import Begun
 from serving.draining import draining
 
+from . import bounds
 from .closing import ANSWERING, HEAD, IDLE, OVER, ClosingProtocol
 from .short_way import NO_SHORT_WAY, STATE_NAME, Headers, ShortWay
+
+# Beyond this it is looked whether the client reads.
+MOST_GATHERED = 64 * 1024
 
 
 class Waiting:
@@ -44,6 +48,8 @@ class ShortWayProtocol(ClosingProtocol):
     """The head that is being parsed, where it came in one piece."""
     _is_short = False
     """The request that is being parsed is answered, or will be."""
+    _gathered: bytearray | None = None
+    """Answers to requests that came together, which are written together."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -63,6 +69,19 @@ class ShortWayProtocol(ClosingProtocol):
             return False
         self._whole = head
         return known.give(self)
+
+    def answer_known(self, data: bytes) -> bytes:
+        """Answer the known heads that it begins with, many in one write. Returns the rest."""
+        self._gathered = bytearray()
+        while self.state == IDLE and (head := bounds.first_head(data)) and self.knows(head):
+            data = data[len(head) :]
+            if len(self._gathered) >= MOST_GATHERED:
+                self.write(self._gathered)
+                self._gathered = bytearray()
+        if self._gathered:
+            self.write(self._gathered)
+        self._gathered = None
+        return data
 
     def learns(self, target: bytes, headers: Headers) -> bool:
         """The same for a head that is not known yet."""
@@ -104,8 +123,12 @@ class ShortWayProtocol(ClosingProtocol):
         said = self.server_state.default_headers
         if _first_lines.said is not said:
             _first_lines.said, _first_lines.text = said, first_lines(said)
-        # One write, whose pieces are not copied.
-        self.transport.writelines((_first_lines.text, head, *content))
+        pieces = _first_lines.text, head, *content
+        if self._gathered is None:
+            # One write, and nothing is copied.
+            self.transport.writelines(pieces)
+        else:
+            self._gathered += b"".join(pieces)
         self.server_state.total_requests += 1
         self.connection.is_known = True
         if self.state == IDLE:

@@ -1,0 +1,198 @@
+"""A server answers what it was told to know before the application hears of it, and all else as ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from serving.http.bounds import END_OF_HEAD
+from serving.http.closing import IDLE
+from serving.http.protocol import HttpProtocol
+from serving.http.short_connection import MOST_GATHERED
+from serving.http.short_way import KNOWN, LONGEST_KNOWN, STATE_NAME, Asker, Headers, ShortAnswer, ShortWay
+from serving.server import UVICORN_OPTIONS
+from tests.patience import until
+
+from .serving import HOST, App
+
+
+class Text(ShortAnswer):
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    def give(self, asker: Asker) -> bool:
+        asker.answer(b"content-length: %d\r\n\r\n" % len(self._text), (self._text,))
+        return True
+
+
+class Texts(ShortWay):
+    """Answers /short/… with what follows."""
+
+    found = 0
+
+    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+        if not target.startswith(b"/short/"):
+            return None
+        self.found += 1
+        return Text(target.removeprefix(b"/short/"))
+
+
+class WrittenTo(asyncio.Transport):
+    """A transport that notes each write."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        self.writes: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, pieces: Iterable[Any]) -> None:
+        self.writes.append(b"".join(pieces))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self.app, self.texts, self.transport = App(), Texts(), WrittenTo()
+        config = uvicorn.Config(self.app, log_config=None, **UVICORN_OPTIONS)
+        config.load()
+        state = {STATE_NAME: self.texts}
+        self.protocol = HttpProtocol(config=config, server_state=ServerState(), app_state=state)
+        self.protocol.connection_made(self.transport)
+
+    def say(self, data: bytes) -> list[bytes]:
+        """What is written at once."""
+        self.transport.writes = []
+        self.protocol.data_received(data)
+        return self.transport.writes
+
+
+def get(path: str, more: bytes = b"") -> bytes:
+    return f"GET {path} HTTP/1.1\r\n".encode() + HOST + more + b"\r\n"
+
+
+def bodies(written: bytes) -> list[bytes]:
+    """Of answers whose bodies hold no blank line."""
+    return [answer.partition(END_OF_HEAD)[2] for answer in written.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+
+
+@pytest.fixture
+async def talk() -> Conversation:
+    return Conversation()
+
+
+async def test_target_is_looked_at_once_for_each_head(talk: Conversation) -> None:
+    said = [talk.say(get(path)) for path in ("/short/a", "/short/a", "/short/b", "/short/a")]
+
+    assert [bodies(b"".join(writes)) for writes in said] == [[b"a"], [b"a"], [b"b"], [b"a"]]
+    assert (talk.texts.found, talk.app.requests) == (2, [])
+
+
+async def test_other_targets_reach_the_application(talk: Conversation) -> None:
+    talk.say(get("/short/a"))
+    talk.say(get("/long"))
+    await asyncio.sleep(0)
+
+    assert [request["path"] for request in talk.app.requests] == ["/long"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        get("/short/a", b"Content-Length: 0\r\n"),
+        get("/short/a", b"Connection: close\r\n"),
+        get("/short/a", b"Expect: 100-continue\r\n"),
+        get("/short/a", b"Upgrade: h2c\r\nConnection: Upgrade\r\n"),
+        get("/short/a", HOST),
+        get("/short/a").replace(b"GET", b"HEAD"),
+        get("/short/a").replace(b"HTTP/1.1", b"HTTP/1.0"),
+        b"GET /short/a HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_head_that_frames_more_than_a_get_is_not_looked_at(talk: Conversation, head: bytes) -> None:
+    talk.say(head)
+    talk.say(head)
+
+    assert talk.texts.found == 0
+
+
+async def test_requests_that_come_together_are_answered_in_one_write(talk: Conversation) -> None:
+    paths = [f"/short/{number}" for number in range(20)]
+    heads = b"".join(map(get, paths))
+    talk.say(heads)
+    (written,) = talk.say(heads)
+
+    assert bodies(written) == [path.removeprefix("/short/").encode() for path in paths]
+
+
+async def test_head_that_comes_in_two_parts_reaches_the_application(talk: Conversation) -> None:
+    head = get("/short/a")
+    talk.say(head)
+
+    assert bodies(b"".join(talk.say(head + head + head[:20]))) == [b"a", b"a"]
+    talk.say(head[20:])
+    await asyncio.sleep(0)
+    assert [request["path"] for request in talk.app.requests] == ["/short/a"]
+
+
+async def test_many_long_answers_are_written_in_parts(talk: Conversation) -> None:
+    head = get("/short/" + "a" * 900)
+    talk.say(head)
+    writes = talk.say(head * 200)
+
+    assert sum(len(bodies(written)) for written in writes) == 200
+    assert max(map(len, writes)) < MOST_GATHERED + 2_000
+
+
+async def test_what_comes_behind_known_heads_is_answered_after_them(talk: Conversation) -> None:
+    head = get("/short/a")
+    talk.say(head)
+    written = b"".join(talk.say(head * 3 + get("/long")))
+    await asyncio.sleep(0.01)
+
+    assert bodies(written) == [b"a"] * 3
+    assert [request["path"] for request in talk.app.requests] == ["/long"]
+
+
+async def test_client_that_does_not_read_is_answered_when_it_does(talk: Conversation) -> None:
+    talk.say(get("/short/a"))
+    talk.protocol.pause_writing()
+    writes = talk.say(get("/short/a"))
+    await asyncio.sleep(0.01)
+
+    assert writes == []
+    talk.protocol.resume_writing()
+    await until(lambda: talk.protocol.state == IDLE)
+    assert b"".join(writes).endswith(b"answered")
+
+
+async def test_remembered_heads_are_bounded(talk: Conversation) -> None:
+    for number in range(3 * KNOWN):
+        talk.texts.remember(get(f"/short/{number}"), Text(b"a"))
+    known = [talk.texts.recall(get(f"/short/{number}")) for number in range(3 * KNOWN)]
+
+    assert KNOWN <= sum(each is not None for each in known) <= 2 * KNOWN
+
+
+async def test_long_head_is_answered_and_not_remembered(talk: Conversation) -> None:
+    head = get("/short/a", b"X-Long: " + b"a" * LONGEST_KNOWN + b"\r\n")
+
+    assert [bodies(b"".join(talk.say(head))) for _ in range(2)] == [[b"a"]] * 2
+    assert talk.texts.found == 2
