@@ -85,6 +85,11 @@ class FollowingConnection(AbstractConnection):
             await self.disconnect()
             raise RedisConnectionError("Redis has become a replica and takes nothing") from None
 
+    def send_now(self, packed: bytes) -> None:
+        """To a connection that is there. The next read tells whether it was lost meanwhile."""
+        if self._writer is not None:
+            self._writer.write(packed)
+
 
 class TcpConnection(FollowingConnection, Connection):
     pass
