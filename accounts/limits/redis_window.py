@@ -1,67 +1,73 @@
 """The same window over Redis, for several processes: one script on Redis' own clock."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from prometheus_client import Counter
-from redis.exceptions import RedisError
 
-from core.background import TimeoutInSlices, cancel_and_wait
 from core.fault_log import LastingFault
-from core.redis.connections import connect_redis, key_of
+from core.redis.connections import key_of
+from core.redis.script_calls import Outcome, ScriptCalls
 
-from .window import MemoryWindow, Standing
+from .window import MemoryWindow, Standing, Then
 
 logger = logging.getLogger(__name__)
 redis_away = LastingFault(logger, "Redis does not answer, limits are counted per process")
 limit_fallbacks = Counter(
     "tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.", registry=None
 )
-
-# For each key a list of microsecond stamps, oldest first. Stamps from the future (Redis' clock was set
-# back) go too: that over-admits once, where keeping them would lock the account out for as long as the step.
-SCRIPT = """
-local time = redis.call('TIME')
-local now, window = time[1] * 1000000 + time[2], 60000000
-local answers = {}
-for index, key in ipairs(KEYS) do
-  local limit, cost = tonumber(ARGV[2 * index - 1]), tonumber(ARGV[2 * index])
-  local function at(place)
-    local stamp = redis.call('LINDEX', key, place)
-    return stamp and tonumber(stamp)
-  end
-  while (at(0) or now) <= now - window do redis.call('LPOP', key) end
-  while (at(-1) or now) > now do redis.call('RPOP', key) end
-  local used = redis.call('LLEN', key)
-  local admitted = used < limit and 1 or 0
-  if admitted == 1 and cost == 1 then
-    redis.call('RPUSH', key, string.format('%.0f', now))
-    redis.call('PEXPIRE', key, 61000)
-    used = used + 1
-  end
-  local leaver = at(math.max(0, used - limit))
-  answers[#answers + 1] = admitted
-  answers[#answers + 1] = used
-  answers[#answers + 1] = leaver and leaver + window - now or 0
-end
-return answers
-"""
+SCRIPT = (Path(__file__).parent / "window.lua").read_text()
 
 
 class WindowQuestion(NamedTuple):
-    """A request that waits for its standing; None where Redis did not answer."""
+    """A request that waits for its standing, or who only looks, at cost 0."""
 
     key: str
     limit: int
     cost: int
-    standing: asyncio.Future[Standing | None]
+    then: Then
 
-    def answer(self, standing: Standing | None) -> None:
-        if not self.standing.done():
-            self.standing.set_result(standing)
+
+class WindowRun:
+    """Questions that differ only in who asks: one step of the script answers them, one after the other."""
+
+    __slots__ = ("asking", "cost", "key", "limit")
+
+    def __init__(self, key: str, limit: int, cost: int) -> None:
+        self.key, self.limit, self.cost = key, limit, cost
+        self.asking: list[Then] = []
+
+    def standings(self, admitted: int, used: int, frees_in: float) -> Iterator[Standing]:
+        """What each is told, in their order, where so many were admitted and so many slots are taken now."""
+        limit, count = self.limit, len(self.asking)
+        if not self.cost:
+            yield from [Standing(used < limit, limit, used, frees_in)] * count
+            return
+        # All at the same time, so the same slot frees next for all.
+        for taken in range(used - admitted + 1, used + 1):
+            yield Standing(True, limit, taken, frees_in)
+        yield from [Standing(False, limit, used, frees_in)] * (count - admitted)
+
+
+def fold(questions: Iterable[WindowQuestion]) -> list[WindowRun]:
+    """The questions about one key stay in their order; those about others change nothing for it."""
+    runs: list[WindowRun] = []
+    last: dict[str, WindowRun] = {}
+    for key, limit, cost, then in questions:
+        run = last.get(key)
+        if run is None or run.limit != limit or run.cost != cost:
+            run = last[key] = WindowRun(key, limit, cost)
+            runs.append(run)
+        run.asking.append(then)
+    return runs
 
 
 class RedisWindow(MemoryWindow):
@@ -73,80 +79,102 @@ class RedisWindow(MemoryWindow):
     # as often as this beside them, until it answers.
     PATIENCE_S = 0.5
 
+    # Beyond that, what comes meanwhile shares the next call: the slower Redis is, the more share one.
+    MOST_CALLS = 4
+
     def __init__(self, url: str) -> None:
         super().__init__()
         self._root = key_of("window:")
-        self._redis = connect_redis(url)
-        self._script = self._redis.register_script(SCRIPT)
-        self._is_away = False
-        self._try_again_at = 0.0
+        self._calls = ScriptCalls(url, SCRIPT, lambda: self.PATIENCE_S)
         self._questions: list[WindowQuestion] = []
-        self._asking: asyncio.Task[None] | None = None
+        self._is_due = False
+        """The questions are asked at the end of this turn of the loop."""
+        self._is_away = self._is_trying = False
+        self._try_again_at = 0.0
 
     async def close(self) -> None:
-        await cancel_and_wait(self._asking)
-        # A task that is cancelled before its first step never reaches its `finally`.
-        self._leave()
-        await self._redis.aclose()
+        self._is_away, self._try_again_at = True, math.inf
+        await self._calls.close()
+        self._ask_all()
 
     async def ask(self, key: str, limit: int, cost: int) -> Standing:
-        if self._is_away:
-            if time.monotonic() >= self._try_again_at:
-                self._start_asking()
-        else:
-            question = WindowQuestion(key, limit, cost, asyncio.get_running_loop().create_future())
-            self._questions.append(question)
-            self._start_asking()
-            standing = await question.standing
-            if standing is not None:
-                return standing
-        limit_fallbacks.inc()
-        return self.count(key, limit, cost)
+        standing: asyncio.Future[Standing] = asyncio.get_running_loop().create_future()
+        self._put(WindowQuestion(key, limit, cost, partial(settle, standing)))
+        return await standing
 
     def admit_now(self, key: str, limit: int) -> Standing | None:
         return None
 
-    def admit_later(self, key: str, limit: int, then: Callable[[Standing], None]) -> None:
-        asking = asyncio.ensure_future(self.ask(key, limit, cost=1))
-        asking.add_done_callback(lambda asked: then(asked.result()))
+    def admit_later(self, key: str, limit: int, then: Then) -> None:
+        self._put(WindowQuestion(key, limit, 1, then))
 
-    def _start_asking(self) -> None:
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._ask(), name="shared limits")
+    def _put(self, question: WindowQuestion) -> None:
+        self._questions.append(question)
+        if not self._is_due:
+            self._ask_soon()
 
-    async def _ask(self) -> None:
-        """One call at a time. Requests that come meanwhile share the next one, in their order."""
-        asked: list[WindowQuestion] = []
-        try:
-            while self._questions or self._is_away:
-                asked, self._questions = self._questions, []
-                for question, standing in zip(asked, await self._call(asked), strict=True):
-                    if question.cost and standing.admitted:
-                        self.note(question.key, question.limit)
-                    question.answer(standing)
-                self._is_away = False
-                redis_away.over()
-        except (RedisError, OSError) as error:
-            redis_away.tell(error)
-            self._is_away, self._try_again_at = True, time.monotonic() + self.PATIENCE_S
-        finally:
-            self._asking = None
-            self._leave(asked)
+    def _ask_soon(self) -> None:
+        self._is_due = True
+        asyncio.get_running_loop().call_soon(self._ask_all, context=self._calls.context)
 
-    def _leave(self, asked: Sequence[WindowQuestion] = ()) -> None:
-        """Without an answer: these, and those that still wait."""
-        waiting, self._questions = self._questions, []
-        for question in (*asked, *waiting):
-            question.answer(None)
+    def _ask_all(self) -> None:
+        """All that came in one turn, in one call."""
+        self._is_due = False
+        if not self._is_away and not self._calls.has_room(self.MOST_CALLS):
+            return
+        questions, self._questions = self._questions, []
+        if self._is_away:
+            self._answer_alone(fold(questions))
+            self._try_again()
+        elif questions:
+            runs = fold(questions)
+            numbers = [number for run in runs for number in (run.limit, len(run.asking) * run.cost)]
+            self._calls.call([self._root + run.key for run in runs], numbers, partial(self._hear, runs))
 
-    async def _call(self, asked: list[WindowQuestion]) -> list[Standing]:
-        keys = [f"{self._root}{question.key}" for question in asked]
-        args = [number for question in asked for number in (question.limit, question.cost)]
-        # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
-        async with TimeoutInSlices(self.PATIENCE_S):
-            flat = await self._script(keys=keys, args=args)
-        answers = zip(asked, flat[::3], flat[1::3], flat[2::3], strict=True)
-        return [
-            Standing(bool(admitted), question.limit, used, frees_in_us / 1e6)
-            for question, admitted, used, frees_in_us in answers
-        ]
+    def _try_again(self) -> None:
+        if not self._is_trying and time.monotonic() >= self._try_again_at:
+            self._is_trying = True
+            self._calls.call([], [], partial(self._hear, []))
+
+    def _hear(self, runs: list[WindowRun], outcome: Outcome) -> None:
+        self._is_trying = False
+        if isinstance(outcome, Exception):
+            redis_away.tell(outcome)
+            self._is_away = True
+            self._try_again_at = max(self._try_again_at, time.monotonic() + self.PATIENCE_S)
+            self._answer_alone(runs)
+        else:
+            self._is_away = False
+            redis_away.over()
+            self._answer(runs, outcome)
+        # Others that were asked before may have failed too, and hear of it first.
+        if self._questions and not self._is_due:
+            self._ask_soon()
+
+    def _answer(self, runs: list[WindowRun], flat: list[int]) -> None:
+        for run, admitted, used, frees_in_us in zip(runs, flat[::3], flat[1::3], flat[2::3], strict=True):
+            if admitted:
+                self.note(run.key, run.limit, admitted)
+            for then, standing in zip(
+                run.asking, run.standings(admitted, used, frees_in_us / 1e6), strict=True
+            ):
+                tell(then, standing)
+
+    def _answer_alone(self, runs: list[WindowRun]) -> None:
+        for run in runs:
+            limit_fallbacks.inc(len(run.asking))
+            for then in run.asking:
+                tell(then, self.count(run.key, run.limit, run.cost))
+
+
+def settle(standing: asyncio.Future[Standing], found: Standing) -> None:
+    # Whoever asked may have given up.
+    if not standing.done():
+        standing.set_result(found)
+
+
+def tell(then: Callable[[Standing], object], standing: Standing) -> None:
+    try:
+        then(standing)
+    except Exception:  # noqa: BLE001 - one that breaks must not keep the others from their answers
+        logger.exception("A request could not be told its standing.")

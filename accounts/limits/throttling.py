@@ -1,7 +1,5 @@
 """The windows in which requests are counted, and the refusals they lead to."""
 
-from collections.abc import Callable
-
 from django.conf import settings
 
 from accounts.keys.caller import Caller
@@ -9,7 +7,7 @@ from core.addresses import network_of
 from core.contract.errors import RateLimitExceeded
 
 from .redis_window import RedisWindow
-from .window import MemoryWindow, Standing
+from .window import MemoryWindow, Standing, Then
 
 FAILURES_PER_MINUTE = 60
 
@@ -35,7 +33,8 @@ class Throttle:
         """None where the answer comes from Redis."""
         return self._window.admit_now(f"account:{caller.account_id}", caller.allowances.requests)
 
-    def admit_later(self, caller: Caller, then: Callable[[Standing], None]) -> None:
+    def admit_later(self, caller: Caller, then: Then) -> None:
+        """Calls it from the loop, once the standing is known, and not before this has returned."""
         self._window.admit_later(f"account:{caller.account_id}", caller.allowances.requests, then)
 
     async def look(self, caller: Caller) -> Standing:

@@ -1,5 +1,6 @@
 """The exact sliding window: no 60 seconds ever hold more than N admitted requests of an account."""
 
+import asyncio
 import math
 import time
 from collections import deque
@@ -52,6 +53,9 @@ class Standing(msgspec.Struct, frozen=True):
         return rate_headers(tier, self.limit, self.remaining, self.reset, self.wait_s)
 
 
+Then = Callable[[Standing], object]
+
+
 class MemoryWindow:
     """Counts in one process, on a monotonic clock, so that a stepped wall clock locks nobody out."""
 
@@ -71,8 +75,9 @@ class MemoryWindow:
         """None where this process alone does not know."""
         return self.count(key, limit, 1)
 
-    def admit_later(self, key: str, limit: int, then: Callable[[Standing], None]) -> None:
-        then(self.count(key, limit, 1))
+    def admit_later(self, key: str, limit: int, then: Then) -> None:
+        """Calls it from the loop, as soon as the standing is known."""
+        asyncio.get_running_loop().call_soon(then, self.count(key, limit, 1))
 
     async def close(self) -> None:
         self.admitted.clear()
@@ -92,13 +97,13 @@ class MemoryWindow:
         frees_in = (stamps[max(0, used - limit)] + WINDOW_NS - now) / 1e9 if used else 0.0
         return Standing(admitted, limit, used, frees_in)
 
-    def note(self, key: str, limit: int) -> None:
+    def note(self, key: str, limit: int, count: int = 1) -> None:
         """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
         now = self._clock_ns()
         stamps = self._of_last_minute(key, now)
-        if len(stamps) >= limit:
+        stamps.extend([now] * count)
+        while len(stamps) > limit:
             stamps.popleft()
-        stamps.append(now)
 
     def _of_last_minute(self, key: str, now: int) -> deque[int]:
         stamps = self.admitted.get(key)
