@@ -368,13 +368,17 @@ async def test_standstill_of_this_process_is_no_silence_of_redis(url: str, store
 @pytest.fixture
 async def silent_url() -> AsyncIterator[str]:
     """Accepts and reads, and never answers."""
+    connections: set[asyncio.Task[Any] | None] = set()
 
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.current_task())
         await reader.read()
         writer.close()
+        await writer.wait_closed()
 
     async with await asyncio.start_server(swallow, "127.0.0.1", 0) as silent:
         yield f"redis://127.0.0.1:{silent.sockets[0].getsockname()[1]}/0"
+        await until(lambda: all(each is None or each.done() for each in connections))
 
 
 async def test_silent_redis_keeps_nobody_waiting(silent_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
