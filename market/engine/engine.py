@@ -30,7 +30,7 @@ CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
-MOST_AT_A_LOOK, TURNS = 500, 4
+MOST_AT_A_LOOK, TURNS = 100, 4
 
 
 class Engine:

@@ -33,14 +33,16 @@ def asked_table(visited: Visits) -> list[list[str]]:
     each = {
         "a quote, one client": visited.alone,
         "a quote, sixteen clients": visited.together,
+        "50 of 10,000 signals": visited.signals,
+        "50 of 10,000 news items": visited.news,
         "a stream that begins": visited.begun,
         "a stream that is open, a second": visited.stays,
         "a stream that ends": visited.ended,
         "a web process at rest, a second": visited.at_rest,
     }
-    heads = ["", "web process, µs", "Redis, µs", "EVALSHA", "of that, µs", "queries of PostgreSQL"]
+    heads = ["", "web process, µs", "Redis, µs", "EVALSHA", "of that, µs", "queries", "PostgreSQL, µs"]
     rows = [heads, *([name, *cells(counts)] for name, counts in each.items())]
-    return [*rows, ["a stream that is open", f"{visited.stream_kb:.1f} KB", "", "", "", ""]]
+    return [*rows, ["a stream that is open", f"{visited.stream_kb:.1f} KB", "", "", "", "", ""]]
 
 
 def cells(counts: Counts) -> list[str]:
@@ -49,7 +51,8 @@ def cells(counts: Counts) -> list[str]:
         f"{counts.redis_s * 1e6:.1f}",
         f"{counts.scripts:.2f}",
         f"{counts.scripts_us:.1f}",
-        f"{counts.queries:.3f}",
+        f"{counts.queries:.2f}",
+        f"{counts.postgres_s * 1e6:.0f}",
     ]
 
 

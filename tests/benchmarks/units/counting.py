@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ import psycopg
 from redis import Redis
 
 from tests.benchmarks.servers import TICKS_PER_S
+from tests.benchmarks.streams.processes import children
 from tests.programs.services import postgres
 
 WEB = "web"
@@ -35,6 +36,7 @@ class Counts(NamedTuple):
     scripts_us: float
     """What they took, as Redis itself measures it."""
     queries: float
+    postgres_s: float
 
     def minus(self, other: Counts) -> Counts:
         return Counts(*(now - then for now, then in zip(self, other, strict=True)))
@@ -49,8 +51,9 @@ class Counts(NamedTuple):
 
 
 class Counter:
-    def __init__(self, redis: Redis, log: Path, web: int) -> None:
-        self._redis, self._log, self._web = redis, log, web
+    def __init__(self, redis: Redis, postgres: Path, web: int) -> None:
+        self._redis, self._log, self._web = redis, postgres / "postgres.log", web
+        self._postmaster = int((postgres / "postgres" / "postmaster.pid").read_text().split()[0])
 
     def now(self) -> Counts:
         info: Any = self._redis.info("everything")
@@ -63,15 +66,25 @@ class Counter:
             scripts["calls"],
             scripts["usec"],
             len(ASKED.findall(self._log.read_text(errors="replace"))),
+            family_cpu_s(self._postmaster),
         )
 
     def since(self, before: Counts) -> Counts:
         return self.now().minus(before)
 
 
-def cpu_s(pid: int) -> float:
+def cpu_s(pid: int, *, with_ended_children: bool = False) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+    return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / TICKS_PER_S
+
+
+def family_cpu_s(pid: int) -> float:
+    """A process and its children, with those that have ended."""
+    spent_s = cpu_s(pid, with_ended_children=True)
+    for child in children(pid):
+        with suppress(FileNotFoundError):
+            spent_s += cpu_s(child)
+    return spent_s
 
 
 def resident_mb(pid: int) -> float:
@@ -87,4 +100,4 @@ def logged_postgres() -> Iterator[tuple[str, Path]]:
             for setting in SETTINGS:
                 connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
-        yield url, Path(folder) / "postgres.log"
+        yield url, Path(folder)

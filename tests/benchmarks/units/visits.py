@@ -24,13 +24,17 @@ from .market import SYMBOL, engine, run
 
 QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
 AT_REST_S, SETTLE_S, AT_ONCE = 4, 1, 16
-WIDE = """
+FILLED = """
+from time import time_ns
 from accounts.limits.tiers import save_tier
 from accounts.models import Tier
+from tests.benchmarks.rest.dataset import prepare
+prepare(10_000, time_ns() // 1_000_000)
 tier = Tier.objects.get(name="premium")
 tier.requests_per_minute = tier.streams = 10_000_000
 save_tier(tier, by="benchmark")
 """
+QUOTE, SIGNALS, NEWS = f"/api/market/{SYMBOL}/quote", "/api/signals?limit=50", "/api/news?limit=50"
 
 
 class Visits(NamedTuple):
@@ -40,6 +44,9 @@ class Visits(NamedTuple):
     """A quote, asked again as soon as it is answered."""
     together: Counts
     """One of sixteen clients that do so."""
+    signals: Counts
+    """Fifty of ten thousand, each time."""
+    news: Counts
     begun: Counts
     stays: Counts
     """In a second."""
@@ -57,9 +64,9 @@ def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST
             time.sleep(SETTLE_S)
             return counter.since(before).beyond(at_rest).each(number)
 
-        def ask_all() -> int:
+        def ask_all(path: str = QUOTE) -> int:
             with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
-                return sum(ask(asker, key) == 200 for _ in range(quotes))
+                return sum(ask(asker, key, path) == 200 for _ in range(quotes))
 
         def ask_at_once() -> int:
             with ThreadPoolExecutor(AT_ONCE) as clients:
@@ -78,11 +85,12 @@ def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST
             return streams
 
         alone, together = of_each(ask_all), of_each(ask_at_once)
+        signals, news = of_each(lambda: ask_all(SIGNALS)), of_each(lambda: ask_all(NEWS))
         before_mb = resident_mb(web.pid)
         begun = of_each(begin_all)
         stream_kb = (resident_mb(web.pid) - before_mb) / streams * 1024
         stays = rest(counter, rest_s).beyond(at_rest).each(streams)
-        return Visits(at_rest, alone, together, begun, stays, of_each(end_all), stream_kb)
+        return Visits(at_rest, alone, together, signals, news, begun, stays, of_each(end_all), stream_kb)
 
 
 @contextmanager
@@ -90,7 +98,7 @@ def serving() -> Iterator[tuple[Serve, str, Counter]]:
     """A web process with an engine that hardly does anything, whose bus is a Redis of its own."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tickwire-bench-")))
-        (database, log), redis = stack.enter_context(logged_postgres()), stack.enter_context(redis_url())
+        (database, postgres), redis = stack.enter_context(logged_postgres()), stack.enter_context(redis_url())
         urls = {
             "DATABASE_URL": database,
             "REDIS_URL": redis,
@@ -99,14 +107,14 @@ def serving() -> Iterator[tuple[Serve, str, Counter]]:
         settings = urls | {"LOG_LEVEL": "WARNING", "DEMO": "0"}
         run(folder, settings, "migrate", "--verbosity=0")
         key = run(folder, settings, "issue_key", "ann", "--tier", "premium").strip()
-        run(folder, settings, "shell", "--command", WIDE)
+        run(folder, settings, "shell", "--command", FILLED)
         stack.enter_context(engine(settings | {"VAR_DIR": str(folder / "var")}, QUIET_TICKS))
         web = stack.enter_context(Serve(folder / "var", ACCESS_LOG="0", PGAPPNAME=WEB, **settings))
         with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
             while ask(asker, key) != 200:
                 time.sleep(0.2)
         asked = stack.enter_context(Redis.from_url(redis))
-        yield web, key, Counter(asked, log, web.pid)
+        yield web, key, Counter(asked, postgres, web.pid)
 
 
 def rest(counter: Counter, for_s: float) -> Counts:
@@ -122,8 +130,8 @@ def url(web: Serve) -> str:
     return f"ws://127.0.0.1:{web.port}/ws/market"
 
 
-def ask(asker: HTTPConnection, key: str) -> int:
-    asker.request("GET", f"/api/market/{SYMBOL}/quote", headers={"X-API-Key": key})
+def ask(asker: HTTPConnection, key: str, path: str = QUOTE) -> int:
+    asker.request("GET", path, headers={"X-API-Key": key})
     answer = asker.getresponse()
     answer.read()
     return answer.status
