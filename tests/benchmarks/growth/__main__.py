@@ -31,7 +31,7 @@ def main() -> int:
                 growths += rest.measure(running, Path(directory))
     say(f"\n{machine()}\n\n{report.table(growths)}")
     beyond = report.beyond_floor(growths)
-    say("".join(f"Beyond the floor of {report.FLOOR}: {growth.what}\n" for growth in beyond))
+    say("".join(f"Beyond the floor of {growth.floor}: {growth.what}\n" for growth in beyond))
     return 1 if beyond else 0
 
 

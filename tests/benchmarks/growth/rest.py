@@ -16,7 +16,7 @@ from tests.benchmarks.servers import CLIENT_CORE
 from tests.benchmarks.tables import aligned, say
 
 from .market import symbol
-from .report import Growth
+from .report import FLOOR, FLOOR_OUT_OF_CACHE, Growth
 from .services import Service, filled, serving
 
 SIZES = (25, 5_000)
@@ -83,7 +83,15 @@ def measure(running: Sequence[Service], directory: Path, sizes: Sequence[int] = 
                     costs[title, many].append(cost_us(service, script, SECONDS))
         say(f"{title}\n")
     sides = [f"{many:,}" for many in sizes]
-    return [Growth(title, sides, [costs[title, many] for many in sizes]) for title in cases]
+    return [
+        Growth(
+            title,
+            sides,
+            [costs[title, many] for many in sizes],
+            floor=FLOOR_OUT_OF_CACHE if whom == ALL else FLOOR,
+        )
+        for title, (_, whom) in cases.items()
+    ]
 
 
 def ask_of_each(running: Sequence[Service], sizes: Sequence[int]) -> None:

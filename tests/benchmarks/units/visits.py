@@ -16,6 +16,7 @@ from redis import Redis
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
+from tests.patience import START_PATIENCE_S
 from tests.programs.running import Serve
 from tests.programs.services import redis_url
 
@@ -28,8 +29,11 @@ FILLED = """
 from time import time_ns
 from accounts.limits.tiers import save_tier
 from accounts.models import Tier
+from instruments.models import Instrument
 from tests.benchmarks.rest.dataset import prepare
 prepare(10_000, time_ns() // 1_000_000)
+# Their minutes are stored up to now, so no tick of theirs would be taken.
+Instrument.objects.update(active=False)
 tier = Tier.objects.get(name="premium")
 tier.requests_per_minute = tier.streams = 10_000_000
 save_tier(tier, by="benchmark")
@@ -111,7 +115,10 @@ def serving() -> Iterator[tuple[Serve, str, Counter]]:
         stack.enter_context(engine(settings | {"VAR_DIR": str(folder / "var")}, QUIET_TICKS))
         web = stack.enter_context(Serve(folder / "var", ACCESS_LOG="0", PGAPPNAME=WEB, **settings))
         with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
+            deadline = time.monotonic() + START_PATIENCE_S
             while ask(asker, key) != 200:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("No quote was answered: the engine's lines may stand above.")
                 time.sleep(0.2)
         asked = stack.enter_context(Redis.from_url(redis))
         yield web, key, Counter(asked, postgres, web.pid)
