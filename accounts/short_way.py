@@ -1,6 +1,5 @@
 """GETs of the contract in the short way: their caller is remembered, and memory alone answers them."""
 
-import math
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -64,16 +63,17 @@ def target_of(target: bytes) -> KnownTarget | None:
 
 
 class KeyedAnswer(ShortAnswer):
-    __slots__ = ("_act", "_digest", "_slow_s", "_route")
+    __slots__ = ("_act", "_digest", "_route")
 
-    def __init__(self, target: KnownTarget, digest: bytes, slow_s: float) -> None:
+    def __init__(self, target: KnownTarget, digest: bytes) -> None:
         self._act, self._route = target
-        self._digest, self._slow_s = digest, slow_s
+        self._digest = digest
 
     def give(self, asker: Asker) -> bool:
         began_s = time.perf_counter()
         caller = key_cache.recall(self._digest)
-        if caller is None or caller.is_demo:
+        # A log of every request needs more than is known here.
+        if caller is None or caller.is_demo or settings.ACCESS_LOG:
             return False
         standing = throttle.admit_now(caller)
         if standing is not None:
@@ -92,7 +92,7 @@ class KeyedAnswer(ShortAnswer):
         except Exception:  # noqa: BLE001 - whatever it is, the ordinary way meets it too, and says so
             answer = None
         took_s = time.perf_counter() - began_s
-        if answer is None or took_s >= self._slow_s:
+        if answer is None or took_s * 1000 >= settings.SLOW_REQUEST_MS > 0:
             # A refusal and what was slow are logged, too.
             asker.begun = Begun(began_s, standing)
             return False
@@ -112,13 +112,8 @@ class KeyedAnswer(ShortAnswer):
 
 
 class KeyedShortWay(ShortWay):
-    def __init__(self) -> None:
-        super().__init__()
-        self._slow_s = settings.SLOW_REQUEST_MS / 1000 or math.inf
-
     def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
-        # A log of every request needs more than is known here.
-        if settings.ACCESS_LOG or len(target) > LONGEST_TARGET or came_plain({"headers": headers}):
+        if len(target) > LONGEST_TARGET or came_plain({"headers": headers}):
             return None
         keys = [value for name, value in headers if name == b"x-api-key"]
         hosts = [value for name, value in headers if name == b"host"]
@@ -128,4 +123,4 @@ class KeyedShortWay(ShortWay):
         # Nothing is remembered for strangers.
         if key_cache.recall(digest) is None or (found := target_of(target)) is None:
             return None
-        return KeyedAnswer(found, digest, self._slow_s)
+        return KeyedAnswer(found, digest)
