@@ -7,24 +7,20 @@ Python runs between two frames. Where they go straight to the kernel, only the s
 
 from __future__ import annotations
 
-import ctypes
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate
 from operator import call, length_hint
 from typing import NamedTuple
 
 from core.times import MINUTE_MS
 from serving.websocket.connection import NO_DESCRIPTOR
 
+from .kernel_writes import writes_to
 from .subscribers import Audience, EncodedGroup, Group, Subscriber, Write
 
 PendingFrame = tuple[Audience, bytes]
 UnsentTail = tuple[Subscriber, bytes]
-
-# `os.write` and `socket.send` release the interpreter's lock at each call, and wait for it 5 ms of each 10
-# while another thread is busy. A call through PyDLL keeps the lock. None of these sockets blocks.
-_send = ctypes.PyDLL(None).send
 
 
 class FlushPlan(NamedTuple):
@@ -35,7 +31,7 @@ class FlushPlan(NamedTuple):
     frames: list[bytes]
     shared: list[tuple[EncodedGroup, bytes]]
     others: list[Subscriber]
-    """Subscribers that the kernel's `send` cannot serve; `their_frames` are due to them."""
+    """Subscribers whose frames do not go straight to the kernel; `their_frames` are due to them."""
     their_frames: list[bytes]
     number: int
     """Of all frames to all subscribers."""
@@ -68,15 +64,9 @@ class FlushPlan(NamedTuple):
 
     def send_alone(self) -> list[UnsentTail]:
         """Returns what the kernel did not take."""
-        sizes = list(map(len, self.frames))
-        sent = send_each(self.descriptors, self.frames, sizes)
-        if sent == sizes:
-            return []
-        each = zip(self.alone, self.frames, sent, strict=True)
+        short = writes_to(len(self.frames)).to_each(self.descriptors, self.frames)
         return [
-            (next(iter(group.subscribers)), data[max(taken, 0) :])
-            for group, data, taken in each
-            if taken < len(data)
+            (next(iter(self.alone[place].subscribers)), self.frames[place][taken:]) for place, taken in short
         ]
 
 
@@ -96,18 +86,9 @@ def assign_to_groups(pending: Iterable[PendingFrame]) -> list[Group]:
 
 
 def send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
-    """Sends to those that the kernel's `send` can serve. Returns what it did not take."""
-    size = len(data)
-    sent = send_each(encoded.descriptors, repeat(data), repeat(size))
-    if sent.count(size) == len(sent):
-        return []
-    each = zip(encoded.direct, sent, strict=True)
-    return [(subscriber, data[max(taken, 0) :]) for subscriber, taken in each if taken < size]
-
-
-def send_each(descriptors: Iterable[int], frames: Iterable[bytes], sizes: Iterable[int]) -> list[int]:
-    """How much the kernel took of each; -1 where there was no room or the socket is broken."""
-    return list(map(_send, descriptors, frames, sizes, repeat(0)))
+    """Sends straight to the kernel. Returns what it did not take."""
+    short = writes_to(encoded.size).to_all(encoded.descriptors, data)
+    return [(encoded.direct[place], data[taken:]) for place, taken in short]
 
 
 def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Callable[[int], None]) -> None:

@@ -1,7 +1,7 @@
 """From topics to the connections of this process. The hub knows nothing of prices and nothing of sockets.
 
 What is published in one turn of the loop leaves in one write per connection. Nothing here waits, and no
-recipient has a task or an encoding of its own: 500 recipients are 500 calls of the kernel's `send`.
+recipient has a task or an encoding of its own: 500 recipients are two lists of writes for the kernel.
 """
 
 import asyncio
