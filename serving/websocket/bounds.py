@@ -2,12 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
 from .framing import frame
+from .waiting import Gate, Inbox
 
 NOT_UTF8, TOO_BIG, TOO_MANY = 1007, 1009, 4413
 
@@ -28,6 +30,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     _most_fragments = MOST_FRAGMENTS
     _controls, _second = 0, 0.0
     owed_pong = _kept = b""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._inbox = Inbox(self.loop)
+        self.queue, self.writable = cast(Any, self._inbox), cast(Any, Gate(self.loop))
 
     @abstractmethod
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None: ...
@@ -52,14 +59,17 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.close()
 
     async def receive(self) -> ASGIReceiveEvent:
-        message = await self.queue.get()
-        if self.queue.empty():
+        inbox = self._inbox
+        while inbox.empty():
+            await inbox.arrival()
+        event = inbox.take()
+        if inbox.empty():
             if self._kept:
                 self.data_received(b"")
-            if self.read_paused and not self._kept and self.queue.empty():
+            if self.read_paused and not self._kept and inbox.empty():
                 self.read_paused = False
                 self.transport.resume_reading()
-        return message
+        return cast(ASGIReceiveEvent, event)
 
     def handle_ping(self) -> None:
         """All pings that were parsed at once are answered with the first."""
@@ -77,6 +87,15 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         super().handle_pong(event)
         self._count()
 
+    def handle_text(self, event: Frame) -> None:
+        super().handle_text(event)
+        # The parser has the frame until another comes, and a client may say no more for days.
+        event.data = b""
+
+    def handle_bytes(self, event: Frame) -> None:
+        super().handle_bytes(event)
+        event.data = b""
+
     def handle_cont(self, event: Frame) -> None:
         if self.close_sent:
             self._count()
@@ -85,6 +104,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self._hear_no_more()
         else:
             super().handle_cont(event)
+            event.data = b""
 
     def send_receive_event_to_app(self) -> None:
         if self.close_sent:
