@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.utils import ClientDisconnected
 from websockets.frames import Frame
-from websockets.protocol import State
+from websockets.protocol import Protocol, State
 
 from .bounds import BoundedWebSocket
 from .connection import NO_DESCRIPTOR, ConnectionWatcher
@@ -33,7 +33,7 @@ class WebSocketProtocol(BoundedWebSocket):
     extensions: Mapping[str, Any] = {}
     on_lost: Callable[[], None] | None = None
     write: Callable[[bytes], object]
-    _is_over = _is_encrypted = False
+    _is_over = _is_encrypted = _is_past_handshake = False
     _early = b""
 
     @property
@@ -100,6 +100,8 @@ class WebSocketProtocol(BoundedWebSocket):
             # The protocol closed it, as at a flood, while the application still had something to say.
             raise ClientDisconnected
         await super().send(message)
+        if not self._is_past_handshake and self.conn.state is State.OPEN:
+            self._forget_handshake()
         if self._early and self.handshake_complete:
             early, self._early = self._early, b""
             if not self.transport.is_closing():
@@ -108,6 +110,15 @@ class WebSocketProtocol(BoundedWebSocket):
                 self.data_received(early)
         if self.close_sent:
             self._end()
+
+    def _forget_handshake(self) -> None:
+        """Request, response and scope, and what was made of them, are a third of what a connection holds."""
+        self._is_past_handshake = True
+        del self.request, self.response, self.scope
+        self.server = self.client = None
+        # The parser that began with the request keeps it.
+        self.conn.parser = Protocol.parse(self.conn)
+        next(self.conn.parser)
 
     def shutdown(self) -> None:
         if self.close_sent or not self.handshake_complete:

@@ -153,8 +153,9 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def stay(self) -> None:
         """The client has said in time what lets it stay."""
-        if self._timer is not None:
-            self._timer.cancel()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
     def leave(self) -> None:
         """Let go of everything that others have of it."""
