@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -15,9 +16,6 @@ prepare()
 # The imports below need all apps.
 django.setup(set_prefix=False)
 
-from channels.routing import URLRouter  # noqa: E402
-from django.urls import re_path  # noqa: E402
-
 from accounts.short_way import KeyedShortWay  # noqa: E402
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
@@ -28,6 +26,7 @@ from serving.draining import draining  # noqa: E402
 from serving.http.short_way import STATE_NAME  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
+from serving.websocket.session import WebSocketSession  # noqa: E402
 from signals_feed.stream import SignalsConsumer  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
@@ -73,6 +72,7 @@ async def done(act: Act | None) -> None:
 service = Service()
 answer_api = ApiHandler(UnknownPathViewSet.as_view({"get": "absent"}))
 answer_page = PageHandler()
+Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -80,16 +80,27 @@ async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "websocket.close"})
 
 
-answer_socket = URLRouter(
-    [
-        re_path(r"^ws/market/?$", MarketConsumer.as_asgi()),
-        re_path(r"^ws/orderflow/?$", OrderFlowConsumer.as_asgi()),
-        re_path(r"^ws/signals/?$", SignalsConsumer.as_asgi()),
-        re_path(r"^ws/ingest/?$", IngestConsumer.as_asgi()),
-        re_path(rf"^{SOCKET_PATH[1:]}$", mirror_socket),  # type: ignore[arg-type]
-        re_path(r"", refuse),  # type: ignore[arg-type]
-    ]
-)
+def session(make: Callable[[], WebSocketSession]) -> Asgi:
+    return lambda scope, receive, send: make()(scope, receive, send)
+
+
+SESSIONS: dict[str, Callable[[], WebSocketSession]] = {
+    "ws/market": MarketConsumer,
+    "ws/orderflow": OrderFlowConsumer,
+    "ws/signals": SignalsConsumer,
+    "ws/ingest": IngestConsumer,
+}
+SOCKETS: dict[str, Asgi] = {
+    SOCKET_PATH[1:]: mirror_socket,
+    **{path + end: session(make) for path, make in SESSIONS.items() for end in ("", "/")},
+}
+
+
+def answer_socket(scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
+    """Channels' router would stay in memory beside each socket, with a scope of its own."""
+    path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+    return SOCKETS.get(path, refuse)(scope, receive, send)
+
 
 # Under any server; `serve` and `check` name everything that is unsafe.
 refuse_unsafe()

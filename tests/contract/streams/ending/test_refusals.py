@@ -198,6 +198,17 @@ def test_other_host_gets_no_socket(service: Server, path: str) -> None:
     assert refused.value.response.status_code == 403
 
 
+def test_path_may_end_with_a_slash(opened: Open, path: str, key: str) -> None:
+    assert opened(f"{path}/", key=key).ask({"action": "ping"})["type"] == "pong"
+
+
+@pytest.mark.parametrize("other", ["/", "/ws", "/ws/prices", "/ws/market//", "/ws/market/EURUSD", "/market"])
+def test_other_path_gets_no_socket(service: Server, other: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        Socket(service, other)
+    assert refused.value.response.status_code == 403
+
+
 def test_end_of_one_socket_leaves_the_others(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
     ended, kept = opened(), opened(key=key)
     kept.subscribe(symbol)
