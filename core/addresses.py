@@ -5,9 +5,11 @@ machine gains nothing by that, because behind a proxy on the same machine every 
 sessions are valid by themselves; they are only refused to callers who are plainly elsewhere."""
 
 from functools import lru_cache
+from io import BytesIO
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
@@ -43,6 +45,11 @@ def is_loopback(request: HttpRequest) -> bool:
         and _is_address(meta.get("SERVER_NAME"))
         and _is_address(meta.get("REMOTE_ADDR"))
     )
+
+
+def socket_is_loopback(scope: dict[str, Any]) -> bool:
+    """The same of a WebSocket. Of clients that are elsewhere, no request is made to see that."""
+    return _is_address(address_of(scope)) and is_loopback(ASGIRequest({**scope, "method": "GET"}, BytesIO()))
 
 
 def host_is_loopback(host: str) -> bool:

@@ -107,9 +107,13 @@ CONNECTION_EXTENSION = "tickwire.connection"
 
 def note_known(scope: dict[str, Any]) -> None:
     """A valid key came over this connection, so it is not among the first to be closed when few are left."""
-    extensions = scope.get("extensions")
-    if extensions and (connection := extensions.get(CONNECTION_EXTENSION)) is not None:
+    if (connection := connection_in(scope)) is not None:
         connection.is_known = True
+
+
+def connection_in(scope: dict[str, Any]) -> ClientConnection | None:
+    """None under another server than ours."""
+    return (scope.get("extensions") or {}).get(CONNECTION_EXTENSION)
 
 
 class ClientConnections:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from core.addresses import is_loopback
+from core.addresses import is_loopback, socket_is_loopback
 
 HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
 
@@ -39,3 +39,31 @@ def test_every_name_of_this_machine_is_loopback(host: str) -> None:
 )
 def test_anything_else_is_not(elsewhere: dict[str, Any]) -> None:
     assert not is_loopback(RequestFactory().get("/", **HERE | elsewhere))
+
+
+SOCKET_HERE: dict[str, Any] = {
+    "type": "websocket",
+    "path": "/ws/market",
+    "headers": [(b"host", b"127.0.0.1:8000")],
+    "server": ("127.0.0.1", 8000),
+    "client": ("127.0.0.1", 51_234),
+}
+
+
+def test_socket_between_names_of_this_machine_is_loopback() -> None:
+    assert socket_is_loopback(SOCKET_HERE)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"client": ("10.0.0.7", 51_234)},
+        {"client": None},
+        {"server": ("10.0.0.5", 8000)},
+        {"headers": [(b"host", b"tickwire.example")]},
+        {"headers": [(b"host", b"127.0.0.1:8000"), (b"x-forwarded-for", b"127.0.0.1")]},
+    ],
+    ids=str,
+)
+def test_any_other_socket_is_not(elsewhere: dict[str, Any]) -> None:
+    assert not socket_is_loopback(SOCKET_HERE | elsewhere)

@@ -7,23 +7,21 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from io import BytesIO
 from itertools import cycle
 from typing import Any, Protocol
 
-from django.core.handlers.asgi import ASGIRequest
 from msgspec import UNSET, UnsetType
 
 from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
 from accounts.limits import throttle
-from core.addresses import address_of, is_loopback
+from core.addresses import address_of, socket_is_loopback
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events.event_feed import EventFeed, feed
 from core.fault_log import EachFault
 from core.request_headers import came_plain, header
 from market.streams.protocol.refusals import StreamRefused, invalid
-from serving.http.connections import note_known
+from serving.http.connections import connection_in
 from serving.websocket.session import Scope
 
 # After a restart everybody comes at once. The queue in front of the database refuses what it cannot serve
@@ -38,10 +36,14 @@ TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address
 class Identity:
     """The key that a socket showed last. Cookies and addresses do not count."""
 
-    __slots__ = ("_scope", "_sent", "caller", "key")
+    __slots__ = ("_came_plain", "_connection", "_is_local", "_sent", "address", "caller", "key")
 
     def __init__(self, scope: Scope) -> None:
-        self._scope, self._sent = scope, header(scope, b"x-api-key")
+        """What is said of the handshake is asked now: its headers are not kept."""
+        self.address = address_of(scope)
+        self._sent = header(scope, b"x-api-key")
+        self._came_plain, self._is_local = came_plain(scope), socket_is_loopback(scope)
+        self._connection = connection_in(scope)
         self.key = ""
         self.caller: Caller | None = None
 
@@ -58,13 +60,14 @@ class Identity:
         shown = (self.key or self._sent or "") if key is UNSET else key
         if self.caller is not None and shown == self.key:
             return self.caller
-        if shown and came_plain(self._scope):
+        if shown and self._came_plain:
             raise StreamRefused("https_required")
         caller = await self._checked(await authenticated_sessions.find(shown) if shown else None)
         if self.caller is not None and caller.account_id != self.caller.account_id:
             raise invalid("This socket belongs to another account: open one for each.", "api_key")
         self.key, self.caller = shown, caller
-        note_known(self._scope)
+        if self._connection is not None:
+            self._connection.is_known = True
         return caller
 
     async def look_again(self) -> Caller:
@@ -74,15 +77,12 @@ class Identity:
 
     async def _checked(self, caller: Caller | None) -> Caller:
         """Failures are counted with those of REST. After too many, a client is told how long to wait."""
-        if caller is not None and (not caller.is_demo or self._is_local()):
+        if caller is not None and (not caller.is_demo or self._is_local):
             return caller
-        standing = await throttle.note_failure(address_of(self._scope))
+        standing = await throttle.note_failure(self.address)
         if standing.admitted:
             raise StreamRefused("invalid_api_key")
         raise StreamRefused("invalid_api_key", TOO_MANY_FAILURES, retry_after=max(1, standing.wait_s))
-
-    def _is_local(self) -> bool:
-        return is_loopback(ASGIRequest({**self._scope, "method": "GET"}, BytesIO()))
 
 
 class AuthenticatedSession(Protocol):

@@ -10,7 +10,6 @@ from accounts.key_text import shown_prefix
 from accounts.keys import Caller
 from accounts.open_streams import EndCode, Slot, SlotRefusal, open_streams
 from accounts.usage import usage_buffer
-from core.addresses import address_of
 from core.clock import now_ms, passed_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
@@ -66,6 +65,11 @@ class StreamSession(WebSocketSession):
         connection.guard(MAX_BYTES, flooded)
         connection.farewell = farewell
         self.subscriber: Subscriber = self.stream.hub.join(connection, self._too_slow)
+
+    async def connect(self) -> None:
+        await super().connect()
+        # What is needed of it was read. All that waits for this socket holds it, in each of thousands.
+        self.scope.clear()
 
     async def take_data(self, data: bytes, *, is_text: bool) -> None:
         self._inbound.take(passed_ms())
@@ -150,7 +154,11 @@ class StreamSession(WebSocketSession):
         who = {name: value for name, value in known.items() if value}
         path = self.stream.kind.path
         log_refusal(
-            f"{close} {code}", address_of(self.scope), f"{path} closed with {close} {code}", route=path, **who
+            f"{close} {code}",
+            self.identity.address,
+            f"{path} closed with {close} {code}",
+            route=path,
+            **who,
         )
 
     def leave(self) -> None:

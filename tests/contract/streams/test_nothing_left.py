@@ -76,6 +76,14 @@ def test_ended_socket_leaves_nothing(
     wait_until(lambda: there() <= before)
 
 
+@pytest.mark.parametrize("path", [MARKET, ORDERFLOW, SIGNALS])
+def test_open_socket_keeps_neither_scope_nor_headers(opened: Open, key: str, symbol: str, path: str) -> None:
+    opened(path, key=key).subscribe(symbol)
+
+    dicts = [each for each in gc.get_objects() if type(each) is dict]
+    assert not [each for each in dicts if each.get("type") == "websocket"]
+
+
 def test_no_socket_is_a_member_of_a_channel_layer_that_it_could_leave_behind(
     opened: Open, key: str, symbol: str
 ) -> None:

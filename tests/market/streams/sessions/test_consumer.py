@@ -44,7 +44,7 @@ class Talk:
 
     async def run(self, consumer: type[MarketConsumer]) -> list[dict[str, Any]]:
         async with asyncio.timeout(PATIENCE_S):
-            await consumer()(SCOPE, self.receive, self.send)
+            await consumer()(dict(SCOPE), self.receive, self.send)
         return self.told
 
 
