@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import deque
 from typing import Any
 
 import msgspec
@@ -36,7 +35,8 @@ class Inbound:
     def __init__(self) -> None:
         self._free_ms = 0
         """When everything so far would have been said at 10 messages a second."""
-        self._invalid_ms: deque[int] = deque(maxlen=MAX_INVALID)
+        self._invalid_ms: tuple[int, ...] = ()
+        """Of the last invalid messages, the oldest first."""
 
     def take(self, now_ms: int) -> None:
         """Count a message, or refuse it if it is one too many."""
@@ -47,7 +47,7 @@ class Inbound:
 
     def is_one_too_many(self, now_ms: int) -> bool:
         """Count an invalid message: whether it is the tenth within 60 seconds."""
-        self._invalid_ms.append(now_ms)
+        self._invalid_ms = (*self._invalid_ms, now_ms)[-MAX_INVALID:]
         is_full = len(self._invalid_ms) == MAX_INVALID
         return is_full and now_ms - self._invalid_ms[0] < INVALID_WITHIN_MS
 
