@@ -3,6 +3,7 @@ internals of the uvicorn that is pinned in pyproject.toml."""
 
 import socket
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -14,6 +15,7 @@ from .connection import NO_DESCRIPTOR, ConnectionWatcher
 from .framing import frame
 
 WEBSOCKET_EXTENSION = "tickwire.wire"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 RESTARTING = 1012
 
 # The kernel doubles it. By default it would keep 4 MB for each client that does not read.
@@ -30,7 +32,7 @@ class WebSocketProtocol(BoundedWebSocket):
     farewell: Callable[[], bytes] | None = None
     at_restart: Callable[[], None] | None = None
     # Set by the server's HTTP protocol, if it has them.
-    extensions: Mapping[str, Any] = {}
+    extensions: Mapping[str, Any] = NOTHING
     on_lost: Callable[[], None] | None = None
     write: Callable[[bytes], object]
     _is_over = _is_encrypted = _is_past_handshake = False
@@ -116,6 +118,7 @@ class WebSocketProtocol(BoundedWebSocket):
         self._is_past_handshake = True
         del self.request, self.response, self.scope
         self.server = self.client = None
+        self.extensions = NOTHING
         # The parser that began with the request keeps it.
         self.conn.parser = Protocol.parse(self.conn)
         next(self.conn.parser)
