@@ -1,4 +1,4 @@
-"""`make bench-streams`: the product and its peers in turn, three rounds, the tables of docs/performance.md.
+"""`make bench-streams`: the product and its peers in turn, in rounds, the tables of docs/performance.md.
 QUICK=1 is one round; ONLY="own sets" runs the cases whose name begins with that. Ends with 1 when a goal
 is missed."""
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,21 +28,19 @@ from .pace import Pace
 from .places import prepare
 from .servers import Start, servers
 
-ROUNDS = 3
 # In all: on a machine that is never calm they would only take time.
 TRIES, RETRIES = 4, 80
 Loads = dict[tuple[str, str], list[Load]]
 
 
 def main() -> int:
-    rounds = 1 if os.environ.get("QUICK") else ROUNDS
     chosen = [case for case in CASES if case.name.startswith(os.environ.get("ONLY", ""))]
+    most = 1 if os.environ.get("QUICK") else max((case.rounds for case in chosen), default=0)
     with ready() as starts, at_pace() as pace:
         bench = Bench(starts, pace)
-        for number in range(rounds):
-            for case in chosen:
-                bench.run(case)
-                say(f"Round {number + 1} of {rounds}: {case.name}\n")
+        for number, case in in_rounds(chosen, most):
+            bench.run(case)
+            say(f"Round {number} of {min(most, case.rounds)}: {case.name}\n")
     say(f"\n{report.whole(bench.loads, bench.not_run, machine())}\n")
     missed = report.missed(bench.loads)
     say(
@@ -51,6 +49,12 @@ def main() -> int:
         )
     )
     return 1 if missed else 0
+
+
+def in_rounds(cases: Sequence[Case], most: int) -> Iterator[tuple[int, Case]]:
+    """All in turn, and in the end those that take more rounds than others."""
+    for number in range(1, most + 1):
+        yield from ((number, case) for case in cases if number <= case.rounds)
 
 
 @contextmanager

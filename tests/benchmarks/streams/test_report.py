@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.benchmarks.streams.cases import CASES, GOALS, Goal
+from tests.benchmarks.streams.cases import CASES, GOALS, Case, Goal
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.names import LIMIT, NODE, OURS
 
 from . import report
+from .__main__ import in_rounds
 
 CALM = Load(
     messages_per_s=200_000,
@@ -81,3 +82,11 @@ def test_every_goal_is_of_a_case_that_is_measured() -> None:
 
     assert all(goal.of in cases[goal.case] for goal in GOALS)
     assert all(goal.against in cases[goal.case] for goal in GOALS if goal.against)
+
+
+def test_a_case_takes_as_many_rounds_as_it_wants() -> None:
+    short, long = Case("short", {}, (OURS,)), Case("long", {}, (OURS,), rounds=4)
+
+    assert [case.name for _, case in in_rounds([short, long], 4)] == ["short", "long"] * 3 + ["long"]
+    assert [number for number, case in in_rounds([short, long], 4) if case is long] == [1, 2, 3, 4]
+    assert len(list(in_rounds([short, long], 1))) == 2
