@@ -82,11 +82,9 @@ GOALS = (
     Goal(MANY, "p99_ms", 30, is_floor=False),
     Goal(MANY, "p99_ms", 1.1, LIMIT, is_floor=False),
     Goal(EIGHT, "messages_per_s", 0.5, OURS, of=OURS_REDIS),
-    Goal(OWN_ONE, "messages_per_s", 0.85, UWEBSOCKETS),
-    Goal(OWN_EIGHT, "messages_per_s", 0.85, UWEBSOCKETS),
-    Goal(OWN_THIRTY_TWO, "messages_per_s", 0.85, UWEBSOCKETS),
+    *(Goal(case, "messages_per_s", 0.95, UWEBSOCKETS) for case in (OWN_ONE, OWN_EIGHT, OWN_THIRTY_TWO)),
     *(Goal(case, "messages_per_s", 1.0, NODE_JOINED) for case in (OWN_ONE, OWN_EIGHT, OWN_THIRTY_TWO)),
-    *(Goal(case, "messages_per_s", 0.65, LIMIT_JOINED) for case in (OWN_ONE, OWN_EIGHT, OWN_THIRTY_TWO)),
+    *(Goal(case, "messages_per_s", 0.8, LIMIT_JOINED) for case in (OWN_ONE, OWN_EIGHT, OWN_THIRTY_TWO)),
     Goal(OWN_MANY, "p99_ms", 6, is_floor=False),
     Goal(IDLE, "connection_kb", 16, is_floor=False),
 )
