@@ -40,6 +40,15 @@ def head_of(tier: str, limit: int, *own: str) -> bytes:
     return "".join([*lines, "\r\n"]).encode("latin-1")
 
 
+# What the short way does in its own words.
+STEPS = ("answer", "respond", "admit", "action_for")
+
+
+def has_own_steps(view: type[KeyedViewSet]) -> bool:
+    """Whether it does anything else than all the others on the way to its action."""
+    return any(getattr(view, step) is not getattr(KeyedViewSet, step) for step in STEPS)
+
+
 class KnownTarget(NamedTuple):
     act: Callable[[], Answer]
     route: str
@@ -48,11 +57,11 @@ class KnownTarget(NamedTuple):
 @lru_cache(maxsize=8192)
 def target_of(target: bytes) -> KnownTarget | None:
     """What is asked for, if memory alone answers it."""
-    if not target.startswith(b"/api/") or b"%" in target or b"#" in target:
+    if not target.startswith(b"/api/") or not target.isascii() or b"%" in target or b"#" in target:
         return None
     path, _, query = target.decode("ascii").partition("?")
     view, names, route = route_of(path)
-    if not issubclass(view.cls, KeyedViewSet) or view.cls.is_free:
+    if not issubclass(view.cls, KeyedViewSet) or view.cls.is_free or has_own_steps(view.cls):
         return None
     action = view.actions["get"]
     if iscoroutinefunction(getattr(view.cls, action)):
@@ -88,15 +97,23 @@ class KeyedAnswer(ShortAnswer):
 
     def _conclude(self, asker: Asker, caller: Caller, standing: Standing, began_s: float) -> bool:
         try:
-            answer = self._act() if standing.admitted else None
+            encoded = self._encode(caller, standing) if standing.admitted else None
         except Exception:  # noqa: BLE001 - whatever it is, the ordinary way meets it too, and says so
-            answer = None
+            encoded = None
         took_s = time.perf_counter() - began_s
-        if answer is None or took_s * 1000 >= settings.SLOW_REQUEST_MS > 0:
+        if encoded is None or took_s * 1000 >= settings.SLOW_REQUEST_MS > 0:
             # A refusal and what was slow are logged, too.
             asker.begun = Begun(began_s, standing)
             return False
         usage_buffer.note_request(caller.account_id)
+        asker.answer(*encoded)
+        http_requests.note(self._route, "GET", 200, took_s)
+        return True
+
+    def _encode(self, caller: Caller, standing: Standing) -> tuple[bytes, tuple[bytes, ...]] | None:
+        answer = self._act()
+        if answer.status != 200:
+            return None
         content = answer.content
         if isinstance(content, tuple):
             size = sum([len(piece) for piece in content])
@@ -106,9 +123,7 @@ class KeyedAnswer(ShortAnswer):
         own = answer.headers
         values = map(str.encode, (*own.values(), new_request_id()))
         head = head_of(caller.allowances.tier, standing.limit, *own)
-        asker.answer(head % (*values, left, reset, left, wait_s, size), content)
-        http_requests.note(self._route, "GET", 200, took_s)
-        return True
+        return head % (*values, left, reset, left, wait_s, size), content
 
 
 class KeyedShortWay(ShortWay):

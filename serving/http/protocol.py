@@ -36,8 +36,6 @@ class HttpProtocol(ShortWayProtocol):
     """The headers of the request that is being parsed or answered."""
     _refusal: HttpRefusal | None = None
     _is_upgraded = False
-    _waited = False
-    """What is being parsed came while an earlier answer was due."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -70,6 +68,7 @@ class HttpProtocol(ShortWayProtocol):
         self.watch.idle.stop(self)
         self.state = HEAD
         self.repeat(data)
+        self._waited = False
 
     def repeat(self, head: bytes) -> None:
         self._whole = head
@@ -98,6 +97,7 @@ class HttpProtocol(ShortWayProtocol):
                 # How much of the part is head is not known: all of it counts.
                 self.head.size += size
             data = data[size:]
+        self._waited = False
         if self._is_upgraded:
             if data and not self.transport.is_closing():
                 self.transport.get_protocol().data_received(data)  # type: ignore[attr-defined]

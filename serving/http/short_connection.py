@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import abstractmethod
 from typing import Any
 
 from core.contract.begun import Begun
+from core.fault_log import unexpected
 from serving.draining import draining
 
 from . import bounds
 from .closing import ANSWERING, HEAD, IDLE, OVER, ClosingProtocol
-from .short_way import NO_SHORT_WAY, STATE_NAME, Headers, ShortWay
+from .short_way import NO_SHORT_WAY, STATE_NAME, Headers, ShortAnswer, ShortWay
+
+logger = logging.getLogger(__name__)
 
 # Beyond this it is looked whether the client reads.
 MOST_GATHERED = 64 * 1024
@@ -50,6 +54,8 @@ class ShortWayProtocol(ClosingProtocol):
     """The request that is being parsed is answered, or will be."""
     _gathered: bytearray | None = None
     """Answers to requests that came together, which are written together."""
+    _waited = False
+    """What is being parsed came while an earlier answer was due, or together with the request to it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -75,6 +81,7 @@ class ShortWayProtocol(ClosingProtocol):
         self._gathered = bytearray()
         while self.state == IDLE and (head := bounds.first_head(data)) and self.knows(head):
             data = data[len(head) :]
+            self._waited = True
             if len(self._gathered) >= MOST_GATHERED:
                 self.write(self._gathered)
                 self._gathered = bytearray()
@@ -87,18 +94,26 @@ class ShortWayProtocol(ClosingProtocol):
         """The same for a head that is not known yet."""
         if not self._whole or not self._may_be_short():
             return False
-        found = self._short_way.find(target, headers)
+        found = self._find(target, headers)
         self._is_short = found is not None and found.give(self)
         if found is not None and self._is_short:
             self._short_way.remember(self._whole, found)
         return self._is_short
+
+    def _find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+        try:
+            return self._short_way.find(target, headers)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary way answers all the same
+            if unexpected.left_out(error) is not None:
+                logger.exception("A target could not be looked up; the ordinary way answers it.")
+            return None
 
     def _may_be_short(self) -> bool:
         return not (self._is_last or self.flow.write_paused or draining.is_on or self.begun is not None)
 
     def end_short(self) -> None:
         """The request that was being parsed ended with its head."""
-        self._is_short = False
+        self._is_short, self._waited = False, True
         if self.state != ANSWERING:
             self.state = IDLE
             self.watch.idle.start(self, self.watch.now)
@@ -119,7 +134,8 @@ class ShortWayProtocol(ClosingProtocol):
         if self.state == OVER:
             return
         if self._is_last:
-            head = b"connection: close\r\n" + head
+            # The last header, as the ordinary way puts it.
+            head = head.removesuffix(b"\r\n") + b"connection: close\r\n\r\n"
         said = self.server_state.default_headers
         if _first_lines.said is not said:
             _first_lines.said, _first_lines.text = said, first_lines(said)
@@ -137,7 +153,7 @@ class ShortWayProtocol(ClosingProtocol):
             self.cycle.response_complete = True
             if self._is_last:
                 self.close()
-            else:
+            elif not self.transport.is_closing():
                 self.await_next()
 
 

@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from core.contract.begun import Begun, begun
 from serving.http.bounds import END_OF_HEAD
 from serving.http.closing import IDLE
 from serving.http.protocol import HttpProtocol
@@ -18,7 +19,7 @@ from serving.http.short_way import KNOWN, LONGEST_KNOWN, STATE_NAME, Asker, Head
 from serving.server import UVICORN_OPTIONS
 from tests.patience import until
 
-from .serving import HOST, App
+from .serving import HOST, App, statuses
 
 
 class Text(ShortAnswer):
@@ -30,12 +31,31 @@ class Text(ShortAnswer):
         return True
 
 
+class Later(ShortAnswer):
+    """Waits until the test gives the answer."""
+
+    asker: Asker
+
+    def give(self, asker: Asker) -> bool:
+        self.asker = asker
+        asker.wait()
+        return True
+
+
 class Texts(ShortWay):
-    """Answers /short/… with what follows."""
+    """Answers /short/… with what follows, and /later when the test says so."""
 
     found = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.later = Later()
+
     def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+        if target == b"/broken":
+            raise ValueError("it is broken")
+        if target == b"/later":
+            return self.later
         if not target.startswith(b"/short/"):
             return None
         self.found += 1
@@ -48,6 +68,7 @@ class WrittenTo(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
         self.writes: list[bytes] = []
+        self.has_ended = False
 
     def write(self, data: Any) -> None:
         self.writes.append(bytes(data))
@@ -57,6 +78,15 @@ class WrittenTo(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.has_ended = True
+
+    def write_eof(self) -> None:
+        self.has_ended = True
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -196,3 +226,74 @@ async def test_long_head_is_answered_and_not_remembered(talk: Conversation) -> N
 
     assert [bodies(b"".join(talk.say(head))) for _ in range(2)] == [[b"a"]] * 2
     assert talk.texts.found == 2
+
+
+KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+HANDSHAKE = get("/ws", b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" + KEY)
+
+
+@pytest.mark.parametrize("known", [b"", get("/short/a")], ids=["new head", "known head"])
+async def test_socket_that_is_asked_for_behind_a_request_is_refused(talk: Conversation, known: bytes) -> None:
+    talk.say(known)
+    written = b"".join(talk.say(get("/short/a") + HANDSHAKE))
+
+    assert statuses(written) == [200, 400]
+    assert talk.app.requests == []
+
+
+async def test_target_that_cannot_be_looked_up_reaches_the_application(
+    talk: Conversation, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        writes = talk.say(get("/broken"))
+        await until(lambda: talk.protocol.state == IDLE)
+        assert b"".join(writes).endswith(b"answered")  # noqa: B023
+    # The same fault again is not worth another line.
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+async def test_requests_behind_one_that_waits_are_answered_after_it(talk: Conversation) -> None:
+    talk.say(get("/short/a"))
+    assert talk.say(get("/later") + get("/short/a") + get("/long")) == []
+    await asyncio.sleep(0)
+    assert talk.app.requests == []
+
+    talk.texts.later.asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+    await until(lambda: talk.protocol.state == IDLE)
+    assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"answered"]
+
+
+async def test_one_that_waited_in_vain_takes_the_ordinary_way_before_what_is_behind_it(
+    talk: Conversation,
+) -> None:
+    talk.say(get("/short/a"))
+    talk.say(get("/later") + get("/short/a"))
+    talk.protocol.begun = Begun(1.0, None)
+    talk.texts.later.asker.give_back()
+    await until(lambda: talk.protocol.state == IDLE)
+
+    assert bodies(b"".join(talk.transport.writes)) == [b"answered", b"a"]
+    (request,) = talk.app.requests
+    assert (request["path"], begun(request)) == ("/later", Begun(1.0, None))
+
+
+async def test_one_that_waits_while_the_server_stops_is_the_last_and_says_so(talk: Conversation) -> None:
+    talk.say(get("/later") + get("/short/a"))
+    talk.protocol.shutdown()
+    talk.texts.later.asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+
+    assert b"".join(talk.transport.writes).endswith(
+        b"\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater"
+    )
+    assert talk.transport.has_ended
+
+
+async def test_answer_for_a_client_that_is_gone_goes_nowhere(talk: Conversation) -> None:
+    talk.say(get("/later") + get("/short/a"))
+    talk.protocol.connection_lost(None)
+    asker = talk.texts.later.asker
+    asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+    asker.give_back()
+
+    assert talk.transport.writes == []
+    assert talk.app.requests == []
