@@ -1,0 +1,124 @@
+"""One service behind several doors on one loop: the short way, the ordinary way alone, and daphne."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import IPv4Address
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from accounts.short_way import KeyedShortWay
+from config.asgi import application
+from serving.http.bounds import END_OF_HEAD
+from serving.http.protocol import HttpProtocol
+from serving.http.short_way import STATE_NAME
+from serving.server import UVICORN_OPTIONS
+from tests.contract.streams.daphne_server import DaphneServer
+from tests.patience import PATIENCE_S
+
+# What uvicorn sets each second, but for the time.
+SAID_FIRST = [(b"date", b"Wed, 18 Nov 2026 12:00:00 GMT"), (b"server", b"uvicorn")]
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.I)
+LAST = re.compile(rb"\r\nconnection: *close", re.I)
+
+
+_numbers = itertools.count()
+FIRST_ADDRESS = IPv4Address("127.1.0.1")
+
+
+class Door:
+    """A port of the service."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.heard: list[str] = []
+        """The paths of the requests that reached the application."""
+
+    async def application(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        self.heard.append(scope["path"])
+        await application(scope, receive, send)
+
+
+class Talk:
+    """A connection that is opened again where the server has closed it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        # Requests without a valid key are counted by address.
+        self._address = str(FIRST_ADDRESS + next(_numbers))
+        self._connect()
+
+    def _connect(self) -> None:
+        self._client = socket.create_connection(
+            ("127.0.0.1", self._door.port), timeout=PATIENCE_S, source_address=(self._address, 0)
+        )
+
+    def ask(self, request: bytes) -> bytes:
+        """All bytes of one answer."""
+        self._client.sendall(request)
+        heard = self._read(b"", until=lambda heard: END_OF_HEAD in heard)
+        head, _, body = heard.partition(END_OF_HEAD)
+        if (found := LENGTH.search(head)) and not request.startswith(b"HEAD"):
+            whole = len(heard) - len(body) + int(found[1])
+            heard = self._read(heard, until=lambda heard: len(heard) >= whole)
+            assert len(heard) == whole
+        if LAST.search(head):
+            self.close()
+            self._connect()
+        return heard
+
+    def _read(self, heard: bytes, until: Callable[[bytes], bool]) -> bytes:
+        while not until(heard):
+            data = self._client.recv(65_536)
+            assert data, heard
+            heard += data
+        return heard
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def opened(server: DaphneServer, protocol: type[HttpProtocol], state: dict[str, Any]) -> Iterator[Door]:
+    """A door of ours, beside daphne's."""
+    door = Door(0)
+    config = uvicorn.Config(
+        door.application, interface="asgi3", log_config=None, access_log=False, **UVICORN_OPTIONS
+    )
+    config.load()
+    said = ServerState()
+    said.default_headers = SAID_FIRST
+
+    async def listen() -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        make = lambda: protocol(config=config, server_state=said, app_state=state)  # noqa: E731
+        return await loop.create_server(make, "127.0.0.1", 0)
+
+    async def hang_up() -> None:
+        listening.close()
+        for connected in list(said.connections):
+            connected.transport.abort()
+
+    listening = server.run(listen())
+    door.port = listening.sockets[0].getsockname()[1]
+    yield door
+    server.run(hang_up())
+
+
+@contextmanager
+def short_door(server: DaphneServer, protocol: type[HttpProtocol] = HttpProtocol) -> Iterator[Door]:
+    with opened(server, protocol, {STATE_NAME: KeyedShortWay()}) as door:
+        yield door
+
+
+@contextmanager
+def ordinary_door(server: DaphneServer) -> Iterator[Door]:
+    with opened(server, HttpProtocol, {}) as door:
+        yield door
