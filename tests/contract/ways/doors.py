@@ -56,30 +56,35 @@ class Talk:
         self._connect()
 
     def _connect(self) -> None:
+        self._heard = b""
         self._client = socket.create_connection(
             ("127.0.0.1", self._door.port), timeout=PATIENCE_S, source_address=(self._address, 0)
         )
 
-    def ask(self, request: bytes) -> bytes:
-        """All bytes of one answer."""
-        self._client.sendall(request)
-        heard = self._read(b"", until=lambda heard: END_OF_HEAD in heard)
-        head, _, body = heard.partition(END_OF_HEAD)
-        if (found := LENGTH.search(head)) and not request.startswith(b"HEAD"):
-            whole = len(heard) - len(body) + int(found[1])
-            heard = self._read(heard, until=lambda heard: len(heard) >= whole)
-            assert len(heard) == whole
-        if LAST.search(head):
+    def ask(self, requests: bytes, count: int = 1) -> bytes:
+        """All bytes of so many answers."""
+        self._client.sendall(requests)
+        heard = [self._answer(requests.startswith(b"HEAD")) for _ in range(count)]
+        assert self._heard == b""
+        if LAST.search(heard[-1].partition(END_OF_HEAD)[0]):
             self.close()
             self._connect()
-        return heard
+        return b"".join(heard)
 
-    def _read(self, heard: bytes, until: Callable[[bytes], bool]) -> bytes:
-        while not until(heard):
+    def _answer(self, is_head: bool) -> bytes:
+        self._read(lambda: END_OF_HEAD in self._heard)
+        head, end, _ = self._heard.partition(END_OF_HEAD)
+        found = None if is_head else LENGTH.search(head)
+        size = len(head + end) + (int(found[1]) if found else 0)
+        self._read(lambda: len(self._heard) >= size)
+        answer, self._heard = self._heard[:size], self._heard[size:]
+        return answer
+
+    def _read(self, is_there: Callable[[], bool]) -> None:
+        while not is_there():
             data = self._client.recv(65_536)
-            assert data, heard
-            heard += data
-        return heard
+            assert data, self._heard
+            self._heard += data
 
     def close(self) -> None:
         self._client.close()
