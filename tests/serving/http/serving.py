@@ -14,6 +14,7 @@ import uvicorn
 
 from serving.http.deadlines import HttpTimeouts
 from serving.http.protocol import HttpProtocol
+from serving.http.short_way import STATE_NAME, ShortWay
 from serving.server import UVICORN_OPTIONS, take_port
 from tests.patience import PATIENCE_S, wait_until
 
@@ -70,8 +71,16 @@ class Serving:
         self.app, self.port, self._server = app, port, server
 
     @property
+    def connections(self) -> set[Any]:
+        return self._server.server_state.connections
+
+    @property
     def open_connections(self) -> int:
-        return len(self._server.server_state.connections)
+        return len(self.connections)
+
+    def offer(self, way: ShortWay) -> None:
+        """To the connections that come."""
+        self._server.lifespan.state[STATE_NAME] = way
 
     def begin_to_stop(self) -> None:
         self._server.should_exit = True

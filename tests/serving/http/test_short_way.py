@@ -3,124 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+import threading
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from core.contract.begun import Begun, begun
-from serving.http.bounds import END_OF_HEAD
 from serving.http.closing import IDLE
-from serving.http.protocol import HttpProtocol
 from serving.http.short_connection import MOST_GATHERED
-from serving.http.short_way import KNOWN, LONGEST_KNOWN, STATE_NAME, Asker, Headers, ShortAnswer, ShortWay
-from serving.server import UVICORN_OPTIONS
-from tests.patience import until
+from serving.http.short_way import KNOWN, LONGEST_KNOWN
+from tests.patience import until, wait_until
 
-from .serving import HOST, App, statuses
-
-
-class Text(ShortAnswer):
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-
-    def give(self, asker: Asker) -> bool:
-        asker.answer(b"content-length: %d\r\n\r\n" % len(self._text), (self._text,))
-        return True
-
-
-class Later(ShortAnswer):
-    """Waits until the test gives the answer."""
-
-    asker: Asker
-
-    def give(self, asker: Asker) -> bool:
-        self.asker = asker
-        asker.wait()
-        return True
-
-
-class Texts(ShortWay):
-    """Answers /short/… with what follows, and /later when the test says so."""
-
-    found = 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.later = Later()
-
-    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
-        if target == b"/broken":
-            raise ValueError("it is broken")
-        if target == b"/later":
-            return self.later
-        if not target.startswith(b"/short/"):
-            return None
-        self.found += 1
-        return Text(target.removeprefix(b"/short/"))
-
-
-class WrittenTo(asyncio.Transport):
-    """A transport that notes each write."""
-
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
-        self.writes: list[bytes] = []
-        self.has_ended = False
-
-    def write(self, data: Any) -> None:
-        self.writes.append(bytes(data))
-
-    def writelines(self, pieces: Iterable[Any]) -> None:
-        self.writes.append(b"".join(pieces))
-
-    def is_closing(self) -> bool:
-        return False
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self.has_ended = True
-
-    def write_eof(self) -> None:
-        self.has_ended = True
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-
-class Conversation:
-    def __init__(self) -> None:
-        self.app, self.texts, self.transport = App(), Texts(), WrittenTo()
-        config = uvicorn.Config(self.app, log_config=None, **UVICORN_OPTIONS)
-        config.load()
-        state = {STATE_NAME: self.texts}
-        self.protocol = HttpProtocol(config=config, server_state=ServerState(), app_state=state)
-        self.protocol.connection_made(self.transport)
-
-    def say(self, data: bytes) -> list[bytes]:
-        """What is written at once."""
-        self.transport.writes = []
-        self.protocol.data_received(data)
-        return self.transport.writes
-
-
-def get(path: str, more: bytes = b"") -> bytes:
-    return f"GET {path} HTTP/1.1\r\n".encode() + HOST + more + b"\r\n"
-
-
-def bodies(written: bytes) -> list[bytes]:
-    """Of answers whose bodies hold no blank line."""
-    return [answer.partition(END_OF_HEAD)[2] for answer in written.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+from .conversations import Conversation, Text, Texts, bodies, get
+from .serving import HOST, serving, statuses
 
 
 @pytest.fixture
@@ -211,6 +105,37 @@ async def test_client_that_does_not_read_is_answered_when_it_does(talk: Conversa
     talk.protocol.resume_writing()
     await until(lambda: talk.protocol.state == IDLE)
     assert b"".join(writes).endswith(b"answered")
+
+
+async def test_head_that_begins_behind_a_short_answer_has_as_long_as_any(talk: Conversation) -> None:
+    talk.say(get("/short/a"))
+    watch = talk.protocol.watch
+    for path in ("/short/a", "/short/b"):
+        talk.say(get(path) + b"GET")
+        assert (talk.protocol in watch.heads, talk.protocol in watch.idle) == (True, False)
+        talk.say(b" /short/c HTTP/1.1\r\n" + HOST + b"\r\n")
+        await until(lambda: talk.protocol.state == IDLE)
+        assert (talk.protocol in watch.heads, talk.protocol in watch.idle) == (False, True)
+
+
+def test_client_that_does_not_read_makes_the_server_hold_a_few_answers() -> None:
+    """Over a socket: how soon it is full is for the transport to say."""
+    head, count, heard = get("/short/" + "a" * 900), 20_000, 0
+    with serving() as running:
+        running.offer(Texts())
+        with running.connect() as client:
+            sending = threading.Thread(target=client.sendall, args=(head * count,))
+            sending.start()
+            wait_until(lambda: running.connections)
+            (protocol,) = running.connections
+            wait_until(lambda: protocol.flow.write_paused)
+            held = protocol.transport.get_write_buffer_size()
+            answers = client.makefile("rb")
+            while heard < count:
+                heard += answers.readline().endswith(b"HTTP/1.1 200 OK\r\n")
+            sending.join()
+            answers.close()
+    assert 0 < held < 4 * MOST_GATHERED
 
 
 async def test_remembered_heads_are_bounded(talk: Conversation) -> None:

@@ -1,0 +1,123 @@
+"""The protocol of HTTP over a transport that notes what is written, with a short way of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from serving.http.bounds import END_OF_HEAD
+from serving.http.protocol import HttpProtocol
+from serving.http.short_way import STATE_NAME, Asker, Headers, ShortAnswer, ShortWay
+from serving.server import UVICORN_OPTIONS
+
+from .serving import HOST, App
+
+
+class Text(ShortAnswer):
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    def give(self, asker: Asker) -> bool:
+        asker.answer(b"content-length: %d\r\n\r\n" % len(self._text), (self._text,))
+        return True
+
+
+class Later(ShortAnswer):
+    """Waits until the test gives the answer."""
+
+    asker: Asker
+
+    def give(self, asker: Asker) -> bool:
+        self.asker = asker
+        asker.wait()
+        return True
+
+
+class Texts(ShortWay):
+    """Answers /short/… with what follows, and /later when the test says so."""
+
+    found = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later = Later()
+
+    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+        if target == b"/broken":
+            raise ValueError("it is broken")
+        if target == b"/later":
+            return self.later
+        if not target.startswith(b"/short/"):
+            return None
+        self.found += 1
+        return Text(target.removeprefix(b"/short/"))
+
+
+class WrittenTo(asyncio.Transport):
+    """A transport that notes each write."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        self.writes: list[bytes] = []
+        self.has_ended = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, pieces: Iterable[Any]) -> None:
+        self.writes.append(b"".join(pieces))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.has_ended = True
+
+    def write_eof(self) -> None:
+        self.has_ended = True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self.app, self.texts = App(), Texts()
+        self.protocol, self.transport = connected(self.app, self.texts)
+
+    def say(self, data: bytes) -> list[bytes]:
+        """What is written at once."""
+        self.transport.writes = []
+        self.protocol.data_received(data)
+        return self.transport.writes
+
+
+def connected(app: Any, way: ShortWay) -> tuple[HttpProtocol, WrittenTo]:
+    config = uvicorn.Config(app, log_config=None, **UVICORN_OPTIONS)
+    config.load()
+    protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={STATE_NAME: way})
+    transport = WrittenTo()
+    protocol.connection_made(transport)
+    return protocol, transport
+
+
+def get(path: str, more: bytes = b"") -> bytes:
+    return f"GET {path} HTTP/1.1\r\n".encode() + HOST + more + b"\r\n"
+
+
+def bodies(written: bytes) -> list[bytes]:
+    """Of answers whose bodies hold no blank line."""
+    return [answer.partition(END_OF_HEAD)[2] for answer in written.split(b"HTTP/1.1 200 OK\r\n")[1:]]
