@@ -22,8 +22,11 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
+# Which way answers concerns REST alone. Two files are left out that take long and ask nothing of the ways.
+REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -44,6 +47,10 @@ test-scaled: $(VENV)/.dev ## The tests that use a database, on PostgreSQL and Re
 
 test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer in front of PostgreSQL.
 	@$(BIN)/python -m tests.programs.pooled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(POOLED))
+
+test-ways: $(VENV)/.dev ## The contract of REST without the short way, and on daphne.
+	@REST_ON=ordinary $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
+	@REST_ON=daphne $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
 
 test-browser: $(VENV)/.dev ## The pages, in Chromium.
 	@$(BIN)/python -m pytest -n 3 tests/browser

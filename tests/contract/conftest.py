@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import redis
 import time_machine
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
@@ -13,6 +14,7 @@ from accounts.limits.redis_window import RedisWindow
 from accounts.open_streams.redis_slots import RedisSlots
 from analysis.answer_cache import AnswerCache
 from tests.client import Api, Server
+from tests.contract.ways import servers
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
@@ -20,7 +22,14 @@ from tests.patience import PATIENCE_S
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last, because the database that a file leaves is empty of what the migrations put there, too."""
+    """What is excepted on daphne has to fail there, or it is no exception."""
+    for item in items if servers.CHOSEN == "daphne" else ():
+        name = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+        if reason := servers.EXCEPTED.get(name):
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+        elif reason := servers.LEFT_OUT.get(name):
+            item.add_marker(pytest.mark.skip(reason))
+    # Last, because the database that a file leaves is empty of what the migrations put there, too.
     items.sort(key=lambda item: "shared_server" in getattr(item, "fixturenames", ()))
 
 
@@ -44,13 +53,22 @@ def db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[No
 @pytest.fixture(scope="module")
 def shared_server(db: None) -> Iterator[Server]:
     """What a test leaves behind here, the others of its file meet."""
-    if settings.REDIS_URL:
-        import redis
+    forget_redis()
+    with servers.make_server() as running:
+        yield running
 
+
+@pytest.fixture
+def server(transactional_db: None) -> Iterator[Server]:
+    forget_redis()
+    with servers.make_server() as running:
+        yield running
+
+
+def forget_redis() -> None:
+    if settings.REDIS_URL:
         with redis.Redis.from_url(settings.REDIS_URL) as client:
             client.flushdb()
-    with Server() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-import redis
 from django.conf import settings
 
 from accounts.models import Account
 from market.streams.protocol.messages import KINDS
 from tests.client import Server
+from tests.contract.conftest import forget_redis
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
 from . import on_daphne
@@ -61,12 +61,6 @@ def server(transactional_db: None) -> Iterator[Server]:
 def ticker(shared_server: Server) -> Iterator[Ticker]:
     with ticking(shared_server) as made:
         yield made
-
-
-def forget_redis() -> None:
-    if settings.REDIS_URL:
-        with redis.Redis.from_url(settings.REDIS_URL) as client:
-            client.flushdb()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 import time_machine
 
-from tests.contract.streams.conftest import forget_redis
+from tests.contract.conftest import forget_redis
 from tests.contract.streams.daphne_server import DaphneServer
 from tests.factories import NOON, make_calendar, make_instrument, put_candles, put_quote
 

@@ -50,44 +50,43 @@ class Talk:
     """A connection that is opened again where the server has closed it."""
 
     def __init__(self, door: Door) -> None:
-        self._door = door
+        self._door, self._heard = door, b""
         # Requests without a valid key are counted by address.
         self._address = str(FIRST_ADDRESS + next(_numbers))
-        self._connect()
-
-    def _connect(self) -> None:
-        self._heard = b""
-        self._client = socket.create_connection(
-            ("127.0.0.1", self._door.port), timeout=PATIENCE_S, source_address=(self._address, 0)
-        )
+        self._client: socket.socket | None = None
 
     def ask(self, requests: bytes, count: int = 1) -> bytes:
         """All bytes of so many answers."""
+        if self._client is None:
+            self._client = socket.create_connection(
+                ("127.0.0.1", self._door.port), timeout=PATIENCE_S, source_address=(self._address, 0)
+            )
         self._client.sendall(requests)
-        heard = [self._answer(requests.startswith(b"HEAD")) for _ in range(count)]
+        heard = [self._answer(self._client, requests.startswith(b"HEAD")) for _ in range(count)]
         assert self._heard == b""
         if LAST.search(heard[-1].partition(END_OF_HEAD)[0]):
             self.close()
-            self._connect()
         return b"".join(heard)
 
-    def _answer(self, is_head: bool) -> bytes:
-        self._read(lambda: END_OF_HEAD in self._heard)
+    def _answer(self, client: socket.socket, is_head: bool) -> bytes:
+        self._read(client, lambda: END_OF_HEAD in self._heard)
         head, end, _ = self._heard.partition(END_OF_HEAD)
         found = None if is_head else LENGTH.search(head)
         size = len(head + end) + (int(found[1]) if found else 0)
-        self._read(lambda: len(self._heard) >= size)
+        self._read(client, lambda: len(self._heard) >= size)
         answer, self._heard = self._heard[:size], self._heard[size:]
         return answer
 
-    def _read(self, is_there: Callable[[], bool]) -> None:
+    def _read(self, client: socket.socket, is_there: Callable[[], bool]) -> None:
         while not is_there():
-            data = self._client.recv(65_536)
+            data = client.recv(65_536)
             assert data, self._heard
             self._heard += data
 
     def close(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.contract.streams.daphne_server import DaphneServer
 
 from .conftest import Doors
 from .doors import ordinary_door, short_door
-from .requests import ASKED, QUOTE, get
+from .requests import ASKED, PLAIN, QUOTE, get
 from .visitors import TIMES, Visitor, plainly
 
 
@@ -35,6 +36,20 @@ def test_answer_is_the_same_in_both_ways_and_on_daphne(visitors: list[Visitor], 
         assert reached == TIMES
     if not asked.on_daphne:
         assert list(map(plainly, daphne.ask_again(asked))) == list(map(plainly, said))
+
+
+@pytest.mark.parametrize("said", ["http", "HTTP , https", "https", "https, http", "ws", ""])
+def test_key_that_crossed_the_network_in_the_clear_is_refused_alike(
+    visitors: list[Visitor], settings: Any, said: str
+) -> None:
+    settings.PRODUCTION = True
+    asked = get(QUOTE, *PLAIN, b"X-Forwarded-Proto: " + said.encode())
+    short, ordinary, daphne = (visitor.ask_again(asked) for visitor in visitors)
+
+    is_plain = said.lower().startswith(("http ", "ws")) or said == "http"
+    assert [answer.split(b" ")[1] for answer in ordinary] == [b"403" if is_plain else b"200"] * TIMES
+    assert short == ordinary
+    assert list(map(plainly, daphne)) == list(map(plainly, ordinary))
 
 
 def test_control_another_value_of_one_header_is_seen(server: DaphneServer) -> None:
