@@ -33,9 +33,15 @@ TOKENS = (
 )
 
 
-def altered(chance: random.Random) -> bytes:
+def with_known_heads(key: bytes) -> list[bytes]:
+    """Conversations that begin with heads which the server remembers and answers in the short way."""
+    known = get(b"X-API-Key: " + key, target=b"/api/symbols")
+    return [known * 2 + conversation for conversation in (known, known[:-2], *CORPUS)]
+
+
+def altered(chance: random.Random, corpus: list[bytes] = CORPUS) -> bytes:
     """One conversation of the corpus, changed in a few places."""
-    data = bytearray(chance.choice(CORPUS))
+    data = bytearray(chance.choice(corpus))
     for _ in range(chance.randint(0, 4)):
         at = chance.randint(0, len(data))
         match chance.randint(0, 5):
@@ -48,7 +54,7 @@ def altered(chance: random.Random) -> bytes:
             case 3:
                 data[at:at] = data[chance.randint(0, at) : at]
             case 4:
-                other = chance.choice(CORPUS)
+                other = chance.choice(corpus)
                 data[at:] = other[chance.randint(0, len(other)) :]
             case 5:
                 data[at:at] = chance.randbytes(chance.randint(1, 30))

@@ -15,22 +15,30 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
+from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 from tests.reliability.clients.strangers import ask, connect
 from tests.reliability.conftest import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 
-from .corpus import altered, in_segments
+from .corpus import CORPUS, altered, in_segments, with_known_heads
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(10.0, 600.0)))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(5.0, 300.0)))
 PROBE_EVERY = 50
 # What the service opens for itself meanwhile: its database, for one.
 SPARE_FILES = 20
 
 
 @pytest.fixture(scope="module")
-def server(embedded_for_module: Installation) -> Iterator[Process]:
+def key(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> bytes:
+    with django_db_blocker.unblock(), embedded_for_module.orm():
+        return make_key(make_account(tier=make_tier("roomy", requests_per_minute=1_000_000))).encode()
+
+
+@pytest.fixture(scope="module")
+def server(embedded_for_module: Installation, key: bytes) -> Iterator[Process]:
     with embedded_for_module.web_process(LOG_LEVEL="WARNING") as running:
         yield running
 
@@ -61,15 +69,18 @@ def end_sending(client: socket.socket) -> None:
 
 
 @pytest.mark.row("17, 38", "fuzzed bytes: unhandled exceptions 0, hangs 0, descriptors left 0")
-def test_bytes_that_are_nearly_right_break_nothing(server: Process, seed: int, tell: Tell) -> None:
-    chance = random.Random(seed)
+@pytest.mark.parametrize("is_known", [False, True], ids=["of strangers", "behind known heads"])
+def test_bytes_that_are_nearly_right_break_nothing(
+    server: Process, key: bytes, is_known: bool, seed: int, tell: Tell
+) -> None:
+    chance, corpus = random.Random(seed), with_known_heads(key) if is_known else CORPUS
     with connect(server.port) as client:
         assert ask(client) == 200
     before = open_files(server)
     ends_at, heard = time.monotonic() + SECONDS, Counter[int]()
     while time.monotonic() < ends_at:
         for _ in range(PROBE_EVERY):
-            heard[say(server, in_segments(altered(chance), chance), chance.random() < 0.2)] += 1
+            heard[say(server, in_segments(altered(chance, corpus), chance), chance.random() < 0.2)] += 1
         # Others are served all the while.
         with connect(server.port) as client:
             assert ask(client) == 200

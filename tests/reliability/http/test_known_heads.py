@@ -1,0 +1,175 @@
+"""Row 38 in the short way, which answers heads that it remembers: nobody hears what another asked for, and
+both ways refuse alike."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from serving.http.bounds import END_OF_HEAD
+from serving.http.protocol import HttpProtocol
+from tests.client import Server
+from tests.contract.ways.servers import OrdinaryServer
+from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell
+
+from .front_proxies import haproxy, nginx
+from .known_heads import FIRST, HIDDEN, LAST, SYMBOLS, Attack, attacks, quote
+from .smuggling import CASES
+
+Front = Callable[[Path, int], AbstractContextManager[int]]
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
+SYMBOL = re.compile(r'^\{"symbol":"(\w+)"')
+BESIDE = 3
+CLOSE = b"Connection: close"
+
+
+class Counting(HttpProtocol):
+    shortly: ClassVar[int] = 0
+
+    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
+        Counting.shortly += 1
+        super().answer(head, content)
+
+
+@pytest.fixture
+def key(transactional_db: None) -> str:
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+    return make_key(make_account(tier=make_tier("roomy", requests_per_minute=100_000)))
+
+
+@contextmanager
+def quoting(server: Server) -> Iterator[Server]:
+    with server:
+        for number, symbol in enumerate(SYMBOLS, 1):
+            put_quote(symbol, number, number + 0.5)
+        yield server
+
+
+def hear(port: int, *parts: bytes) -> bytes:
+    heard = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionError):
+            for part in parts:
+                client.sendall(part)
+                # Nothing depends on it: most of the parts meet the server one by one.
+                time.sleep(0.002)
+        with suppress(ConnectionError):
+            while data := client.recv(65536):
+                heard += data
+    return heard
+
+
+def told(heard: bytes) -> list[str]:
+    """Of each answer the symbol, or its status where it has none."""
+    answers = []
+    while heard:
+        head, _, rest = heard.partition(END_OF_HEAD)
+        found = LENGTH.search(head)
+        size = int(found[1]) if found else 0
+        status, body, heard = head[9:12].decode(), rest[:size].decode(), rest[size:]
+        symbol = SYMBOL.match(body)
+        if status != "100":
+            answers.append(symbol[1] if symbol else status)
+    return answers
+
+
+def remember(port: int, key: str) -> None:
+    """Each head twice, so that the server knows it."""
+    every = b"".join(quote(symbol, key) for symbol in SYMBOLS)
+    for _ in range(2):
+        assert told(hear(port, every, quote(LAST, key, CLOSE))) == [*SYMBOLS, LAST]
+
+
+def conversations(key: str) -> dict[str, Attack]:
+    """Besides those on known heads the other cases of the row, behind one."""
+    others = {
+        name: Attack([quote(FIRST, key) + case.parts[0], *case.parts[1:]]) for name, case in CASES.items()
+    }
+    return others | attacks(key)
+
+
+def heard_by(server: Server, key: str) -> dict[str, list[str]]:
+    remember(server.port, key)
+    return {
+        name: told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE)))
+        for name, attack in conversations(key).items()
+    }
+
+
+@pytest.mark.row("38", "heads that are remembered: desyncs 0, asked directly; both ways refuse alike")
+def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
+    with quoting(OrdinaryServer()) as server:
+        ordinary = heard_by(server, key)
+    Counting.shortly = 0
+    with quoting(Server(http=Counting)) as server:
+        short, wanted = heard_by(server, key), conversations(key)
+    wrong = {name for name, said in short.items() if said.count(HIDDEN) != wanted[name].hidden}
+    differing = {name: (said, ordinary[name]) for name, said in short.items() if said != ordinary[name]}
+    tell(f"{len(short)} cases, {len(wrong)} desyncs, {len(differing)} refused otherwise")
+    tell(f"{Counting.shortly:,} answers in the short way")
+    assert {name for name, said in short.items() if said[0] != FIRST} == set()
+    assert wrong == set()
+    assert differing == {}
+    assert Counting.shortly > len(short)
+
+
+@pytest.mark.row("38", "heads that are remembered: answers to somebody else 0, over nginx and haproxy")
+@pytest.mark.parametrize("front", [nginx, haproxy])
+def test_no_client_of_a_proxy_hears_what_another_asked_for(
+    key: str, front: Front, tmp_path: Path, tell: Tell
+) -> None:
+    with (
+        quoting(Server(http=Counting)) as server,
+        front(tmp_path, server.port) as port,
+    ):
+        remember(port, key)
+        Counting.shortly = 0
+        wrong = {
+            name: heard
+            for name, attack in conversations(key).items()
+            if (heard := beside(port, key, attack)) != [[LAST]] * BESIDE
+        }
+        tell(f"{front.__name__}: {len(conversations(key))} attacks, {len(wrong)} desyncs")
+        tell(f"{Counting.shortly:,} answers in the short way")
+    assert wrong == {}
+    # All of those that asked beside the attacks, at least.
+    assert Counting.shortly >= BESIDE * len(attacks(key))
+
+
+def beside(port: int, key: str, attack: Attack) -> list[list[str]]:
+    """What the next clients of the proxy hear, while the attacker is still there."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as attacker:
+        attacker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionError):
+            for part in attack.parts:
+                attacker.sendall(part)
+                time.sleep(0.002)
+        return [told(hear(port, quote(LAST, key, CLOSE))) for _ in range(BESIDE)]
+
+
+@pytest.mark.row("38", "heads that are remembered: a desync would be seen")
+def test_control_an_answer_to_a_hidden_head_is_seen(key: str) -> None:
+    class Hasty(HttpProtocol):
+        """Takes whatever begins a segment for a request."""
+
+        def data_received(self, data: bytes) -> None:
+            if self.knows(data):
+                return
+            super().data_received(data)
+
+    with quoting(Server(http=Hasty)) as server:
+        remember(server.port, key)
+        attack = attacks(key)["as a body"]
+        heard = told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE)))
+    assert HIDDEN in heard
