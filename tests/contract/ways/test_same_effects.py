@@ -18,6 +18,7 @@ from core.events.event_feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.models import Instrument
+from serving.draining import draining
 from serving.metrics.http_requests import http_requests
 from tests.contract.streams.daphne_server import DaphneServer
 from tests.factories import make_tier
@@ -166,6 +167,18 @@ def test_remembered_head_does_not_outlive_a_change(
     assert short[0].split(b" ")[1] == change.status
     assert short[0] not in before
     assert was_short == all(answer.startswith(b"HTTP/1.1 200") for answer in short)
+
+
+def test_process_that_is_about_to_stop_says_so_in_both_ways(
+    visitors: Visitors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for visitor in visitors[:2]:
+        visitor.ask(get())
+    monkeypatch.setattr(draining, "is_on", True)
+    short, ordinary = (visitor.ask_again(get()) for visitor in visitors[:2])
+
+    assert short == ordinary
+    assert all(b"\r\nconnection: close\r\n" in answer for answer in short)
 
 
 # What comes together
