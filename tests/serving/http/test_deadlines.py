@@ -12,6 +12,7 @@ import pytest
 from serving.http.deadlines import BYTES_A_SECOND, Deadline, HttpTimeouts, TransferPace
 from tests.patience import wait_until
 
+from .conversations import Texts, get
 from .serving import HOST, Serving, hear, serving, statuses
 
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -73,6 +74,17 @@ def test_a_head_that_does_not_end_is_408(hasty: Serving) -> None:
         # Between requests there is more time than for a head; the next head has as long as the first.
         later.sendall(b"GET")
         assert statuses(hear(later)) == [408]
+
+
+def test_a_head_that_does_not_end_behind_known_ones_is_408(hasty: Serving) -> None:
+    hasty.offer(Texts())
+    known = get("/short/a")
+    with hasty.connect() as client:
+        client.sendall(known * 3 + known[:-2] + b"X: ")
+        assert statuses(drip(client, b"a" * 1_000)) == [200] * 3 + [408]
+    with hasty.connect() as client:
+        client.sendall(known)
+        assert statuses(drip(client, known[:5])) == [200, 408]
 
 
 @pytest.mark.parametrize("sent", [0, 1, 999])
