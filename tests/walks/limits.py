@@ -10,7 +10,7 @@ LIMITS = {
     "a venue's tick → socket": Figures(25, 34, 10),
     "GET quote → bytes": Figures(14, 20, 7),
     "a signal published on the form, then closed by a tick": Figures(49, 138, 92),
-    "RSS → /api/news": Figures(34, 80, 48),
+    "RSS → /api/news": Figures(37, 92, 57),
     "a key revoked in the admin → socket closed with 4401": Figures(26, 41, 17),
 }
 
