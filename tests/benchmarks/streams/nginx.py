@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.benchmarks.configurations import fill
 from tests.programs.services import free_port
 
 from .places import HERE, NGINX_MODULES, PLACE
@@ -18,17 +19,9 @@ Ports = tuple[int, int, tuple[int, ...]]
 def nginx(name: str, directory: Path, words: Mapping[str, object]) -> Iterator[Ports]:
     """Yields the port of clients, that of ticks, and the workers."""
     port, tick_port = free_port(), free_port()
-    filled = fill(name, directory, port, tick_port, {"DIRECTORY": PLACE, "MODULES": NGINX_MODULES, **words})
+    ports = {"CLIENT_PORT": port, "TICK_PORT": tick_port}
+    places = {"DIRECTORY": PLACE, "MODULES": NGINX_MODULES}
+    filled = fill(HERE / "peers" / name, directory, {**ports, **places, **words})
     log = directory / "nginx.log"
     with running(["nginx", "-p", str(directory), "-c", str(filled)], log, [port]) as pid:
         yield port, tick_port, tuple(children(pid))
-
-
-def fill(name: str, directory: Path, port: int, tick_port: int, words: Mapping[str, object]) -> Path:
-    """A configuration of a peer with its ports, and what else stands in it in capitals."""
-    text = (HERE / "peers" / name).read_text()
-    for word, value in {"CLIENT_PORT": port, "TICK_PORT": tick_port, **words}.items():
-        text = text.replace(word, str(value))
-    filled = directory / name
-    filled.write_text(text)
-    return filled

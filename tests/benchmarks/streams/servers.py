@@ -11,13 +11,14 @@ from shutil import which
 
 import redis
 
+from tests.benchmarks.configurations import fill
 from tests.benchmarks.servers import CLIENT_CORE
 from tests.benchmarks.streams.product.runs import Product
 from tests.programs.services import free_port, redis_url
 
 from . import names
 from .load import Target
-from .nginx import fill, nginx
+from .nginx import nginx
 from .places import HERE, LIMIT, NODE_MODULES
 from .processes import NOTHING, module, running
 
@@ -72,7 +73,8 @@ def channels_over_redis(directory: Path) -> Iterator[Target]:
 def nats(directory: Path) -> Iterator[Target]:
     port, tick_port = free_port(), free_port()
     binary = which("nats-server") or "/usr/sbin/nats-server"
-    command = [binary, "-c", str(fill("nats.conf", directory, port, tick_port, {}))]
+    words = {"CLIENT_PORT": port, "TICK_PORT": tick_port}
+    command = [binary, "-c", str(fill(HERE / "peers" / "nats.conf", directory, words))]
     with running(command, directory / "nats.log", [port, tick_port]) as pid:
         yield Target(port, tick_port, (pid,), {"dialect": "nats"})
 
