@@ -100,7 +100,7 @@ format: $(VENV)/.dev ## Let ruff format and fix what it can.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
+bench-rest: $(VENV)/.dev ## REST against Node, Rust, C++ and Python, as ratios.
 	@$(BIN)/python -m tests.benchmarks.rest
 	@$(BIN)/python -m tests.benchmarks.news_feed
 

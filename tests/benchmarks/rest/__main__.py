@@ -1,5 +1,5 @@
-"""`python -m tests.benchmarks.rest`: ours against FastAPI and plain DRF, requests per second of one core.
-Ends with 1 when a floor is missed."""
+"""`python -m tests.benchmarks.rest`: ours against Node, Rust, C++ and Python, by requests per second of one
+core. Ends with 1 when a floor is missed."""
 
 from __future__ import annotations
 
@@ -7,53 +7,52 @@ import argparse
 import os
 import subprocess
 import sys
-import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 import redis
 
-from tests.benchmarks.servers import CLIENT_CORE, Peer, serving
+from tests.benchmarks.packages import provide
+from tests.benchmarks.servers import CLIENT_CORE, Peer
+from tests.benchmarks.streams.__main__ import machine
 from tests.benchmarks.tables import say
 from tests.programs.services import redis_url
 
-from . import report
-from .agreement import meaning
-from .cases import CASES, LATENCY_CASES, Case
+from . import report, short_way
+from .agreement import check_agreement
+from .cases import ALL, CASES, LATENCY_CASES, QUOTE, Case
 from .load import Load, measure
+from .names import OURS, SHARED
 from .prepare import Prepared
+from .servers import NEEDED, Servers, running
 
-APPLICATIONS = {
-    report.OURS: ("config.asgi:application", "--lifespan", "on"),
-    report.SHARED: ("config.asgi:application", "--lifespan", "on"),
-    report.FASTAPI: ("tests.benchmarks.rest.peers.fastapi_app:make_app", "--factory"),
-    report.DRF: ("django.core.asgi:get_asgi_application", "--factory"),
-}
 WARM_UP_S = 1
+SETTINGS = {
+    "DJANGO_SETTINGS_MODULE": "config.settings",
+    "DEMO": "0",
+    "ACCESS_LOG": "0",
+    "LOG_LEVEL": "WARNING",
+    "DATABASE_URL": "",
+    "REDIS_URL": "",
+}
 
 
 def main() -> int:
     options = read_options()
-    with TemporaryDirectory(prefix="tickwire-bench-") as directory, redis_url() as shared:
-        pin_redis(shared)
-        environment = {
-            "VAR_DIR": directory,
-            "DEMO": "0",
-            "ACCESS_LOG": "0",
-            "LOG_LEVEL": "WARNING",
-            "REDIS_URL": "",
-        }
-        say(f"Preparing {options.rows:,} signals and as many news items …\n")
-        facts = prepare(environment | {"DJANGO_SETTINGS_MODULE": "config.settings"}, options.rows)
-        with running(Path(directory), environment, facts, shared) as peers:
-            check_agreement(peers, facts.key)
-            rounds = run_rounds(peers, facts.key, options.rounds, options.seconds)
-            alone = run_alone(peers, facts.key, options.seconds)
-    return conclude(rounds, alone)
+    for package in provide(NEEDED):
+        say(f"{package} is not there: apt-get install {package}\n")
+    cases = [case for case in CASES if case.name in options.cases]
+    with prepared(options.rows) as servers, running(servers, [OURS, *options.peers]) as (peers, not_run):
+        for name, reason in not_run.items():
+            say(f"{name} is not run: {reason}\n")
+        check(peers, cases, servers.key)
+        rounds = run_rounds(peers, cases, servers.key, options.rounds, options.seconds)
+        alone = run_alone(peers, [case for case in LATENCY_CASES if case in cases], servers.key)
+    return conclude(rounds, not_run, alone)
 
 
 def read_options() -> argparse.Namespace:
@@ -63,7 +62,20 @@ def read_options() -> argparse.Namespace:
         "--seconds", type=int, default=3, help="of each measurement, after a second to warm up"
     )
     parser.add_argument("--rows", type=int, default=100_000, help="signals, and as many news items")
+    names = [case.name for case in CASES]
+    parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
+    others = [name for name in ALL if name != OURS]
+    parser.add_argument("--peers", nargs="+", choices=others, default=others, metavar="PEER")
     return parser.parse_args()
+
+
+@contextmanager
+def prepared(rows: int) -> Iterator[Servers]:
+    with TemporaryDirectory(prefix="tickwire-bench-") as directory, redis_url() as shared:
+        pin_redis(shared)
+        environment = SETTINGS | {"VAR_DIR": directory}
+        say(f"Preparing {rows:,} signals and as many news items …\n")
+        yield Servers(Path(directory), environment, prepare(environment, rows), shared)
 
 
 def prepare(environment: dict[str, str], rows: int) -> Prepared:
@@ -72,77 +84,59 @@ def prepare(environment: dict[str, str], rows: int) -> Prepared:
     return msgspec.json.decode(done.stdout, type=Prepared)
 
 
-@contextmanager
-def running(
-    directory: Path, environment: dict[str, str], facts: Prepared, shared: str
-) -> Iterator[list[Peer]]:
-    """All of them at once, asleep but for the one that is asked."""
-    for_peers = {"BENCH_DATABASE": facts.database, "BENCH_PEPPER": facts.pepper, "BENCH_KEY": facts.key}
-    own = {
-        report.SHARED: {"REDIS_URL": shared},
-        report.FASTAPI: for_peers,
-        report.DRF: for_peers | {"DJANGO_SETTINGS_MODULE": "tests.benchmarks.rest.peers.drf_settings"},
-    }
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                serving(name, application, environment | own.get(name, {}), directory / f"{number}.log")
-            )
-            for number, (name, application) in enumerate(APPLICATIONS.items())
-        ]
-
-
 def pin_redis(url: str) -> None:
     """In service Redis has a core of its own; here it shares the client's."""
     with redis.Redis.from_url(url) as client:
         os.sched_setaffinity(client.info("server")["process_id"], {CLIENT_CORE})
 
 
-def check_agreement(peers: Sequence[Peer], key: str) -> None:
-    """Who answers something else is not compared."""
-    for case in CASES:
-        ours, *others = ((peer.name, meaning(ask(peer, case, key))) for peer in peers)
-        for name, body in others:
-            if body != ours[1]:
-                raise RuntimeError(f"{name} answers {case.path} with another body than ours.")
+def check(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> None:
+    check_agreement(peers, cases, key)
+    ours = peers[0]
+    with ours.awake():
+        if not short_way.is_on(ours.port, QUOTE.path, key):
+            raise RuntimeError("Ours does not answer in the short way, which is what is measured.")
 
 
-def ask(peer: Peer, case: Case, key: str) -> object:
-    request = urllib.request.Request(peer.url + case.path, headers={"X-API-Key": key})
-    with peer.awake(), urllib.request.urlopen(request, timeout=10) as response:
-        return msgspec.json.decode(response.read())
-
-
-def run_rounds(peers: Sequence[Peer], key: str, rounds: int, seconds: int) -> report.Rounds:
+def run_rounds(
+    peers: Sequence[Peer], cases: Sequence[Case], key: str, rounds: int, seconds: int
+) -> report.Rounds:
     loads: dict[tuple[str, str], list[Load]] = defaultdict(list)
-    for case in CASES:
+    for case in cases:
         for number in range(rounds):
             for peer in peers:
-                with peer.awake():
-                    measure(peer, case.path, key, WARM_UP_S)
-                    loads[case.name, peer.name].append(measure(peer, case.path, key, seconds))
+                if peer.name in case.servers:
+                    loads[case.name, peer.name].append(warm_and_measure(peer, case, key, seconds))
             say(f"{case.name}: round {number + 1} of {rounds}\n")
     return loads
 
 
-def run_alone(peers: Sequence[Peer], key: str, seconds: int) -> dict[tuple[str, str], Load]:
+def warm_and_measure(peer: Peer, case: Case, key: str, seconds: int) -> Load:
+    with peer.awake():
+        measure(peer, case.path, key, WARM_UP_S)
+        return measure(peer, case.path, key, seconds)
+
+
+def run_alone(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> dict[tuple[str, str], Load]:
     """How long one client waits that asks again as soon as it is answered."""
     loads = {}
-    for case in LATENCY_CASES:
+    for case in cases:
         for peer in peers:
-            with peer.awake():
-                measure(peer, case.path, key, WARM_UP_S, connections=1)
-                loads[case.name, peer.name] = measure(peer, case.path, key, seconds, connections=1)
+            if peer.name in case.servers and peer.name != SHARED:
+                with peer.awake():
+                    loads[case.name, peer.name] = measure(peer, case.path, key, 2, connections=1)
     return loads
 
 
-def conclude(rounds: report.Rounds, alone: dict[tuple[str, str], Load]) -> int:
-    say("\nOne core for the server, one for wrk: median of the rounds (lowest–highest)\n\n")
-    tables = (report.wall_clock(rounds), report.processor_time(rounds), report.latency(alone))
-    say("\n".join((*tables, report.shares(rounds), "")))
-    verdicts = list(report.verdicts(rounds))
-    say("".join(f"{line}\n" for _, line in verdicts))
-    return 0 if all(held for held, _ in verdicts) else 1
+def conclude(rounds: report.Rounds, not_run: dict[str, str], alone: dict[tuple[str, str], Load]) -> int:
+    judged = report.judge(rounds)
+    say(f"\n{machine()}\nMedian of the rounds (lowest–highest).\n\n")
+    say(report.whole(rounds, not_run, judged))
+    if alone:
+        say(f"\n{report.latency(alone)}")
+    failures = list(report.failures(judged))
+    say("".join(["\n", *failures]))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE, wait_until_ready
+from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE, children, wait_until_ready
 from tests.programs.services import free_port, stop
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -41,7 +41,3 @@ def running(
         yield process.pid
     finally:
         stop(process, signal.SIGTERM)
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
