@@ -1,8 +1,8 @@
 """Clients of Redis, made of addresses. Behind an address is one server, or whichever Sentinel names."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from django.conf import settings
 from redis import Redis as SyncRedis
@@ -29,6 +29,7 @@ from redis.retry import Retry as SyncRetry
 
 from core.background import cancel_and_wait
 
+from .replies import HAS_CHANGED, HAS_ENDED, Replies, is_of_replica
 from .urls import RedisAddress, read_redis_address
 
 # Connecting to the server itself comes on top, and some wait for Redis no longer than half a second.
@@ -79,14 +80,23 @@ class FollowingConnection(AbstractConnection):
         try:
             return await super().read_response(*args, **options)
         except ResponseError as error:
-            # Before Redis 7, what a script met comes as an error without a kind, which quotes this.
-            if "READONLY" not in str(error):
+            if not is_of_replica(error):
                 raise
             await self.disconnect()
-            raise RedisConnectionError("Redis has become a replica and takes nothing") from None
+            raise RedisConnectionError(HAS_CHANGED) from None
+
+    def hand_on(self, take: Callable[[Any], object]) -> "asyncio.Future[NoReturn]":
+        """Each reply from now on, to a connection that is there. The future says what ended that."""
+        stream, writer = self._reader, self._writer
+        if stream is None or writer is None or stream.at_eof() or writer.is_closing():
+            raise RedisConnectionError(HAS_ENDED)
+        transport = writer.transport
+        replies = Replies(transport.get_protocol(), take, self._parser.parse_error)
+        transport.set_protocol(replies)
+        return replies.end
 
     def send_now(self, packed: bytes) -> None:
-        """To a connection that is there. The next read tells whether it was lost meanwhile."""
+        """To a connection that is there. What is handed on tells whether it was lost meanwhile."""
         if self._writer is not None:
             self._writer.write(packed)
 

@@ -6,12 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context
+from functools import partial
 from hashlib import sha1
 from typing import Any
 
 from hiredis import pack_command
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, RedisError
 
 from core.background import SLICES, cancel_and_wait
 
@@ -90,9 +91,9 @@ class ScriptCalls:
             # A cancellation can get lost while it connects.
             if self._serving is me:
                 self._connection = connection
+                end = connection.hand_on(partial(self._take_from, connection))
                 connection.send_now(b"".join(call.packed for call in self._under_way))
-            while self._serving is me:
-                self._take(await self._read(connection))
+                await end
         except (RedisError, OSError) as error:
             fault = error
         finally:
@@ -103,13 +104,10 @@ class ScriptCalls:
                 await connection.disconnect(nowait=True)
                 await pool.release(connection)
 
-    @staticmethod
-    async def _read(connection: FollowingConnection) -> Outcome:
-        try:
-            return await connection.read_response()
-        except ResponseError as error:
-            # The connection goes on.
-            return error
+    def _take_from(self, connection: FollowingConnection, outcome: Outcome) -> None:
+        # It was hung up, and what was still on its way is nobody's.
+        if connection is self._connection:
+            self._take(outcome)
 
     def _take(self, outcome: Outcome) -> None:
         call = self._under_way.popleft()
