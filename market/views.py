@@ -112,7 +112,8 @@ class MarketViewSet(KeyedViewSet):
         begins = f'{{"symbol":"{facts.symbol}","timeframe":"{wanted["timeframe"]}","ohlcv":['
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
-        return Answer((begins.encode(), *bars.pieces, b'],"quote":{%s}}' % quote.fields), headers)
+        ends = b'%s],"quote":{%s}}' % (bars.forming, quote.fields)
+        return Answer((begins.encode(), bars.closed, ends), headers)
 
     @describes(
         "getQuote",

@@ -60,13 +60,15 @@ def encode_row(row: CandleRow) -> bytes:
 class EncodedBars(msgspec.Struct):
     """Encoded candles of one timeframe, oldest first."""
 
-    pieces: tuple[bytes, ...]
-    """The closed ones are many and stay the same, so they are not copied."""
+    closed: bytes
+    """They are many and stay the same, so they are not copied."""
+    forming: bytes
+    """With the comma in front of it; empty where none forms."""
     last_closed_ms: int | None
 
     @property
     def ohlcv(self) -> bytes:
-        return b"".join(self.pieces)
+        return self.closed + self.forming
 
 
 VALUES = len(CandleRow._fields) - 1
@@ -257,11 +259,9 @@ class History:
 
     def _encode(self, timeframe: str, count: int, closed_only: bool) -> EncodedBars:
         series, closed, forming = self._last(timeframe, count, closed_only)
-        pieces: tuple[bytes, ...] = (series.joined(closed.start, closed.stop),) if closed else ()
-        if forming is not None:
-            encoded = encode_row(row_of(forming, self.digits))
-            pieces = (*pieces, b",", encoded) if pieces else (encoded,)
-        return EncodedBars(pieces, self.last_closed_ms(timeframe))
+        joined = series.joined(closed.start, closed.stop) if closed else b""
+        last = b"" if forming is None else encode_row(row_of(forming, self.digits))
+        return EncodedBars(joined, b"," + last if joined and last else last, self.last_closed_ms(timeframe))
 
     def rows(self, timeframe: str, count: int, *, closed_only: bool) -> list[CandleRow]:
         """The last candles, as values."""
