@@ -6,11 +6,10 @@ from functools import lru_cache, partial
 from inspect import iscoroutinefunction
 from typing import NamedTuple
 
-from django.conf import settings
-
 from core.contract.answers import ON_EVERY_ANSWER, Answer
 from core.contract.begun import Begun
 from core.contract.request_ids import new_request_id
+from core.logs.requests import logged_successes
 from core.request_headers import came_plain, is_our_host
 from serving.api_handler import route_of
 from serving.http.short_way import Asker, Headers, ShortAnswer, ShortWay
@@ -82,7 +81,7 @@ class KeyedAnswer(ShortAnswer):
         began_s = time.perf_counter()
         caller = key_cache.recall(self._digest)
         # A log of every request needs more than is known here.
-        if caller is None or caller.is_demo or settings.ACCESS_LOG:
+        if caller is None or caller.is_demo or logged_successes.are_all:
             return False
         standing = throttle.admit_now(caller)
         if standing is not None:
@@ -101,7 +100,7 @@ class KeyedAnswer(ShortAnswer):
         except Exception:  # noqa: BLE001 - whatever it is, the ordinary way meets it too, and says so
             encoded = None
         took_s = time.perf_counter() - began_s
-        if encoded is None or took_s * 1000 >= settings.SLOW_REQUEST_MS > 0:
+        if encoded is None or took_s >= logged_successes.slower_than_s:
             # A refusal and what was slow are logged, too.
             asker.begun = Begun(began_s, standing)
             return False
@@ -121,7 +120,7 @@ class KeyedAnswer(ShortAnswer):
             size, content = len(content), (content,)
         left, reset, wait_s = standing.remaining, standing.reset, standing.wait_s
         own = answer.headers
-        values = map(str.encode, (*own.values(), new_request_id()))
+        values = [value.encode() for value in (*own.values(), new_request_id())]
         head = head_of(caller.allowances.tier, standing.limit, *own)
         return head % (*values, left, reset, left, wait_s, size), content
 

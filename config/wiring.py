@@ -10,6 +10,7 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.checks import Tags, register
+from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
@@ -33,6 +34,7 @@ from analysis.reading import flows
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
+from core.logs.requests import logged_successes
 from core.process import freeze_startup_objects
 from demo import visitors
 from demo.login import came_by_demo_link
@@ -88,6 +90,8 @@ def connect() -> None:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
+    logged_successes.read_settings()
+    setting_changed.connect(logged_successes.read_settings)
     for changed in factors.KINDS:
         changed.connect(factors.publish_change)
     register(check_production, Tags.security)

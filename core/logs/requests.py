@@ -1,6 +1,7 @@
 """What is logged of requests: refusals, slow ones and pages; successes of the API when they are asked for."""
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -34,6 +35,22 @@ class Served(NamedTuple):
     code: str = ""
     reason: str = ""
     """Of a page that Django refused, such as a missing CSRF token."""
+
+
+class LoggedSuccesses:
+    """Which successes of the API are logged. The settings are read once they are set, and not for each
+    answer, because that takes longer than most of what is done for it."""
+
+    are_all = False
+    slower_than_s = math.inf
+
+    def read_settings(self, **changed: object) -> None:
+        self.are_all = settings.ACCESS_LOG
+        slow_ms = settings.SLOW_REQUEST_MS
+        self.slower_than_s = slow_ms / 1000 if slow_ms > 0 else math.inf
+
+
+logged_successes = LoggedSuccesses()
 
 
 def is_slow(took_s: float) -> bool:
