@@ -50,6 +50,9 @@ class ShortWayProtocol(ClosingProtocol):
     begun: Begun | None = None
     _whole = b""
     """The head that is being parsed, where it came in one piece."""
+    _last = b""
+    """The known head that came last on this connection, which most send again and again."""
+    _last_answer: ShortAnswer | None = None
     _is_short = False
     """The request that is being parsed is answered, or will be."""
     _gathered: bytearray | None = None
@@ -70,10 +73,11 @@ class ShortWayProtocol(ClosingProtocol):
 
     def knows(self, head: bytes) -> bool:
         """Whether it was met before, and is answered, or will be."""
-        known = self._short_way.recall(head)
+        known = self._last_answer if head == self._last else self._short_way.recall(head)
         if known is None or not self._may_be_short():
             return False
-        self._whole = head
+        self._whole = self._last = head
+        self._last_answer = known
         return known.give(self)
 
     def answer_known(self, data: bytes) -> bytes:
@@ -139,9 +143,11 @@ class ShortWayProtocol(ClosingProtocol):
         said = self.server_state.default_headers
         if _first_lines.said is not said:
             _first_lines.said, _first_lines.text = said, first_lines(said)
-        pieces = _first_lines.text, head, *content
+        first, *others = content
+        # What is small is joined: each piece costs more than its bytes do.
+        pieces = b"".join((_first_lines.text, head, first)), *others
         if self._gathered is None:
-            # One write, and nothing is copied.
+            # One write, and nothing that is long is copied.
             self.transport.writelines(pieces)
         else:
             self._gathered += b"".join(pieces)

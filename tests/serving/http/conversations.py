@@ -40,11 +40,15 @@ class Later(ShortAnswer):
 class Texts(ShortWay):
     """Answers /short/… with what follows, and /later when the test says so."""
 
-    found = 0
+    found = recalled = 0
 
     def __init__(self) -> None:
         super().__init__()
         self.later = Later()
+
+    def recall(self, head: bytes) -> ShortAnswer | None:
+        self.recalled += 1
+        return super().recall(head)
 
     def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
         if target == b"/broken":

@@ -29,6 +29,16 @@ async def test_target_is_looked_at_once_for_each_head(talk: Conversation) -> Non
     assert (talk.texts.found, talk.app.requests) == (2, [])
 
 
+async def test_the_last_head_of_a_connection_is_known_without_a_look(talk: Conversation) -> None:
+    for path in ("/short/a", "/short/a"):
+        talk.say(get(path))
+    before = talk.texts.recalled
+    said = [talk.say(get(f"/short/{name}")) for name in "aabba"]
+
+    assert talk.texts.recalled == before + 3
+    assert [bodies(b"".join(writes)) for writes in said] == [[b"a"], [b"a"], [b"b"], [b"b"], [b"a"]]
+
+
 async def test_other_targets_reach_the_application(talk: Conversation) -> None:
     talk.say(get("/short/a"))
     talk.say(get("/long"))
