@@ -15,7 +15,6 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from accounts.short_way import KeyedShortWay
-from config.asgi import application
 from serving.http.bounds import END_OF_HEAD
 from serving.http.protocol import HttpProtocol
 from serving.http.short_way import STATE_NAME
@@ -42,6 +41,9 @@ class Door:
         """The paths of the requests that reached the application."""
 
     async def application(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        # Importing it names the settings, which a worker of the tests must not inherit.
+        from config.asgi import application
+
         self.heard.append(scope["path"])
         await application(scope, receive, send)
 
