@@ -59,7 +59,7 @@ class Analyses:
         self, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
     ) -> Answered:
         while True:
-            simulated = prices.history(instrument).simulated
+            simulated = prices.candles(instrument).simulated
             key = AnswerKey(instrument.symbol, analyst.identifier, simulated)
             entry = await self._answers.get(key, now_ms())
             if entry is not None:

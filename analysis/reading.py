@@ -32,7 +32,7 @@ flows = Flows()
 async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
     """`at_ms` is the present; anything later is left out."""
     prices = market.prices
-    history, quote = prices.history(instrument), prices.quotes.get(instrument.symbol)
+    history, quote = prices.candles(instrument), prices.quote(instrument.symbol)
     rows = {name: history.rows(name, BARS, closed_only=True) for name in TREND_WEIGHTS}
     days = history.rows("1d", 1, closed_only=False)
     facts = Facts(

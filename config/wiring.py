@@ -131,8 +131,9 @@ def hand_down() -> None:
     # The watcher of signals follows each decision of the engine, and writes within its transactions.
     market.engine_listeners = (watcher,)
     # They hear each record after it has been applied, the streams first.
-    market.listen(market_streams.publish, market_streams.begin_numbering)
-    market.listen(flows.hear, flows.begin)
+    market.listen(market_streams.publish, market_streams.begin_numbering, market_streams.keep)
+    market.listen(flows.hear, flows.begin, flows.keep)
+    market.followed = market_streams.followed
     for stream in market_streams.STREAMS:
         market.liveness.watchers.append(stream.notify_liveness)
     # All streams tell their clients which symbols are no longer offered.

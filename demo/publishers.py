@@ -47,7 +47,7 @@ def view_of(facts: InstrumentFacts) -> MarketView | None:
     quote = market.quote(facts.symbol)
     if facts.symbol == TEST_SYMBOL or facts.is_withheld or quote is None or market.state(facts) != "open":
         return None
-    bars = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
+    bars = market.prices.candles(facts).rows(TIMEFRAME, BARS, closed_only=True)
     return MarketView(facts.symbol, quote.bid, quote.ask, bars)
 
 

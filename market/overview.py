@@ -62,7 +62,7 @@ async def _look() -> Overview:
 def _instrument(facts: InstrumentFacts, status: InstrumentStatus | None, at_ms: int) -> InstrumentOverview:
     prices, quote = runtime.prices, runtime.quote(facts.symbol)
     state = prices.quotes.state(facts, at_ms)
-    history = prices.history(facts)
+    history = prices.candles(facts)
     forming = history.builder.forming("1m")
     age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
     return InstrumentOverview(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), status)

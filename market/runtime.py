@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -15,9 +15,11 @@ from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import default_feed
-from market.engine.bus.bus_reader import BusReader, NumberingListener
-from market.engine.bus.journal import RecentRecords, RecordListener, StreamNumbers
+from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.journal import RecentRecords, RecordKeeper, RecordListener, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
+from market.engine.bus.price_follower import BusListener, NumberingListener
+from market.engine.bus.put_off import FollowedSymbols
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.bus.replica_watch import ReplicaWatch
 from market.engine.engine import Engine
@@ -137,7 +139,8 @@ class MarketRuntime:
         self._reader: BusReader | None = None
         self._replica: ReplicaWatch | None = None
         self._push_queue: PushQueue | None = None
-        self._listeners: list[tuple[RecordListener, NumberingListener]] = []
+        self._listeners: list[tuple[RecordListener, NumberingListener, RecordKeeper]] = []
+        self.followed: FollowedSymbols = set
         self.liveness = EngineLiveness()
         self.engine_listeners: Sequence[EngineListener] = ()
         """Follow each decision of an engine in this process, and write within its transactions."""
@@ -147,7 +150,8 @@ class MarketRuntime:
             self._push_queue = PushQueue(bus_url())
             await self._push_queue.start()
             url = settings.BUS_REPLICA_URL or bus_url()
-            self._reader = reader = BusReader(url, self.prices, self._hear, self._begin)
+            listener = BusListener(self._hear, self._keep, self._begin, lambda: self.followed())
+            self._reader = reader = BusReader(url, self.prices, listener)
             checkpoints = await reader.start()
             if settings.BUS_REPLICA_URL:
                 self._replica = ReplicaWatch(
@@ -200,10 +204,19 @@ class MarketRuntime:
         source = self._reader if self.runner is None else self.runner.bus
         return "" if source is None else source.journal_position.epoch
 
-    def listen(self, hear: RecordListener, begin: NumberingListener) -> None:
-        """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the
-        market starts, and when it goes on after something was missed."""
-        self._listeners.append((hear, begin))
+    def listen(self, hear: RecordListener, begin: NumberingListener, keep: RecordKeeper) -> None:
+        """`hear` gets all records, after they have been applied, but for those that nobody wanted when they
+        came: `keep` gets them later. `begin` is told where they begin: when the market starts, and when it
+        goes on after something was missed."""
+        self._listeners.append((hear, begin, keep))
+
+    def follow(self, symbols: Collection[str] | None) -> None:
+        """A client is sent what comes of them, or of all, from now on. Nothing may be awaited between this
+        and its subscription."""
+        if self._reader is not None and symbols is None:
+            self._reader.follower.follow_all()
+        elif self._reader is not None:
+            self._reader.follower.follow(symbols or ())
 
     async def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
         """Ticks from outside; for each the reason why it was refused. `sent_ms` is as in `Runner.push`."""
@@ -238,11 +251,15 @@ class MarketRuntime:
                 self.status = engine_status.read_status(record)
                 if self._reader is not None:
                     clock.lead(self.status.at_ms)
-        for hear, _ in self._listeners:
+        for hear, _, _ in self._listeners:
             hear(records)
 
+    def _keep(self, symbol: str, records: list[AnyRecord], came_ms: list[int]) -> None:
+        for _, _, keep in self._listeners:
+            keep(symbol, records, came_ms)
+
     def _begin(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
-        for _, begin in self._listeners:
+        for _, begin, _ in self._listeners:
             begin(epoch, checkpoints)
 
     async def refresh_feeds(self, _: dict[str, Any]) -> None:
@@ -256,6 +273,7 @@ class MarketRuntime:
         facts = catalogue.known(event["symbol"])
         if facts is None:
             return
+        self.follow([facts.symbol])
         if self.runner is not None:
             if not self.runner.is_running:
                 return
@@ -270,7 +288,7 @@ class MarketRuntime:
 market = MarketRuntime()
 prices, engine = market.prices, market.engine
 start, stop, push, listen = market.start, market.stop, market.push, market.listen
-take_recent = market.take_recent
+follow, take_recent = market.follow, market.take_recent
 
 
 def is_heard() -> bool:
@@ -279,7 +297,7 @@ def is_heard() -> bool:
 
 
 def quote(symbol: str) -> Quote | None:
-    return prices.quotes.get(symbol)
+    return prices.quote(symbol)
 
 
 def epoch() -> str:
@@ -288,7 +306,7 @@ def epoch() -> str:
 
 
 def state(facts: InstrumentFacts) -> str:
-    return prices.quotes.state(facts, now_ms())
+    return prices.state(facts, now_ms())
 
 
 def epoch_written() -> str:

@@ -104,7 +104,7 @@ class MarketViewSet(KeyedViewSet):
         facts = catalogue.get(symbol)
         wanted = self.parameters(BarsQuerySerializer)
         quote, headers = quoted(facts)
-        bars = runtime.prices.history(facts).bars(
+        bars = runtime.prices.candles(facts).bars(
             wanted["timeframe"],
             wanted["bars"],
             closed_only=wanted["closed_only"] == "true",
@@ -133,9 +133,8 @@ class MarketViewSet(KeyedViewSet):
 
 def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:
     """The quote, and the headers that say how old it is and whether its market is open."""
-    quote = runtime.prices.quotes.get(facts.symbol)
+    now_ms = clock.now_ms()
+    quote, state = runtime.prices.quoted(facts, now_ms)
     if quote is None:
         raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
-    now_ms = clock.now_ms()
-    state = runtime.prices.quotes.state(facts, now_ms)
     return quote, {"X-Quote-Age-Ms": str(max(0, now_ms - quote.time_ms)), "X-Market-State": state}

@@ -41,7 +41,7 @@ def row_of(facts: InstrumentFacts) -> WatchlistRow:
     quote, state = market.quote(facts.symbol), market.state(facts)
     if quote is None:
         return WatchlistRow(facts, state, "", "", "", None, None)
-    today = market.prices.history(facts).builder.latest("1d")
+    today = market.prices.candles(facts).builder.latest("1d")
     opened = today.open if today else None
     change = 100 * (quote.bid - opened) / opened if opened else None
     bid, ask, spread = (f"{price:.{facts.digits}f}" for price in (quote.bid, quote.ask, quote.spread))

@@ -78,6 +78,10 @@ class Flows:
                 # Earlier trades belong to a series of another kind.
                 self._flows.pop(record.symbol, None)
 
+    def keep(self, symbol: str, records: Iterable[AnyRecord], came_ms: object) -> None:
+        """What nobody wanted when it came."""
+        self.hear(records)
+
     def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:
         """Starts again: records may have been missed, and part of an hour would look like a whole one."""
         self.clear()

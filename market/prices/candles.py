@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby, islice
-from operator import attrgetter, itemgetter
+from operator import add, attrgetter, itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -116,6 +117,15 @@ def joined(sources: str, later: str) -> str:
 Closed = tuple[str, PriceBar]
 
 
+class TickColumns(NamedTuple):
+    """Ticks of one instrument in their order."""
+
+    times_ms: list[int]
+    prices: list[float]
+    asks: list[float]
+    volumes: list[float]
+
+
 class CandleBuilder:
     """The forming candles of one instrument. Ticks come in order, none from before the last closed minute."""
 
@@ -169,6 +179,26 @@ class CandleBuilder:
         minute.volume += volume
         self._last = price, ask
         return True
+
+    def extend_all(self, ticks: TickColumns, start: int) -> int:
+        """What `extend` comes to with each tick from `start` on, up to the first that `add` has to take.
+        Returns the place of that."""
+        minute, times = self._settled, ticks.times_ms
+        if minute is None or start == len(times):
+            return start
+        until_ms = minute.opened_ms + MINUTE_MS
+        end = len(times)
+        if max(times[start:]) >= until_ms:
+            end = next(index for index in range(start, end) if times[index] >= until_ms)
+        if end > start:
+            prices, asks = ticks.prices[start:end], ticks.asks[start:end]
+            minute.high, minute.low = max(minute.high, *prices), min(minute.low, *prices)
+            minute.ask_high, minute.ask_low = max(minute.ask_high, *asks), min(minute.ask_low, *asks)
+            minute.close = prices[-1]
+            # One after the other: Python's own sum rounds in another way from 3.12 on.
+            minute.volume = reduce(add, ticks.volumes[start:end], minute.volume)
+            self._last = prices[-1], asks[-1]
+        return end
 
     def add_minute(self, minute: PriceBar) -> Iterator[Closed]:
         """Take a whole closed minute."""

@@ -14,7 +14,7 @@ import msgspec
 from core.plain_json import number
 from core.times import MINUTE_MS, iso_s
 
-from .candles import COARSER, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
+from .candles import COARSER, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar, TickColumns
 from .day import RollingDay
 
 KEPT = 500
@@ -170,6 +170,15 @@ class History:
             return []
         self._reopen(time_ms)
         return self._keep(self.builder.add(time_ms, price, ask, volume))
+
+    def add_all(self, ticks: TickColumns) -> None:
+        """What `add` comes to with each of them."""
+        self._answers.clear()
+        number, taken = len(ticks.times_ms), 0
+        while (taken := self.builder.extend_all(ticks, taken)) < number:
+            times_ms, prices, asks, volumes = ticks
+            self.add(times_ms[taken], prices[taken], asks[taken], volumes[taken])
+            taken += 1
 
     def close_until(self, now_ms: int) -> list[Closed]:
         self._answers.clear()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import cast
+
 import msgspec
 
 from core.plain_json import number
 from core.times import iso_ms
 from instruments.facts import InstrumentFacts
 
-from .candles import Closed
+from .candles import Closed, TickColumns
 from .history import History
 from .records import (
     AnyRecord,
@@ -77,6 +81,28 @@ class Prices:
         self.candle_price = candle_price
         self._mid = candle_price == "mid"
         self.histories: dict[str, History] = {}
+        self.before_looking: Callable[[str], None] | None = None
+        """Takes in what came of a symbol and was put off."""
+
+    def quote(self, symbol: str) -> Quote | None:
+        """For whoever looks at it from outside, as the next three."""
+        if self.before_looking is not None:
+            self.before_looking(symbol)
+        return self.quotes.get(symbol)
+
+    def state(self, facts: InstrumentFacts, now_ms: int) -> str:
+        return self.quoted(facts, now_ms)[1]
+
+    def quoted(self, facts: InstrumentFacts, now_ms: int) -> tuple[Quote | None, str]:
+        """The quote and the state."""
+        if self.before_looking is not None:
+            self.before_looking(facts.symbol)
+        return self.quotes.get(facts.symbol), self.quotes.state(facts, now_ms)
+
+    def candles(self, facts: InstrumentFacts) -> History:
+        if self.before_looking is not None:
+            self.before_looking(facts.symbol)
+        return self.history(facts)
 
     def history(self, facts: InstrumentFacts) -> History:
         history = self.histories.get(facts.symbol)
@@ -109,6 +135,22 @@ class Prices:
             case SeriesBegan():
                 self._begin(record, facts)
         return []
+
+    def apply_all(self, records: Sequence[AnyRecord], facts: InstrumentFacts) -> None:
+        """What `apply` comes to with each of them, all of one symbol, in a tenth of the time."""
+        for kind, run in groupby(records, type):
+            if kind is TickAccepted:
+                self._apply_ticks(cast(list[TickAccepted], list(run)), facts)
+            else:
+                for record in run:
+                    self.apply(record, facts)
+
+    def _apply_ticks(self, ticks: list[TickAccepted], facts: InstrumentFacts) -> None:
+        self.quotes.put(ticks[-1], facts.digits, ticks[-1].seq)
+        bids, asks = [tick.bid for tick in ticks], [tick.ask for tick in ticks]
+        prices = [self.price_of(tick, facts) for tick in ticks] if self._mid else bids
+        times_ms, volumes = [tick.time_ms for tick in ticks], [tick.volume for tick in ticks]
+        self.history(facts).add_all(TickColumns(times_ms, prices, asks, volumes))
 
     def _begin(self, record: SeriesBegan, facts: InstrumentFacts) -> None:
         """The quote; the candles come out of the store, which the caller reads first."""

@@ -1,8 +1,10 @@
 """The streams of prices and order flow in this process, fed by its market, and their sockets."""
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, compress
+from typing import ClassVar, cast
+
+import msgspec
 
 from core import clock
 from core.plain_json import encode
@@ -10,6 +12,7 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
+from market.engine.bus.journal import encode as pack
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
 from market.store.checkpoints import Checkpoint
 from market.streams.hub.slow_readers import replay
@@ -22,15 +25,17 @@ from serving.websocket.framing import frame
 
 from .resume import KeptFrame, LastSent, ReplayAllowance
 from .stream import NumberedStream
-from .wire import OutgoingPrice, outgoing_flow, price_tick
+from .wire import PLAIN_DIGITS, OutgoingPrice, outgoing_flow, price_tick
 
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
+STREAMED = TickAccepted, AbsorptionFound
+unpack = msgspec.msgpack.Decoder(TickAccepted | AbsorptionFound).decode
 NEVER_ENDED = (-1, -1)
 NEVER_QUOTED = Checkpoint(None, None)
 
 
-def publish(records: list[AnyRecord]) -> None:
+def publish(records: Sequence[AnyRecord]) -> None:
     """Each record is encoded once, however many listen, and nothing is awaited."""
     sent_ms = clock.now_ms()
     for record in records:
@@ -51,6 +56,66 @@ def publish(records: list[AnyRecord]) -> None:
                 order_flow.send(record.symbol, flow, is_offered=is_offered, is_tick=False)
         elif isinstance(record, SeriesBegan):
             _begin_series(record, sent_ms)
+
+
+def keep(symbol: str, records: Sequence[AnyRecord], came_ms: Sequence[int]) -> None:
+    """Records that nobody wanted when they came. Frames are made of them when somebody resumes."""
+    if prices.is_changing or order_flow.is_changing:
+        # Held like all that comes now, and then sent to those who have subscribed meanwhile.
+        publish(records)
+        return
+    streamed = [isinstance(record, STREAMED) for record in records]
+    sent = cast(list[TickAccepted | AbsorptionFound], [*compress(records, streamed)])
+    # Packed they take a third of the memory, and each is let go in one piece.
+    packed, came_ms = [*map(pack, sent)], [*compress(came_ms, streamed)]
+    is_tick = [type(record) is TickAccepted for record in sent]
+    if catalogue.known(symbol) is not None:
+        seqs = [record.seq for record in sent if isinstance(record, TickAccepted)]
+        _keep(prices, symbol, seqs, packed, came_ms, is_tick, is_tick)
+    flow_seqs = [record.flow_seq for record in sent]
+    _keep(order_flow, symbol, [*filter(None, flow_seqs)], packed, came_ms, flow_seqs, is_tick)
+
+
+def _keep(
+    stream: NumberedStream,
+    symbol: str,
+    seqs: Sequence[int],
+    packed: Sequence[bytes],
+    came_ms: Sequence[int],
+    selectors: Sequence[int],
+    is_tick: Sequence[bool],
+) -> None:
+    if seqs:
+        kept = [*compress(packed, selectors)]
+        newest_first = zip(
+            reversed(seqs), reversed(kept), reversed([*compress(is_tick, selectors)]), strict=True
+        )
+        last_tick = next(((seq, each) for seq, each, is_one in newest_first if is_one), None)
+        stream.recent.keep(symbol, seqs, kept, [*compress(came_ms, selectors)], last_tick)
+
+
+def price_frame(kept: bytes) -> bytes:
+    if is_frame(kept):
+        return kept
+    tick = cast(TickAccepted, unpack(kept))
+    facts = catalogue.known(tick.symbol)
+    return price_tick(tick, PLAIN_DIGITS if facts is None else facts.digits)
+
+
+def flow_frame(kept: bytes) -> bytes:
+    outgoing = None if is_frame(kept) else outgoing_flow(unpack(kept), 0)
+    return kept if outgoing is None else outgoing.frame
+
+
+def is_frame(kept: bytes) -> bool:
+    """JSON, and not a packed record."""
+    return kept[:1] == b"{"
+
+
+def followed() -> set[str] | None:
+    """By clients, or None for all symbols."""
+    named = prices.followed | order_flow.followed
+    return None if ALL in named else named
 
 
 def _begin_series(record: SeriesBegan, now_ms: int) -> None:
@@ -107,6 +172,7 @@ READ_LAST: dict[NumberedStream, Callable[[InstrumentFacts, Checkpoint, RecentRec
 STREAMS = tuple(READ_LAST)
 for each in STREAMS:
     each.recent.is_offered = catalogue.is_offered
+prices.recent.make, order_flow.recent.make = price_frame, flow_frame
 
 
 def stop() -> None:
@@ -130,6 +196,7 @@ class NumberedConsumer(StreamSession):
         subscriber, wanted, now = self.subscriber, self.subscriptions, clock.now_ms()
         wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
         change = wanted.subscribe(message, is_known)
+        market.follow(None if wanted.has_all else wanted.symbols)
         reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
         subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
         self.listen()

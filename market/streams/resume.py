@@ -1,11 +1,12 @@
 """What a stream sent lately, so that a client that was away gets everything that it missed, or nothing of it.
 
 The frames of the last 120 s are kept, but at most 1,000 of each symbol. For 500 symbols, prices and order
-flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
+flow together take at most 210 MB; at two ticks a second each, they take 52 MB. What frames are yet to be made
+of takes a third of that.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice
 from operator import itemgetter
@@ -19,6 +20,8 @@ from market.streams.protocol.subscriptions import SubscriptionChange, Subscripti
 
 NumberedFrame = tuple[int, bytes]
 """A frame's number, and the frame without it."""
+MakeFrame = Callable[[bytes], bytes]
+"""What is kept is a frame, or what one can be made of: most of what nobody follows nobody asks for later."""
 KeptFrame = tuple[int, int, bytes]
 """When a frame came, its number, and the frame."""
 
@@ -64,6 +67,10 @@ class ReplayAllowance:
         return True
 
 
+def as_kept(kept: bytes) -> bytes:
+    return kept
+
+
 class SymbolFrames:
     """The frames of one symbol. Their numbers have no holes, so only the last number is kept."""
 
@@ -94,11 +101,24 @@ class SymbolFrames:
         self.head = seq
         self._frames.append(frame)
         self._came_ms.append(now_ms)
-        while self._came_ms[0] < since_ms:
+        self._forget_before(since_ms)
+
+    def add_all(self, first_seq: int, kept: Sequence[bytes], came_ms: Sequence[int], since_ms: int) -> None:
+        """Their numbers have no holes."""
+        if self.head is None or first_seq != self.head + 1:
+            self._frames.clear()
+            self._came_ms.clear()
+        self.head = first_seq + len(kept) - 1
+        self._frames.extend(kept)
+        self._came_ms.extend(came_ms)
+        self._forget_before(since_ms)
+
+    def _forget_before(self, since_ms: int) -> None:
+        while self._came_ms and self._came_ms[0] < since_ms:
             self._came_ms.popleft()
             self._frames.popleft()
 
-    def after(self, position: int, since_ms: int) -> Iterator[KeptFrame] | None:
+    def after(self, position: int, since_ms: int, make: MakeFrame) -> Iterator[KeptFrame] | None:
         """Everything that came after it so far, or None if some of that is no longer known."""
         if self.head is None or position > self.head or position <= self._ended_at:
             return None
@@ -109,7 +129,7 @@ class SymbolFrames:
             return None
         # Copied, because more comes before all of it is read. The tuples are made as they are read.
         came, frames = list(islice(self._came_ms, start, None)), list(islice(self._frames, start, None))
-        return zip(came, range(position + 1, self.head + 1), frames, strict=True)
+        return zip(came, range(position + 1, self.head + 1), map(make, frames), strict=True)
 
 
 class RecentFrames:
@@ -123,6 +143,7 @@ class RecentFrames:
         self.epoch = ""
         self.is_offered: Callable[[str], bool] = lambda symbol: True
         """What is not offered is numbered and kept, but nobody is sent it."""
+        self.make: MakeFrame = as_kept
 
     def restart(self, epoch: str) -> None:
         """The numbering started over, or frames went by unseen."""
@@ -157,6 +178,27 @@ class RecentFrames:
         if is_tick:
             frames.last_tick = seq, frame
 
+    def keep(
+        self,
+        symbol: str,
+        seqs: Sequence[int],
+        kept: Sequence[bytes],
+        came_ms: Sequence[int],
+        last_tick: NumberedFrame | None,
+    ) -> None:
+        """What came before now and was sent to nobody."""
+        frames = self._frames_of.get(symbol)
+        if frames is None:
+            frames = self._frames_of[symbol] = SymbolFrames(self._max_frames)
+        self._now_ms = max(came_ms[-1], self._now_ms)
+        since_ms = self._now_ms - self._keep_ms
+        if seqs[-1] - seqs[0] == len(seqs) - 1:
+            frames.add_all(seqs[0], kept, came_ms, since_ms)
+        else:
+            for seq, each, at_ms in zip(seqs, kept, came_ms, strict=True):
+                frames.add_all(seq, (each,), (at_ms,), since_ms)
+        frames.last_tick = last_tick or frames.last_tick
+
     def positions(self, symbols: Collection[str]) -> dict[str, int]:
         """The numbers after which the frames of these symbols, or of all, go on."""
         named = self._frames_of if ALL in symbols else symbols
@@ -190,7 +232,7 @@ class RecentFrames:
                 number_missed = max(0, (frames.head or 0) - position)
                 is_kept = is_known and number_missed <= self._max_frames
                 if is_kept and allowance.allows(number_missed, self._most_replayed, now_ms):
-                    missed = frames.after(position, since_ms)
+                    missed = frames.after(position, since_ms, self.make)
                 if missed is None:
                     unrecovered.append(symbol)
                 else:
@@ -198,7 +240,7 @@ class RecentFrames:
                     replay.append(missed)
             wants_tick = position is not None or "snapshot" in subscribed.features
             if missed is None and frames.last_tick and wants_tick and change.brings(symbol):
-                ticks.append(frames.last_tick)
+                ticks.append((frames.last_tick[0], self.make(frames.last_tick[1])))
         # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
         # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))

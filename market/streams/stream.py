@@ -92,6 +92,16 @@ class NumberedStream(Stream):
         self.recent.restart("")
         self._held, self._changes = [], 0
 
+    @property
+    def is_changing(self) -> bool:
+        """What is sent now is held."""
+        return self._changes > 0
+
+    @property
+    def followed(self) -> set[str]:
+        """The symbols, or "*", that somebody is subscribed to."""
+        return self.symbols_of(self.hub.topics)
+
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         """Clients that make the demo's test instrument misbehave get it on topics of their own."""
         return self.faults.topics(subscribed.symbols, subscribed.features)

@@ -3,9 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from redis.exceptions import RedisError
 
@@ -13,25 +11,26 @@ from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.program.commands import command
-from core.redis.connections import connect_redis, key_of
+from core.redis.connections import key_of
+from core.redis.stream_reads import StreamEntry, StreamReads
 from core.threads import in_thread
-from instruments.catalogue import catalogue
-from market.prices.history import History
 from market.prices.quotes import Prices
-from market.prices.records import AnyRecord, JournalPosition, SeriesBegan
+from market.prices.records import AnyRecord, JournalPosition
 from market.store.checkpoints import Checkpoint
-from market.store.loading import load, load_series
+from market.store.loading import load
 
-from .journal import STREAM, RecordListener, decode, number_of
+from .journal import STREAM, decode, number_of
+from .price_follower import BusListener, PriceFollower
 
 logger = logging.getLogger(__name__)
 bus_away = LastingFault(logger, "The bus is not heard, trying again")
 database_away = LastingFault(logger, "The prices wait for the database")
-NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
-"""Is given the epoch of the numbering, and where each instrument stands."""
 BLOCK_MS = 1000
 RETRY_S = 0.2
 COUNT = 500
+
+# What comes together costs once. So old may be what is answered by a process that nobody asks or follows.
+GATHER_S = 0.025
 
 # An engine tells how it is doing each second.
 QUIET_S = 5.0
@@ -46,21 +45,12 @@ class OutOfStep(Exception):
 
 
 class BusReader:
-    """`hear` gets every batch of records after it was applied; `missed` is told when some never came."""
+    """Reads the entries in their order, and starts anew from the database when some are missing."""
 
-    def __init__(
-        self,
-        url: str,
-        prices: Prices,
-        hear: RecordListener,
-        missed: NumberingListener,
-        quiet_s: float = QUIET_S,
-    ) -> None:
-        self._stream = key_of(STREAM)
-        self._redis = connect_redis(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
-        self._prices = prices
-        self._hear, self._missed = hear, missed
-        self._quiet_s = quiet_s
+    def __init__(self, url: str, prices: Prices, listener: BusListener, quiet_s: float = QUIET_S) -> None:
+        self._entries = StreamReads(url, key_of(STREAM), COUNT, BLOCK_MS)
+        self._prices, self._quiet_s = prices, quiet_s
+        self.follower = PriceFollower(prices, listener)
         self._loop = BackgroundLoop(
             "market reader",
             self._read,
@@ -72,26 +62,30 @@ class BusReader:
         self.journal_position = self._heard = JournalPosition("", 0)
         self._heard_s: float | None = None
         """When anything was heard last; None once its absence has been told."""
+        self._has_more = False
 
     async def start(self) -> Mapping[str, Checkpoint]:
         """Returns where each instrument stands."""
         checkpoints, self.journal_position = await in_thread(load, self._prices)
         self._heard_s = time.monotonic()
+        self.follower.start()
         await self._loop.start()
         return checkpoints
 
     async def stop(self) -> None:
+        self.follower.stop()
         await self._loop.stop()
-        await self._redis.aclose()
+        await self._entries.close()
 
     async def _read(self) -> None:
-        last: Any = f"{self.journal_position.number}-0"
-        answer: Any = await self._redis.xread({self._stream: last}, count=COUNT, block=BLOCK_MS)
-        self._watch(is_heard=bool(answer))
+        if self.follower.wanted.are_none and not self._has_more:
+            await asyncio.sleep(GATHER_S)
+        entries = await self._entries.after(f"{self.journal_position.number}-0")
+        self._has_more = len(entries) >= COUNT
+        self._watch(is_heard=bool(entries))
+        self.follower.wanted.check(time.monotonic())
         try:
-            for _, entries in answer:
-                for entry_id, fields in entries:
-                    await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+            await self._take(entries)
         except OutOfStep as error:
             logger.warning("The prices are loaded anew: %s", error)
             await self._catch_up(error.needed)
@@ -106,34 +100,24 @@ class BusReader:
             logger.warning("No market engine is heard: prices stand still. Start `%s`", start)
             self._heard_s = None
 
-    async def _take(self, number: int, epoch: str, data: bytes) -> None:
-        if epoch != self.journal_position.epoch:
-            raise OutOfStep(f"the numbering began anew ({epoch})", JournalPosition(epoch, number - 1))
-        if number != self.journal_position.number + 1:
-            missing = number - self.journal_position.number - 1
-            raise OutOfStep(f"{missing} entries of the bus are missing", JournalPosition(epoch, number - 1))
-        records = decode(data)
-        if any(record.symbol and catalogue.known(record.symbol) is None for record in records):
-            await catalogue.load()
-        # All at once, after what may fail: an entry that is taken again must not be applied twice.
-        begun = [await self._series_of(record) for record in records if type(record) is SeriesBegan]
-        self._apply(records, deque(begun))
-        self.journal_position = JournalPosition(epoch, number)
-        # What the database held was older than what was heard before the prices were loaded anew.
-        if epoch != self._heard.epoch or number > self._heard.number:
-            self._heard = self.journal_position
-            self._hear(records)
-
-    async def _series_of(self, began: SeriesBegan) -> History | None:
-        facts = catalogue.known(began.symbol)
-        return None if facts is None else await load_series(facts, began.at_ms, simulated=began.simulated)
-
-    def _apply(self, records: list[AnyRecord], begun: deque[History | None]) -> None:
-        for record in records:
-            if type(record) is SeriesBegan and (fresh := begun.popleft()) is not None:
-                self._prices.histories[record.symbol] = fresh
-            if (facts := catalogue.known(record.symbol)) is not None:
-                self._prices.apply(record, facts)
+    async def _take(self, entries: Sequence[StreamEntry]) -> None:
+        """Those before the first that does not follow, and then that one's fault."""
+        known, heard = list[AnyRecord](), list[AnyRecord]()
+        position, fault = self.journal_position, None
+        for entry_id, (_, epoch, _, data) in entries:
+            following = JournalPosition(epoch.decode(), number_of(entry_id))
+            if fault := out_of_step(position, following):
+                break
+            position = following
+            # What the database held was older than what was heard before the prices were loaded anew.
+            is_new = following.epoch != self._heard.epoch or following.number > self._heard.number
+            (heard if is_new else known).extend(decode(data))
+        if position != self.journal_position:
+            await self.follower.take(known, heard)
+            self.journal_position = position
+            self._heard = position if heard else self._heard
+        if fault is not None:
+            raise fault
 
     async def _catch_up(self, needed: JournalPosition) -> None:
         """Load what the engine has written, once it has written that much or another engine has written
@@ -152,6 +136,15 @@ class BusReader:
                 elif position.epoch != self.journal_position.epoch:
                     break
             await asyncio.sleep(RETRY_S)
-        self._prices.replace(fresh)
         self.journal_position = position
-        self._missed(position.epoch, checkpoints)
+        self.follower.begin(fresh, position.epoch, checkpoints)
+
+
+def out_of_step(known: JournalPosition, following: JournalPosition) -> OutOfStep | None:
+    epoch, number = following
+    needed = JournalPosition(epoch, number - 1)
+    if epoch != known.epoch:
+        return OutOfStep(f"the numbering began anew ({epoch})", needed)
+    if number != known.number + 1:
+        return OutOfStep(f"{number - known.number - 1} entries of the bus are missing", needed)
+    return None

@@ -62,6 +62,11 @@ class Hub:
     def members(self) -> int:
         return sum(len(group.subscribers) for group in self._members.groups.values())
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """Those that anybody is subscribed to."""
+        return frozenset(self._members.topics)
+
     def has(self, topic: str) -> bool:
         """Whether anybody is subscribed to it."""
         return topic in self._members.topics

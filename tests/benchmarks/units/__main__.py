@@ -18,6 +18,7 @@ from .visits import Visits, visits
 
 TICKS, SECONDS = int(os.environ.get("TICKS", "2000")), float(os.environ.get("SECONDS", "10"))
 FEW, MANY = 1, 4
+RATES = (500, 5_300)
 
 
 def main() -> None:
@@ -25,8 +26,11 @@ def main() -> None:
     visited = visits()
     say(f"\n{aligned(asked_table(visited))}\n")
     idle, few, many = follow(FEW, 0, SECONDS), follow(FEW, TICKS, SECONDS), follow(MANY, TICKS, SECONDS)
+    wanted = follow(FEW, TICKS, SECONDS, is_wanted=True)
+    rates = {rate: few if rate == TICKS else follow(FEW, rate, SECONDS) for rate in sorted({*RATES, TICKS})}
     say(f"{TICKS:,} ticks a second of {INSTRUMENTS} instruments:\n\n")
-    say(f"{aligned(tick_table(idle, few, many))}\n{aligned(idle_table(idle))}")
+    say(f"{aligned(tick_table(idle, few, many, wanted))}\n{aligned(rate_table(idle, rates))}\n")
+    say(aligned(idle_table(idle)))
 
 
 def asked_table(visited: Visits) -> list[list[str]]:
@@ -56,12 +60,12 @@ def cells(counts: Counts) -> list[str]:
     ]
 
 
-def tick_table(idle: Measured, few: Measured, many: Measured) -> list[list[str]]:
+def tick_table(idle: Measured, few: Measured, many: Measured, wanted: Measured) -> list[list[str]]:
     readers, one = many.webs - few.webs, few.used
     per_reader_us = (many.used.redis_s - one.redis_s) / readers / TICKS * 1e6
     bytes_each = (many.used.redis_bytes - one.redis_bytes) / readers / TICKS
     batches = max(one.batches - idle.used.batches, 1)
-    followed_us = (one.web_s - idle.used.web_s) / TICKS * 1e6
+    followed_us, wanted_us = (beyond(idle, each) / TICKS * 1e6 for each in (few, wanted))
     return [
         ["a tick", "costs", "of"],
         ["taken in by the bus", f"{one.redis_s / TICKS * 1e6 - per_reader_us:.1f} µs", "Redis"],
@@ -70,7 +74,26 @@ def tick_table(idle: Measured, few: Measured, many: Measured) -> list[list[str]]
         ["for each batch and web process", f"{per_reader_us * TICKS / batches:.1f} µs", "Redis"],
         ["in a batch", f"{TICKS / batches:.1f} ticks", f"{batches:.0f} batches a second"],
         ["followed, where nobody wants it", f"{followed_us:.1f} µs", "each web process"],
+        ["followed, where a client wants all", f"{wanted_us:.1f} µs", "its web process"],
     ]
+
+
+def rate_table(idle: Measured, rates: dict[int, Measured]) -> list[list[str]]:
+    """What is read costs at each reading, whatever comes, and each tick a little more."""
+    rows = [["ticks a second that nobody wants", "of a core", "beyond one that idles", "for each tick more"]]
+    for before, (rate, measured) in zip((None, *rates), rates.items(), strict=False):
+        more = "" if before is None else f"{per_tick_us(rates, before, rate):.1f} µs"
+        used, spent = measured.used.web_s, beyond(idle, measured)
+        rows.append([f"{rate:,}", f"{used:.1%}", f"{spent:.1%}", more])
+    return rows
+
+
+def beyond(idle: Measured, measured: Measured) -> float:
+    return measured.used.web_s - idle.used.web_s
+
+
+def per_tick_us(rates: dict[int, Measured], fewer: int, more: int) -> float:
+    return (rates[more].used.web_s - rates[fewer].used.web_s) / (more - fewer) * 1e6
 
 
 def idle_table(idle: Measured) -> list[list[str]]:

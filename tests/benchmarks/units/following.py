@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any, NamedTuple
 
 import psycopg
 from redis import Redis
+from websockets.sync.client import connect
 
 from tests.programs.running import Serve
 from tests.programs.services import database_url, redis_url
 
 from .counting import cpu_s, resident_mb
-from .market import engine, run
+from .market import INSTRUMENTS, engine, run
 
 WARM_S = 4
+SYMBOLS = [f"BENCH{number:03}" for number in range(INSTRUMENTS)]
 
 
 class Used(NamedTuple):
@@ -64,13 +70,26 @@ class Services:
         return int(row[0])
 
 
+@contextmanager
+def following_all(web: Serve, key: str) -> Iterator[None]:
+    with connect(f"ws://127.0.0.1:{web.port}/ws/market") as socket:
+        socket.send(json.dumps({"action": "subscribe", "api_key": key, "symbols": SYMBOLS}))
+        if json.loads(socket.recv())["type"] != "subscribed":
+            raise RuntimeError("A stream did not begin.")
+        reading = Thread(target=deque, args=(socket, 0), daemon=True)
+        reading.start()
+        yield
+    reading.join()
+
+
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
 TRANSACTIONS = "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database"
 
 
-def follow(webs: int, per_second: int, seconds: float) -> Measured:
+def follow(webs: int, per_second: int, seconds: float, *, is_wanted: bool = False) -> Measured:
+    """Nobody wants the ticks, or a client of the first web process follows all."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tickwire-bench-")))
         database, redis = stack.enter_context(database_url()), stack.enter_context(redis_url())
@@ -80,6 +99,9 @@ def follow(webs: int, per_second: int, seconds: float) -> Measured:
         if per_second:
             stack.enter_context(engine(settings | {"VAR_DIR": str(folder / "var")}, per_second))
         running = [stack.enter_context(Serve(folder / "var", **settings)) for _ in range(webs)]
+        if is_wanted:
+            key = run(folder, settings, "issue_key", "ann", "--tier", "premium").strip()
+            stack.enter_context(following_all(running[0], key))
         time.sleep(WARM_S)
         began, before = time.monotonic(), services.used(running[0])
         time.sleep(seconds)

@@ -14,6 +14,7 @@ from core.redis.connections import key_of
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, decode, encode
+from market.engine.bus.price_follower import BusListener
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.models import EngineState
 from market.prices.quotes import Prices
@@ -301,11 +302,17 @@ class Following:
     def __init__(self, url: str) -> None:
         self.heard: list[int] = []
         self.missed: list[str] = []
+        self.kept: list[int] = []
+        self.followed: set[str] | None = None
         self.prices = Prices("bid")
-        self.reader = BusReader(url, self.prices, self.hear, self.miss)
+        listener = BusListener(self.hear, self.keep, self.miss, lambda: self.followed)
+        self.reader = BusReader(url, self.prices, listener)
 
     def hear(self, records: list[AnyRecord]) -> None:
         self.heard += [record.seq for record in records if isinstance(record, TickAccepted)]
+
+    def keep(self, symbol: str, records: list[AnyRecord], came_ms: list[int]) -> None:
+        self.kept += [record.seq for record in records if isinstance(record, TickAccepted)]
 
     def miss(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
         self.missed.append(epoch)

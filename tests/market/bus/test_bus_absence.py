@@ -8,6 +8,7 @@ import pytest
 from redis import Redis
 
 from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.price_follower import BusListener
 from market.prices.quotes import Prices
 from tests.factories import make_instrument
 from tests.patience import until
@@ -27,9 +28,13 @@ def test_absence_of_an_engine_is_told_once_and_its_return_too(
         return sum(what in record.message for record in caplog.records)
 
     async def come_late() -> None:
-        reader = BusReader(
-            url, Prices("bid"), lambda records: None, lambda epoch, checkpoints: None, quiet_s=0.1
+        listener = BusListener(
+            lambda records: None,
+            lambda symbol, records, came_ms: None,
+            lambda epoch, checkpoints: None,
+            set,
         )
+        reader = BusReader(url, Prices("bid"), listener, quiet_s=0.1)
         await reader.start()
         await until(lambda: told("No market engine is heard") > 0)
         bus = await opened(url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -11,11 +12,21 @@ from core.times import MINUTE_MS
 from market.prices.candles import COARSER, TIMEFRAMES, CandleBuilder, Closed, PriceBar
 from market.prices.day import RollingDay
 from market.prices.history import KEPT, History
-from tests.market.ticking import NOON_MS, copy
+from market.prices.quotes import Prices
+from market.prices.records import (
+    AnyRecord,
+    CandlesEnded,
+    EmptyMinute,
+    HistoryMinute,
+    MarketClosed,
+    TickAccepted,
+)
+from tests.market.ticking import NOON_MS, copy, make_facts
 
 PRICES = st.floats(0.5, 2.0).map(lambda price: round(price, 7))
 GAPS = st.sampled_from([1, 1, 1, 1, 2, 5, 14, 61, 240, 1_500])
 Minutes = list[PriceBar]
+FACTS = make_facts()
 
 
 @st.composite
@@ -182,3 +193,71 @@ def test_every_coarser_interval_is_among_those_compared() -> None:
 
     assert {name for name in COARSER if together.latest(name)} == set(COARSER)
     assert known_of(together) == known_of(alone)
+
+
+@st.composite
+def came_meanwhile(draw: st.DrawFn) -> list[AnyRecord]:
+    """Ticks of some minutes, some of them late, and what else the engine says of an instrument."""
+    kinds = draw(
+        st.lists(st.sampled_from([*["tick"] * 12, "late", "end", "empty", "halt", "old"]), max_size=50)
+    )
+    at_ms, records = NOON_MS, list[AnyRecord]()
+    for seq, kind in enumerate(kinds, 1):
+        at_ms += draw(st.sampled_from([0, 1, 900, 20_000, 61_000, 600_000]))
+        minute_ms = at_ms - at_ms % MINUTE_MS
+        bid, ask = draw(PRICES), draw(PRICES)
+        if kind in ("tick", "late"):
+            time_ms = at_ms - (30_000 if kind == "late" else 0)
+            records.append(TickAccepted("EURUSD", bid, ask, time_ms, draw(st.floats(0, 9)), seq))
+        elif kind == "end":
+            records.append(CandlesEnded("EURUSD", minute_ms))
+        elif kind == "empty":
+            records.append(EmptyMinute("EURUSD", minute_ms - MINUTE_MS))
+        elif kind == "halt":
+            records.append(MarketClosed("EURUSD", at_ms + 5 * MINUTE_MS))
+        else:
+            minute = PriceBar(minute_ms - 2 * MINUTE_MS, bid, bid, bid, bid, 1.0, ask, ask, "late")
+            records.append(HistoryMinute("EURUSD", minute, "bid"))
+    return records
+
+
+def seen(prices: Prices) -> list[object]:
+    """All that may be asked of an instrument, bit for bit."""
+    history, quote = prices.history(FACTS), prices.quotes.get("EURUSD")
+    return [
+        None if quote is None else (quote.whole, quote.seq),
+        [history.rows(name, KEPT, closed_only=only) for name in TIMEFRAMES for only in (True, False)],
+        known_of(history.builder),
+        list(history.recent),
+        history.day.statistics(NOON_MS + TIMEFRAMES["1d"] // 2, history.builder.forming("1m")),
+        history.closed_until_ms,
+    ]
+
+
+@settings(max_examples=300)
+@given(came_meanwhile(), st.sampled_from(["bid", "mid"]), st.data())
+def test_records_taken_at_once_make_the_same_prices(
+    records: list[AnyRecord], candle_price: str, data: st.DataObject
+) -> None:
+    singly, together = Prices(candle_price), Prices(candle_price)
+    for record in deepcopy(records):
+        singly.apply(record, FACTS)
+    begun = 0
+    while begun < len(records):
+        end = data.draw(st.integers(begun + 1, len(records)))
+        together.apply_all(deepcopy(records[begun:end]), FACTS)
+        begun = end
+
+    assert seen(together) == seen(singly)
+
+
+def test_minute_ends_in_the_midst_of_ticks_of_which_the_last_is_late() -> None:
+    times_ms = [NOON_MS, NOON_MS + 50_000, NOON_MS + 70_000, NOON_MS + 40_000]
+    ticks = [TickAccepted("EURUSD", 1.0 + n, 3.0 + n, at_ms, 1.0, n) for n, at_ms in enumerate(times_ms, 1)]
+    singly, together = Prices("bid"), Prices("bid")
+    for tick in ticks:
+        singly.apply(tick, FACTS)
+    together.apply_all(ticks, FACTS)
+
+    assert seen(together) == seen(singly)
+    assert len(together.history(FACTS).rows("1m", KEPT, closed_only=False)) == 2

@@ -14,6 +14,7 @@ from core.clock import now_ms
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.price_follower import BusListener
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.models import EngineState
@@ -158,6 +159,15 @@ def test_tick_that_nobody_hears_is_not_measured(clock: Traveller) -> None:
     assert (stream.hub.latency.count, stream.hub.latency.sum_ms) == (1, 0)
 
 
+def heard_by(stream: Prices) -> BusListener:
+    return BusListener(
+        stream.hear,
+        lambda symbol, records, came_ms: None,
+        lambda epoch, checkpoints: None,
+        lambda: None,
+    )
+
+
 @pytest.mark.django_db(transaction=True)
 def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
     """Over Redis, on the clock of the wall."""
@@ -174,7 +184,7 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
         engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
         await bus.open(JournalWriter(), JournalPosition("", 0))
         await asyncio.to_thread(keep, bus.journal_position)
-        reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch, checkpoints: None)
+        reader = BusReader(url, quotes.Prices("bid"), heard_by(stream))
         await reader.start()
         stream.listener()
         latency = stream.hub.latency

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from core.contract.begun import Begun, begun
-from serving.http.closing import IDLE
+from serving.http.closing import ANSWERING, IDLE
 from serving.http.short_connection import MOST_GATHERED
 from serving.http.short_way import KNOWN, LONGEST_KNOWN, Headers, ShortAnswer
 from tests.patience import until, wait_until
@@ -144,7 +144,7 @@ def test_client_that_does_not_read_makes_the_server_hold_a_few_answers() -> None
             wait_until(lambda: running.connections)
             (protocol,) = running.connections
             held = protocol.transport.get_write_buffer_size
-            wait_until(lambda: protocol.flow.read_paused or held() > most)
+            wait_until(lambda: (protocol.flow.write_paused and protocol.state == ANSWERING) or held() > most)
             held_at_last = held()
             answers = client.makefile("rb")
             while heard < count:

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import redis
-
 from tests.benchmarks.servers import CLIENT_CORE
 from tests.benchmarks.streams.load import Target
 from tests.benchmarks.streams.nginx import nginx
@@ -59,9 +57,8 @@ class Product:
         """In service engine, Redis and PostgreSQL have cores of their own; here they share the client's."""
         with ExitStack() as stack:
             enter, port, tick_port = stack.enter_context, free_port(), free_port()
-            urls = {"DATABASE_URL": enter(database_url()), "REDIS_URL": enter(redis_url())}
-            with redis.Redis.from_url(urls["REDIS_URL"]) as client:
-                os.sched_setaffinity(client.info("server")["process_id"], {CLIENT_CORE})
+            with started_on(CLIENT_CORE):
+                urls = {"DATABASE_URL": enter(database_url()), "REDIS_URL": enter(redis_url())}
             environment = self._alone | urls
             key = prepare(environment)
             engine = module("product.engine_process", tick_port)
@@ -82,6 +79,17 @@ class Product:
 
     def _log(self, name: str) -> Path:
         return self._directory / f"{name}.log"
+
+
+@contextmanager
+def started_on(core: int) -> Iterator[None]:
+    """Processes keep to the core of the one that starts them."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def prepare(environment: Mapping[str, str], symbols: int = SYMBOLS) -> str:
