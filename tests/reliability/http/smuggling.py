@@ -4,7 +4,12 @@ Whoever is led astray answers the hidden request, to this client or to the next 
 
 from __future__ import annotations
 
+import socket
+import time
+from contextlib import suppress
 from typing import NamedTuple
+
+from tests.patience import PATIENCE_S
 
 HOST = b"Host: 127.0.0.1"
 # Answered without a key: with 401, 200 and 204, so that the numbers say who was answered.
@@ -158,3 +163,19 @@ OTHERS = {
     "pipelined behind a body": Case((post(size(HIDDEN)) + HIDDEN + WHOLE,), PIPELINED),
 }
 CASES = UPGRADES | LENGTHS | CODINGS | LINES | CHUNKS | OTHERS
+
+
+def hear(port: int, *parts: bytes) -> bytes:
+    """All that comes back for parts that are sent one by one."""
+    heard = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionError):
+            for part in parts:
+                client.sendall(part)
+                # Nothing depends on it: most of the parts meet the server one by one.
+                time.sleep(0.005)
+        with suppress(ConnectionError):
+            while data := client.recv(65536):
+                heard += data
+    return heard

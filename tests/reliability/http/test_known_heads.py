@@ -23,7 +23,7 @@ from tests.reliability.conftest import Tell
 
 from .front_proxies import haproxy, nginx
 from .known_heads import FIRST, HIDDEN, LAST, SYMBOLS, Attack, attacks, quote
-from .smuggling import CASES
+from .smuggling import CASES, hear
 
 Front = Callable[[Path, int], AbstractContextManager[int]]
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
@@ -53,21 +53,6 @@ def quoting(server: Server) -> Iterator[Server]:
         for number, symbol in enumerate(SYMBOLS, 1):
             put_quote(symbol, number, number + 0.5)
         yield server
-
-
-def hear(port: int, *parts: bytes) -> bytes:
-    heard = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with suppress(ConnectionError):
-            for part in parts:
-                client.sendall(part)
-                # Nothing depends on it: most of the parts meet the server one by one.
-                time.sleep(0.002)
-        with suppress(ConnectionError):
-            while data := client.recv(65536):
-                heard += data
-    return heard
 
 
 def told(heard: bytes) -> list[str]:

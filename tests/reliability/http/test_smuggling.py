@@ -30,6 +30,7 @@ from .smuggling import (
     REFUSED_AFTER,
     UPGRADES,
     Case,
+    hear,
     post,
     size,
 )
@@ -63,21 +64,6 @@ def converse(port: int, *parts: bytes) -> list[int]:
     """The status of each answer until the server closes."""
     heard = hear(port, *parts)
     return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", heard) if status != b"100"]
-
-
-def hear(port: int, *parts: bytes) -> bytes:
-    heard = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with suppress(ConnectionError):
-            for part in parts:
-                client.sendall(part)
-                # Nothing depends on it: most of the parts meet the server one by one.
-                time.sleep(0.005)
-        with suppress(ConnectionError):
-            while data := client.recv(65536):
-                heard += data
-    return heard
 
 
 def is_as_it_should_be(case: Case, statuses: list[int]) -> bool:
