@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from tests.benchmarks.installation import SETTINGS
 from tests.benchmarks.servers import SERVER_CORE, Peer
-from tests.benchmarks.streams.product.runs import SETTINGS
 from tests.programs.services import free_port, stop
 
 START_PATIENCE_S, WATCH_S = 600, 0.02

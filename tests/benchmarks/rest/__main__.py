@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import redis
 
+from tests.benchmarks.installation import SETTINGS
 from tests.benchmarks.packages import provide
 from tests.benchmarks.servers import CLIENT_CORE, Peer
 from tests.benchmarks.streams.__main__ import machine
@@ -31,14 +32,6 @@ from .prepare import Prepared
 from .servers import NEEDED, Servers, running
 
 WARM_UP_S = 1
-SETTINGS = {
-    "DJANGO_SETTINGS_MODULE": "config.settings",
-    "DEMO": "0",
-    "ACCESS_LOG": "0",
-    "LOG_LEVEL": "WARNING",
-    "DATABASE_URL": "",
-    "REDIS_URL": "",
-}
 
 
 def main() -> int:

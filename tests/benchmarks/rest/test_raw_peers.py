@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.benchmarks.installation import SETTINGS
 from tests.benchmarks.packages import absent
 from tests.benchmarks.servers import Peer
 
 from . import short_way
-from .__main__ import SETTINGS, prepare, warm_and_measure
+from .__main__ import prepare, warm_and_measure
 from .agreement import Said, ask, check_agreement, check_same
 from .cases import ALL, QUOTE, RECORDED
 from .names import BOLT, DRF, FASTAPI, GRANIAN, NGINX, NODE, OURS, SHARED, SOCKETIFY, STARLETTE

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.benchmarks.installation import SETTINGS
 from tests.benchmarks.servers import CLIENT_CORE
 from tests.benchmarks.streams.load import Target
 from tests.benchmarks.streams.nginx import nginx
@@ -15,15 +16,6 @@ from tests.benchmarks.streams.places import CERTIFICATE, KEY
 from tests.benchmarks.streams.prepare import SYMBOLS
 from tests.benchmarks.streams.processes import module, running
 from tests.programs.services import database_url, free_port, redis_url
-
-SETTINGS = {
-    "DJANGO_SETTINGS_MODULE": "config.settings",
-    "DEMO": "0",
-    "ACCESS_LOG": "0",
-    "LOG_LEVEL": "WARNING",
-    "DATABASE_URL": "",
-    "REDIS_URL": "",
-}
 
 
 class Product:
