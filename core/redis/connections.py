@@ -100,6 +100,13 @@ class FollowingConnection(AbstractConnection):
         if self._writer is not None:
             self._writer.write(packed)
 
+    async def hang_up(self) -> None:
+        """At once, whatever is on its way. An encrypted connection would otherwise wait for the goodbye of a
+        server that may never say it."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        await self.disconnect(nowait=True)
+
 
 class TcpConnection(FollowingConnection, Connection):
     pass

@@ -101,7 +101,7 @@ class ScriptCalls:
                 self._serving = self._connection = None
                 self._fail(fault)
             if connection is not None:
-                await connection.disconnect(nowait=True)
+                await connection.hang_up()
                 await pool.release(connection)
 
     def _take_from(self, connection: FollowingConnection, outcome: Outcome) -> None:

@@ -55,5 +55,5 @@ class StreamReads:
     async def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            await connection.disconnect(nowait=True)
+            await connection.hang_up()
             await self._redis.connection_pool.release(connection)

@@ -6,8 +6,11 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
+
+from core.background import cancel_and_wait
 
 BYTES = 65_536
 
@@ -29,10 +32,20 @@ def tls_front(port: int, key: Path, certificate: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     loop = asyncio.new_event_loop()
+    joins: set[asyncio.Task[None]] = set()
 
     async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        me = cast("asyncio.Task[None]", asyncio.current_task())
+        joins.add(me)
+        me.add_done_callback(joins.discard)
         back, forth = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(copy(reader, forth), copy(back, writer))
+        try:
+            await asyncio.gather(copy(reader, forth), copy(back, writer))
+        finally:
+            for each in (forth, writer):
+                each.transport.abort()
+                with suppress(OSError):
+                    await each.wait_closed()
 
     server = loop.run_until_complete(asyncio.start_server(join, "127.0.0.1", 0, ssl=context))
     thread = threading.Thread(target=loop.run_forever)
@@ -40,14 +53,12 @@ def tls_front(port: int, key: Path, certificate: Path) -> Iterator[str]:
     try:
         yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        asyncio.run_coroutine_threadsafe(end(server), loop).result()
+        asyncio.run_coroutine_threadsafe(end(server, joins), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def end(server: asyncio.Server) -> None:
+async def end(server: asyncio.Server, joins: set[asyncio.Task[None]]) -> None:
     server.close()
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
-    await asyncio.sleep(0)
+    await cancel_and_wait(*joins)
