@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from inspect import iscoroutinefunction
+from itertools import takewhile
 from typing import NamedTuple
 
-from core.contract.answers import ON_EVERY_ANSWER, Answer
+from core.contract.answers import ON_EVERY_ANSWER, Answer, Body
 from core.contract.begun import Begun
-from core.contract.request_ids import new_request_id
+from core.contract.request_ids import new_request_id_bytes
 from core.logs.requests import logged_successes
 from core.request_headers import came_plain, is_our_host
 from serving.api_handler import route_of
@@ -26,8 +27,9 @@ LONGEST_TARGET = 200
 
 
 @lru_cache(maxsize=1024)
-def head_of(tier: str, limit: int, *own: str) -> bytes:
-    """The head of an answer with headers of its own, in the order of the ordinary way."""
+def head_of(tier: str, limit: int, *own: str) -> tuple[bytes, bytes]:
+    """The head of an answer with headers of its own, in the order of the ordinary way: the lines in which
+    nothing is filled in, and the rest."""
     said = {
         **{name: value.replace("%", "%%") for name, value in ON_EVERY_ANSWER.items()},
         **dict.fromkeys((*own, "X-Request-Id"), "%b"),
@@ -36,7 +38,9 @@ def head_of(tier: str, limit: int, *own: str) -> bytes:
         "Content-Length": "%d",
     }
     lines = [f"{name.lower()}: {value}\r\n" for name, value in said.items()]
-    return "".join([*lines, "\r\n"]).encode("latin-1")
+    ready = "".join(takewhile(lambda line: "%" not in line, lines))
+    whole = "".join([*lines, "\r\n"])
+    return ready.encode("latin-1"), whole.removeprefix(ready).encode("latin-1")
 
 
 # What the short way does in its own words.
@@ -71,11 +75,12 @@ def target_of(target: bytes) -> KnownTarget | None:
 
 
 class KeyedAnswer(ShortAnswer):
-    __slots__ = ("_act", "_digest", "_route")
+    __slots__ = ("_act", "_digest", "_times")
 
     def __init__(self, target: KnownTarget, digest: bytes) -> None:
-        self._act, self._route = target
+        self._act = target.act
         self._digest = digest
+        self._times = http_requests.of(target.route, "GET", 200)
 
     def give(self, asker: Asker) -> bool:
         began_s = time.perf_counter()
@@ -106,23 +111,19 @@ class KeyedAnswer(ShortAnswer):
             return False
         usage_buffer.note_request(caller.account_id)
         asker.answer(*encoded)
-        http_requests.note(self._route, "GET", 200, took_s)
+        self._times.note(took_s)
         return True
 
-    def _encode(self, caller: Caller, standing: Standing) -> tuple[bytes, tuple[bytes, ...]] | None:
+    def _encode(self, caller: Caller, standing: Standing) -> tuple[bytes, bytes, Body] | None:
         answer = self._act()
         if answer.status != 200:
             return None
-        content = answer.content
-        if isinstance(content, tuple):
-            size = sum([len(piece) for piece in content])
-        else:
-            size, content = len(content), (content,)
-        left, reset, wait_s = standing.remaining, standing.reset, standing.wait_s
-        own = answer.headers
-        values = [value.encode() for value in (*own.values(), new_request_id())]
-        head = head_of(caller.allowances.tier, standing.limit, *own)
-        return head % (*values, left, reset, left, wait_s, size), content
+        own, content = answer.headers, answer.content
+        size = len(content) if isinstance(content, bytes) else sum(map(len, content))
+        left, reset, wait_s = standing.figures()
+        ready, rest = head_of(caller.allowances.tier, standing.limit, *own)
+        given = *map(str.encode, own.values()), new_request_id_bytes(), left, reset, left, wait_s, size
+        return ready, rest % given, content
 
 
 class KeyedShortWay(ShortWay):

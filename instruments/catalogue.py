@@ -64,11 +64,11 @@ class Catalogue:
     def get(self, symbol: str) -> InstrumentFacts:
         """One that is offered, whatever the case of its symbol."""
         facts = self.get_any(symbol)
+        if facts.is_offered:
+            return facts
         if not facts.active:
             raise self._unknown(symbol)
-        if not facts.is_offered:
-            raise SymbolNotFound(WITHHELD.format(symbol=facts.symbol), field="symbol")
-        return facts
+        raise SymbolNotFound(WITHHELD.format(symbol=facts.symbol), field="symbol")
 
     def get_any(self, symbol: str) -> InstrumentFacts:
         """Inactive ones too, because what was published about them stays readable."""

@@ -1,5 +1,6 @@
 """GET /api/market/{symbol} and its quote, answered from memory, already encoded."""
 
+from functools import lru_cache
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -109,11 +110,10 @@ class MarketViewSet(KeyedViewSet):
             wanted["bars"],
             closed_only=wanted["closed_only"] == "true",
         )
-        begins = f'{{"symbol":"{facts.symbol}","timeframe":"{wanted["timeframe"]}","ohlcv":['
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
         ends = b'%s],"quote":{%s}}' % (bars.forming, quote.fields)
-        return Answer((begins.encode(), bars.closed, ends), headers)
+        return Answer((bars_begin(facts.symbol, wanted["timeframe"]), bars.closed, ends), headers)
 
     @describes(
         "getQuote",
@@ -129,6 +129,11 @@ class MarketViewSet(KeyedViewSet):
     def quote(self, symbol: str) -> Answer:
         quote, headers = quoted(catalogue.get(symbol))
         return Answer(quote.whole, headers)
+
+
+@lru_cache(maxsize=4096)
+def bars_begin(symbol: str, timeframe: str) -> bytes:
+    return f'{{"symbol":"{symbol}","timeframe":"{timeframe}","ohlcv":['.encode()
 
 
 def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:

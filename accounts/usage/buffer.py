@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import time
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,22 +29,22 @@ class UsageBuffer:
     def __init__(self) -> None:
         self._counts: dict[Minute, UsageCounts] = {}
         self._minute = 0
-        self._requests: dict[int, int] = {}
+        self._requests: defaultdict[int, int] = defaultdict(int)
         """Of that minute, by account."""
         self._prune_at = 0.0
 
     def note_request(self, account_id: int) -> None:
-        minute = int(time.time()) // MINUTE_S
+        minute = time.time() // MINUTE_S
         if minute != self._minute:
             self._fold()
-            self._minute = minute
-        self._requests[account_id] = self._requests.get(account_id, 0) + 1
+            self._minute = int(minute)
+        self._requests[account_id] += 1
 
     def note_stream(self, account_id: int) -> None:
         self._add((account_id, int(time.time()) // MINUTE_S * MINUTE_S), UsageCounts(streams=1))
 
     def _fold(self) -> None:
-        requests, self._requests = self._requests, {}
+        requests, self._requests = self._requests, defaultdict(int)
         for account_id, count in requests.items():
             self._add((account_id, self._minute * MINUTE_S), UsageCounts(requests=count))
 

@@ -64,13 +64,16 @@ class LastQuotes(dict[str, Quote]):
         self[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
 
     def state(self, facts: InstrumentFacts, now_ms: int) -> str:
-        """open, closed or stale: stale is an open market whose source has gone quiet."""
-        if not facts.hours.is_open(now_ms):
-            return "closed"
-        quote = self.get(facts.symbol)
-        if quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000:
-            return "stale"
-        return "open"
+        return state_of(self.get(facts.symbol), facts, now_ms)
+
+
+def state_of(quote: Quote | None, facts: InstrumentFacts, now_ms: int) -> str:
+    """open, closed or stale: stale is an open market whose source has gone quiet."""
+    if not facts.hours.is_open(now_ms):
+        return "closed"
+    if quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000:
+        return "stale"
+    return "open"
 
 
 class Prices:
@@ -97,7 +100,8 @@ class Prices:
         """The quote and the state."""
         if self.before_looking is not None:
             self.before_looking(facts.symbol)
-        return self.quotes.get(facts.symbol), self.quotes.state(facts, now_ms)
+        quote = self.quotes.get(facts.symbol)
+        return quote, state_of(quote, facts, now_ms)
 
     def candles(self, facts: InstrumentFacts) -> History:
         if self.before_looking is not None:

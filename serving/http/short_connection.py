@@ -7,6 +7,7 @@ import logging
 from abc import abstractmethod
 from typing import Any
 
+from core.contract.answers import Body
 from core.contract.begun import Begun
 from core.fault_log import unexpected
 from serving.draining import draining
@@ -36,18 +37,24 @@ class Waiting:
         """What is answered goes nowhere: the connection is over."""
 
 
-class _FirstLines:
+class FirstLines:
     """Of an answer: the same for all, until the server says something else, each second."""
 
-    said: object = None
-    text = b""
+    _said: Headers | None = None
+    _text = b""
+
+    def of(self, said: Headers) -> bytes:
+        if self._said is not said:
+            lines = [b"%b: %b\r\n" % header for header in said]
+            self._said, self._text = said, b"".join([b"HTTP/1.1 200 OK\r\n", *lines])
+        return self._text
 
 
-_first_lines = _FirstLines()
+_first_lines = FirstLines()
 
 
 class ShortWayProtocol(ClosingProtocol):
-    begun: Begun | None = None
+    begun: Begun | None
     _whole = b""
     """The head that is being parsed, where it came in one piece."""
     _last = b""
@@ -55,7 +62,7 @@ class ShortWayProtocol(ClosingProtocol):
     _last_answer: ShortAnswer | None = None
     _is_short = False
     """The request that is being parsed is answered, or will be."""
-    _gathered: bytearray | None = None
+    _gathered: bytearray | None
     """Answers to requests that came together, which are written together."""
     _waited = False
     """What is being parsed came while an earlier answer was due, or together with the request to it."""
@@ -63,6 +70,9 @@ class ShortWayProtocol(ClosingProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._short_way: ShortWay = self.app_state.get(STATE_NAME, NO_SHORT_WAY)
+        # Asked for with each request, and found sooner here than on the class.
+        self.begun = self._gathered = None
+        self._is_last = False
 
     @abstractmethod
     def repeat(self, head: bytes) -> None:
@@ -73,11 +83,13 @@ class ShortWayProtocol(ClosingProtocol):
 
     def knows(self, head: bytes) -> bool:
         """Whether it was met before, and is answered, or will be."""
-        known = self._last_answer if head == self._last else self._short_way.recall(head)
+        if head == self._last:
+            known = self._last_answer
+        elif known := self._short_way.recall(head):
+            self._last, self._last_answer = head, known
         if known is None or not self._may_be_short():
             return False
-        self._whole = self._last = head
-        self._last_answer = known
+        self._whole = head
         return known.give(self)
 
     def answer_known(self, data: bytes) -> bytes:
@@ -134,23 +146,26 @@ class ShortWayProtocol(ClosingProtocol):
             self.state = HEAD
             self.repeat(self._whole)
 
-    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
+    def answer(self, ready: bytes, head: bytes, content: Body) -> None:
         if self.state == OVER:
             return
         if self._is_last:
             # The last header, as the ordinary way puts it.
             head = head.removesuffix(b"\r\n") + b"connection: close\r\n\r\n"
-        said = self.server_state.default_headers
-        if _first_lines.said is not said:
-            _first_lines.said, _first_lines.text = said, first_lines(said)
-        first, *others = content
+        first_lines = _first_lines.of(self.server_state.default_headers)
         # What is small is joined: each piece costs more than its bytes do.
-        pieces = b"".join((_first_lines.text, head, first)), *others
-        if self._gathered is None:
+        if isinstance(content, bytes):
+            whole = b"".join((first_lines, ready, head, content))
+            if self._gathered is None:
+                self.write(whole)
+            else:
+                self._gathered += whole
+        elif self._gathered is None:
             # One write, and nothing that is long is copied.
-            self.transport.writelines(pieces)
+            first, *others = content
+            self.transport.writelines((b"".join((first_lines, ready, head, first)), *others))
         else:
-            self._gathered += b"".join(pieces)
+            self._gathered += b"".join((first_lines, ready, head, *content))
         self.server_state.total_requests += 1
         self.connection.is_known = True
         if self.state == IDLE:
@@ -161,7 +176,3 @@ class ShortWayProtocol(ClosingProtocol):
                 self.close()
             elif not self.transport.is_closing():
                 self.await_next()
-
-
-def first_lines(said: Headers) -> bytes:
-    return b"".join([b"HTTP/1.1 200 OK\r\n", *(b"%b: %b\r\n" % header for header in said)])

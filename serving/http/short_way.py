@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol
 
+from core.contract.answers import Body
 from core.contract.begun import Begun
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -28,8 +29,9 @@ class Asker(Protocol):
     begun: Begun | None
     """What the ordinary way does not do again."""
 
-    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
-        """With a head that goes on after the lines of the server itself."""
+    def answer(self, ready: bytes, head: bytes, content: Body) -> None:
+        """With a head in two parts, which goes on after the lines of the server itself, and a body that is in
+        pieces where joining them would copy much."""
 
     def wait(self) -> None:
         """It is answered later."""

@@ -26,17 +26,22 @@ class RouteTimes:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum_s = 0.0
 
+    def note(self, took_s: float) -> None:
+        self.counts[bisect_left(BOUNDS_S, took_s)] += 1
+        self.sum_s += took_s
+
 
 class HttpRequests(Collector):
     def __init__(self) -> None:
         self._times: dict[tuple[str, str, int], RouteTimes] = {}
 
     def note(self, route: str, method: str, status: int, took_s: float) -> None:
+        self.of(route, method, status).note(took_s)
+
+    def of(self, route: str, method: str, status: int) -> RouteTimes:
+        """Where such an answer is noted."""
         times = self._times.get((route, method, status // 100))
-        if times is None:
-            times = self._first(route, method, status // 100)
-        times.counts[bisect_left(BOUNDS_S, took_s)] += 1
-        times.sum_s += took_s
+        return self._first(route, method, status // 100) if times is None else times
 
     def _first(self, route: str, method: str, status_class: int) -> RouteTimes:
         if len(self._times) >= MOST_ROUTES * len(METHODS):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.contract.answers import Body
 from serving.http.protocol import HttpProtocol
 from tests.contract.streams.daphne_server import DaphneServer
 
@@ -19,8 +20,8 @@ from .visitors import TIMES, Visitor, plainly
 class Planted(HttpProtocol):
     """Whose short way says something else in one header."""
 
-    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
-        super().answer(head.replace(b"no-store", b"no-cache"), content)
+    def answer(self, ready: bytes, head: bytes, content: Body) -> None:
+        super().answer(ready.replace(b"no-store", b"no-cache"), head, content)
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 
+from core.contract.answers import Body
 from serving.http.bounds import END_OF_HEAD
 from serving.http.protocol import HttpProtocol
 from tests.client import Server
@@ -35,9 +36,9 @@ CLOSE = b"Connection: close"
 class Counting(HttpProtocol):
     shortly: ClassVar[int] = 0
 
-    def answer(self, head: bytes, content: tuple[bytes, ...]) -> None:
+    def answer(self, ready: bytes, head: bytes, content: Body) -> None:
         Counting.shortly += 1
-        super().answer(head, content)
+        super().answer(ready, head, content)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ class Text(ShortAnswer):
         self._text = text
 
     def give(self, asker: Asker) -> bool:
-        asker.answer(b"content-length: %d\r\n\r\n" % len(self._text), (self._text,))
+        asker.answer(b"", b"content-length: %d\r\n\r\n" % len(self._text), self._text)
         return True
 
 

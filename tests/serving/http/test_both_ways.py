@@ -58,7 +58,7 @@ class Echo(ShortAnswer):
 
     def give(self, asker: Asker) -> bool:
         Echo.given += 1
-        answer = partial(asker.answer, b"content-length: %d\r\n\r\n" % len(self._target), (self._target,))
+        answer = partial(asker.answer, b"", b"content-length: %d\r\n\r\n" % len(self._target), self._target)
         if self._target.startswith(b"/later"):
             asker.wait()
             asyncio.get_running_loop().call_soon(answer)

@@ -199,7 +199,7 @@ async def test_requests_behind_one_that_waits_are_answered_after_it(talk: Conver
     await asyncio.sleep(0)
     assert talk.app.requests == []
 
-    talk.texts.later.asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+    talk.texts.later.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
     await until(lambda: talk.protocol.state == IDLE)
     assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"answered"]
 
@@ -221,7 +221,7 @@ async def test_one_that_waited_in_vain_takes_the_ordinary_way_before_what_is_beh
 async def test_one_that_waits_while_the_server_stops_is_the_last_and_says_so(talk: Conversation) -> None:
     talk.say(get("/later") + get("/short/a"))
     talk.protocol.shutdown()
-    talk.texts.later.asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+    talk.texts.later.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
 
     assert b"".join(talk.transport.writes).endswith(
         b"\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater"
@@ -233,7 +233,7 @@ async def test_answer_for_a_client_that_is_gone_goes_nowhere(talk: Conversation)
     talk.say(get("/later") + get("/short/a"))
     talk.protocol.connection_lost(None)
     asker = talk.texts.later.asker
-    asker.answer(b"content-length: 5\r\n\r\n", (b"later",))
+    asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
     asker.give_back()
 
     assert talk.transport.writes == []
