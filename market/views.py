@@ -1,6 +1,5 @@
 """GET /api/market/{symbol} and its quote, answered from memory, already encoded."""
 
-from functools import lru_cache
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -17,7 +16,7 @@ from core.times import iso_s
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import KEPT
+from market.prices.history import KEPT, EncodedBars
 from market.prices.quotes import Quote
 
 from . import runtime
@@ -112,8 +111,10 @@ class MarketViewSet(KeyedViewSet):
         )
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
-        ends = b'%s],"quote":{%s}}' % (bars.forming, quote.fields)
-        return Answer((bars_begin(facts.symbol, wanted["timeframe"]), bars.closed, ends), headers)
+        answered = bars.answered
+        if answered is None or answered[0] is not quote:
+            answered = bars.answered = quote, framed(facts.symbol, wanted["timeframe"], bars, quote)
+        return Answer(answered[1], headers)
 
     @describes(
         "getQuote",
@@ -131,9 +132,9 @@ class MarketViewSet(KeyedViewSet):
         return Answer(quote.whole, headers)
 
 
-@lru_cache(maxsize=4096)
-def bars_begin(symbol: str, timeframe: str) -> bytes:
-    return f'{{"symbol":"{symbol}","timeframe":"{timeframe}","ohlcv":['.encode()
+def framed(symbol: str, timeframe: str, bars: EncodedBars, quote: Quote) -> tuple[bytes, ...]:
+    begins = f'{{"symbol":"{symbol}","timeframe":"{timeframe}","ohlcv":['
+    return begins.encode(), bars.closed, b'%s],"quote":{%s}}' % (bars.forming, quote.fields)
 
 
 def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:

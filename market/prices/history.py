@@ -65,6 +65,8 @@ class EncodedBars(msgspec.Struct):
     forming: bytes
     """With the comma in front of it; empty where none forms."""
     last_closed_ms: int | None
+    answered: tuple[object, tuple[bytes, ...]] | None = None
+    """The quote with which they were last answered, and that answer: many ask between two ticks."""
 
     @property
     def ohlcv(self) -> bytes:
