@@ -216,3 +216,9 @@ def test_full_house_is_not_swept_for_each_newcomer() -> None:
     for number in range(MemoryWindow.SWEEP_ABOVE + 1):
         admit(window, 1, f"address {number}")
     assert window.sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
+
+
+@given(st.builds(Standing, st.booleans(), st.integers(0, 20), st.integers(0, 20), st.floats(0, 60)))
+def test_figures_are_what_each_is_alone(standing: Standing) -> None:
+    with time_machine.travel("2026-11-18T12:00:00.250Z", tick=False):
+        assert standing.figures() == (standing.remaining, standing.reset, standing.wait_s)

@@ -22,7 +22,7 @@ NOON_MS = to_ms("2026-11-18 12:00")
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:
     """One for each test, so that none sees the candles of another."""
-    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "COUNTED", "FLAT", "ENDED"):
+    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "COUNTED", "FLAT", "ENDED", "REQUOTED"):
         make_instrument(symbol)
     for symbol in ("EXTREMES", "SUMS"):
         make_instrument(symbol, volume_kind="traded")
@@ -209,3 +209,16 @@ def test_sunday_evening_is_a_short_daily_candle_of_its_own(clock: Traveller, sha
     times = [candle["time"][:10] for candle in bars(shared, "SUNDAY", "timeframe=1d")]
 
     assert times == ["2026-11-20", "2026-11-22", "2026-11-23"]
+
+
+def test_quote_behind_the_same_candles_is_the_newest(clock: Traveller, shared: Api) -> None:
+    clock.move_to("2026-11-18T12:00:10Z")
+    tick("REQUOTED", 1.1)
+    asked = "/api/market/REQUOTED?timeframe=1h"
+    before = [shared.ask(asked).json() for _ in range(2)]
+    # A quote without a candle, as where a new series begins.
+    market.prices.quotes.put(Tick("REQUOTED", 1.2, 1.2, now_ms(), 1.0), digits=5)
+    after = shared.ask(asked).json()
+
+    assert [each["quote"]["bid"] for each in (*before, after)] == [1.1, 1.1, 1.2]
+    assert before[0]["ohlcv"] == after["ohlcv"]
