@@ -36,26 +36,27 @@ class Standing(msgspec.Struct, frozen=True):
 
     @property
     def remaining(self) -> int:
-        return max(0, self.limit - self.used)
+        return self.figures()[0]
 
     @property
     def wait_s(self) -> int:
         """Whole seconds, rounded up: waiting that long succeeds."""
-        return math.ceil(self.frees_in)
+        return self.figures()[2]
 
     @property
     def reset(self) -> int:
         """The epoch second in which the next slot frees."""
-        return math.ceil(time.time() + self.frees_in)
+        return self.figures()[1]
 
     def figures(self) -> tuple[int, int, int]:
-        """`remaining`, `reset` and `wait_s`, in half the time."""
+        """`remaining`, `reset` and `wait_s`, for whoever needs all three."""
         left, frees_in = self.limit - self.used, self.frees_in
         return left if left > 0 else 0, math.ceil(time.time() + frees_in), math.ceil(frees_in)
 
     def headers(self, tier: str) -> dict[str, str]:
         """Sent with every answer to an authenticated caller."""
-        return rate_headers(tier, self.limit, self.remaining, self.reset, self.wait_s)
+        left, reset, wait_s = self.figures()
+        return rate_headers(tier, self.limit, left, reset, wait_s)
 
 
 Then = Callable[[Standing], object]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_left
 from datetime import timedelta
 
@@ -218,7 +219,11 @@ def test_full_house_is_not_swept_for_each_newcomer() -> None:
     assert window.sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
 
 
-@given(st.builds(Standing, st.booleans(), st.integers(0, 20), st.integers(0, 20), st.floats(0, 60)))
-def test_figures_are_what_each_is_alone(standing: Standing) -> None:
+@pytest.mark.parametrize(("used", "left"), [(4, 6), (10, 0), (12, 0)])
+def test_figures_of_a_standing_are_whole_and_never_negative(used: int, left: int) -> None:
     with time_machine.travel("2026-11-18T12:00:00.250Z", tick=False):
+        standing = Standing(used < 10, 10, used, 12.5)
+        now_s = int(time.time())
+
+        assert standing.figures() == (left, now_s + 13, 13)
         assert standing.figures() == (standing.remaining, standing.reset, standing.wait_s)
