@@ -1,6 +1,6 @@
 from django.urls import re_path
 
-from .views import MarketViewSet
+from .api.prices import MarketViewSet
 
 urlpatterns = [
     re_path(r"^market/(?P<symbol>[^/]+)/?$", MarketViewSet.as_view({"get": "retrieve"}), name="market"),

@@ -2,6 +2,7 @@
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
 import time
+from contextlib import aclosing
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
-from core.contract.answers import ON_EVERY_ANSWER, Answer
+from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer
 from core.contract.begun import begun_at
 from serving.metrics.http_requests import http_requests, template_of
 
@@ -84,8 +85,18 @@ async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
         *ENCODED_ON_EVERY_ANSWER,
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
-    body = answer.body
-    if answer.status != 204:
-        headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)))
+    length = len(answer.body) if answer.streamed is None else answer.length
+    if answer.status not in WITHOUT_BODY:
+        headers.append((b"content-type", answer.media_type.encode("latin-1")))
+        if length is not None:
+            headers.append((b"content-length", b"%d" % length))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if is_head else body})
+    if answer.streamed is not None and not is_head:
+        async with aclosing(answer.streamed) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    if answer.streamed is not None:
+        await answer.streamed.aclose()
+    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})

@@ -1,11 +1,12 @@
 """Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
+from collections.abc import AsyncGenerator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.cache import get_conditional_response
 
 from core.plain_json import encode
@@ -38,6 +39,8 @@ ON_PREFLIGHT = {
 
 Body = bytes | tuple[bytes, ...]
 """In pieces where joining them would copy much."""
+JSON = "application/json"
+WITHOUT_BODY = (204, 304)
 
 
 class Answer(msgspec.Struct):
@@ -48,23 +51,28 @@ class Answer(msgspec.Struct):
     status: int = 200
     code: str = ""
     """Of a refusal."""
+    media_type: str = JSON
+    streamed: AsyncGenerator[bytes, None] | None = None
+    """A body that is made while it is sent, instead of `content`. If it raises, the connection breaks, so
+    that nobody takes a part for the whole."""
+    length: int | None = None
+    """Of what is streamed, if it is known before."""
 
     @property
     def body(self) -> bytes:
         return self.content if isinstance(self.content, bytes) else b"".join(self.content)
 
-    def as_response(self, method: str | None) -> HttpResponse:
+    def as_response(self, method: str | None) -> HttpResponse | StreamingHttpResponse:
         headers = {**ON_EVERY_ANSWER, **self.headers}
-        if self.status == 204:
-            return HttpResponse(status=204, headers=headers)
-        body = self.body
-        headers["Content-Length"] = str(len(body))
-        return HttpResponse(
-            b"" if method == "HEAD" else body,
-            status=self.status,
-            content_type="application/json",
-            headers=headers,
-        )
+        if self.status in WITHOUT_BODY:
+            return HttpResponse(status=self.status, headers=headers)
+        length = len(self.body) if self.streamed is None else self.length
+        if length is not None:
+            headers["Content-Length"] = str(length)
+        known = {"status": self.status, "content_type": self.media_type, "headers": headers}
+        if self.streamed is not None and method != "HEAD":
+            return StreamingHttpResponse(self.streamed, **known)
+        return HttpResponse(b"" if method == "HEAD" else self.body, **known)
 
 
 class Document(NamedTuple):

@@ -25,12 +25,15 @@ CODES = (
     "missing_api_key",
     "invalid_api_key",
     "https_required",
+    "not_allowed",
     "symbol_not_found",
     "not_found",
     "method_not_allowed",
+    "not_acceptable",
     "invalid_parameter",
     "invalid_timeframe",
     "parameter_out_of_range",
+    "invalid_cursor",
     "rate_limit_exceeded",
     "ai_quota_exceeded",
     "model_unavailable",
@@ -94,6 +97,10 @@ class HttpsRequired(ApiError):
     message = "This key came without TLS and may have been read. Use https:// or wss://, and issue a new key."
 
 
+class NotAllowed(ApiError):
+    status_code, code = 403, "not_allowed"
+
+
 class SymbolNotFound(ApiError):
     status_code, code = 404, "symbol_not_found"
 
@@ -108,6 +115,10 @@ class MethodNotAllowed(ApiError):
     message = "This path answers GET, HEAD and OPTIONS."
 
 
+class NotAcceptable(ApiError):
+    status_code, code = 406, "not_acceptable"
+
+
 class InvalidParameter(ApiError):
     status_code, code = 400, "invalid_parameter"
 
@@ -118,6 +129,14 @@ class InvalidTimeframe(InvalidParameter):
 
 class ParameterOutOfRange(InvalidParameter):
     code = "parameter_out_of_range"
+
+
+class InvalidCursor(InvalidParameter):
+    code = "invalid_cursor"
+    message = (
+        "This cursor is not one that was given for these parameters. Send `next` as it came, with the "
+        "parameters of the request that it came with; only limit may differ."
+    )
 
 
 class RetryLater(ApiError):

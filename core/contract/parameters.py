@@ -1,11 +1,14 @@
 """Query parameters, read strictly: a bad one is refused by its name."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from rest_framework import serializers
+
+from core.times import epoch_ms_after
 
 from .errors import InvalidParameter, ParameterOutOfRange
 
@@ -96,6 +99,42 @@ class TextParameter(serializers.Field[Any, str, str, Any]):
 
     def to_internal_value(self, data: str) -> str:
         return data
+
+
+class TimeParameter(serializers.Field[Any, str, Any, Any]):
+    """A moment, as milliseconds since the epoch; None where it is absent. One between two milliseconds is the
+    later: nothing that happened before it is taken for what came after."""
+
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(default=None, help_text=help_text)
+
+    def to_internal_value(self, data: str) -> int:
+        name = str(self.field_name)
+        try:
+            time_ms = read_moment(data)
+        except ValueError:
+            raise InvalidParameter(
+                f"{name} must be an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in it is "
+                "written %2B), or milliseconds since the epoch.",
+                field=name,
+            ) from None
+        if not 0 <= time_ms <= LATEST_MS:
+            raise ParameterOutOfRange(f"{name} must be from 1970 to 9999.", field=name)
+        return time_ms
+
+
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+
+def read_moment(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        # int() refuses thousands of digits with an error of its own.
+        return int(text) if len(text) <= 18 else LATEST_MS + 1
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError("no zone")
+    return epoch_ms_after(at)
 
 
 class QuerySerializer(serializers.Serializer[Any]):

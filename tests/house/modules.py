@@ -27,7 +27,7 @@ ROOMS = tuple(room for step in STEPS for room in step)
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "market": (
         ("admin", "management", "urls"),
-        ("back_office", "metrics", "views", "checks"),
+        ("api", "back_office", "metrics", "checks"),
         ("push", "overview"),
         ("streams",),
         ("runtime",),

@@ -15,11 +15,10 @@ from core.struct_schemas import Moment, openapi
 from core.times import iso_s
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
+from market import runtime
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT, EncodedBars
 from market.prices.quotes import Quote
-
-from . import runtime
 
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
