@@ -8,7 +8,7 @@ from typing import Any
 
 from asgiref.sync import markcoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import address_of
@@ -44,7 +44,7 @@ class ApiViewSet(ViewSet):
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
-    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         """Called by Django's own handlers; ours calls `answer` and needs no response object."""
         return (await self.answer(request, **kwargs)).as_response(request.method)
 

@@ -33,7 +33,7 @@ class Reactor:
         )
         self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
         # Else a test that moves the wall clock by a day has waited for longer than an idle connection may.
-        reactor.seconds = self.loop.time
+        reactor.seconds = self.loop.time  # type: ignore[method-assign,misc]
         threading.Thread(target=self.daphne.run, daemon=True).start()
         assert is_ready.wait(PATIENCE_S)
 
