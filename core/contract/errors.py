@@ -9,7 +9,7 @@ import msgspec
 from django.core.exceptions import SuspiciousOperation
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 from django.db.utils import InternalError as DatabaseRefusal
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from msgspec import UNSET, Meta, UnsetType
 from rest_framework.exceptions import APIException, ValidationError
@@ -226,15 +226,15 @@ def refusal_body(refusal: ApiError, request_id: str) -> bytes:
     return encode(ErrorBody(details))
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     return _page_or_body(request, InvalidParameter("This request cannot be read."))
 
 
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     return _page_or_body(request, NotFound())
 
 
-def server_error(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponseBase:
     # Django calls this while it handles the exception, which it does not pass on.
     error = sys.exception()
     if isinstance(error, DatabaseError | InterfaceError):
@@ -242,7 +242,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _page_or_body(request, InternalError())
 
 
-def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
+def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponseBase:
     """A browser gets a page, everybody else the error body."""
     if "text/html" in request.headers.get("Accept", ""):
         template, status = f"{refusal.status_code}.html", refusal.status_code
@@ -253,6 +253,6 @@ def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
     return refusal_response(refusal)
 
 
-def refusal_response(refusal: ApiError) -> HttpResponse:
+def refusal_response(refusal: ApiError) -> HttpResponseBase:
     """The error body, with a new request id."""
     return refusal_answer(refusal, new_request_id()).as_response("GET")
