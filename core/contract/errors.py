@@ -3,13 +3,13 @@
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 import msgspec
 from django.core.exceptions import SuspiciousOperation
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 from django.db.utils import InternalError as DatabaseRefusal
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from msgspec import UNSET, Meta, UnsetType
 from rest_framework.exceptions import APIException, ValidationError
@@ -226,15 +226,15 @@ def refusal_body(refusal: ApiError, request_id: str) -> bytes:
     return encode(ErrorBody(details))
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _page_or_body(request, InvalidParameter("This request cannot be read."))
 
 
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _page_or_body(request, NotFound())
 
 
-def server_error(request: HttpRequest) -> HttpResponseBase:
+def server_error(request: HttpRequest) -> HttpResponse:
     # Django calls this while it handles the exception, which it does not pass on.
     error = sys.exception()
     if isinstance(error, DatabaseError | InterfaceError):
@@ -242,7 +242,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
     return _page_or_body(request, InternalError())
 
 
-def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponseBase:
+def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
     """A browser gets a page, everybody else the error body."""
     if "text/html" in request.headers.get("Accept", ""):
         template, status = f"{refusal.status_code}.html", refusal.status_code
@@ -253,6 +253,6 @@ def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponseBase:
     return refusal_response(refusal)
 
 
-def refusal_response(refusal: ApiError) -> HttpResponseBase:
+def refusal_response(refusal: ApiError) -> HttpResponse:
     """The error body, with a new request id."""
-    return refusal_answer(refusal, new_request_id()).as_response("GET")
+    return cast(HttpResponse, refusal_answer(refusal, new_request_id()).as_response("GET"))
