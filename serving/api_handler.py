@@ -2,7 +2,6 @@
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
 import time
-from contextlib import aclosing
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -13,6 +12,8 @@ from django.urls import get_resolver
 from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer
 from core.contract.begun import begun_at
 from serving.metrics.http_requests import http_requests, template_of
+
+from .streamed import send_streamed
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
@@ -56,7 +57,7 @@ class ApiHandler:
         view, names, request.route = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
         http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
-        await send_answer(answer, request.method == "HEAD", send)
+        await send_answer(answer, request.method == "HEAD", receive, send)
 
 
 def route_of(path: str) -> Route:
@@ -80,7 +81,7 @@ def _name(name: str) -> bytes:
 ENCODED_ON_EVERY_ANSWER = [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
 
 
-async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
+async def send_answer(answer: Answer, is_head: bool, receive: Any, send: Any) -> None:
     headers = [
         *ENCODED_ON_EVERY_ANSWER,
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
@@ -91,12 +92,10 @@ async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
         if length is not None:
             headers.append((b"content-length", b"%d" % length))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if answer.streamed is not None and not is_head:
-        async with aclosing(answer.streamed) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-        return
-    if answer.streamed is not None:
+    if answer.streamed is None:
+        await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+    elif is_head:
         await answer.streamed.aclose()
-    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await send_streamed(answer.streamed, receive, send)
