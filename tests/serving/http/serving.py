@@ -114,13 +114,13 @@ def statuses(heard: bytes) -> list[int]:
 
 @contextmanager
 def serving(
-    changed: Mapping[str, Any] = NOTHING, /, *, app: App | None = None, **limits: float
+    changed: Mapping[str, Any] = NOTHING, asked: App | None = None, /, **limits: float
 ) -> Iterator[Serving]:
     """With other options of uvicorn's, and other limits of ours."""
     chosen = type("Chosen", (HttpTimeouts,), limits)()
     protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
     CountingProtocol.received = 0
-    app = app or App()
+    app = asked or App()
     with take_port("127.0.0.1", 0) as listener:
         options = UVICORN_OPTIONS | {
             "http": protocol,

@@ -47,7 +47,7 @@ class Streaming(App):
 @pytest.fixture
 def server() -> Iterator[tuple[Serving, Streaming]]:
     app = Streaming()
-    with serving(app=app) as running:
+    with serving({}, app) as running:
         yield running, app
 
 
