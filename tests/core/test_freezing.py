@@ -39,7 +39,8 @@ def test_what_came_since_is_not_kept_for_ever() -> None:
     since = [[number] for number in range(1000)]
     freeze_startup_objects()
 
-    assert gc.get_freeze_count() == kept
+    # Some of them may go: a thread of another test ends.
+    assert gc.get_freeze_count() <= kept
     assert len(since) == 1000
 
 
