@@ -279,6 +279,11 @@ class History:
         series, closed, forming = self._last(timeframe, count, closed_only)
         return [*map(series.row, closed), *([row_of(forming, self.digits)] if forming is not None else [])]
 
+    def forming_row(self, timeframe: str) -> CandleRow | None:
+        """The one that forms, as it is answered."""
+        forming = self._last(timeframe, 1, False)[2]
+        return None if forming is None else row_of(forming, self.digits)
+
     def _last(self, timeframe: str, count: int, closed_only: bool) -> tuple[_Series, range, PriceBar | None]:
         """Which closed ones, and the one that forms. Only the engine closes candles, never a clock."""
         series, stored = self._series[timeframe], len(self._series[timeframe].opened_ms)
