@@ -10,6 +10,7 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import PUSH, feeds_of, is_simulated
 from market.prices.candles import Closed, PriceBar, interval_start
+from market.prices.history import History, row_of
 from market.prices.quotes import Prices
 from market.prices.records import (
     AbsorptionFound,
@@ -310,8 +311,19 @@ class Engine:
         by_ms: int | None = None,
     ) -> None:
         digits = self.prices.history(state.facts).digits
-        record.closed = [state.number_candle(*each, digits, by_ms) for each in closed]
+        record.closed = [
+            state.number_candle(timeframe, row_of(candle, digits), by_ms) for timeframe, candle in closed
+        ]
         self.changed[state.facts.symbol] = state
+
+    def tell_filled(self, state: InstrumentState, before: History, until_ms: int) -> None:
+        """What the series that was read anew has beyond the one before: as closed candles, without a tick."""
+        facts = state.facts
+        found = self.prices.history(facts).closed_beyond(before)
+        closed = [state.number_candle(timeframe, row) for timeframe, row in found]
+        if closed:
+            self.records.append(CandlesEnded(facts.symbol, until_ms, closed))
+            self.changed[facts.symbol] = state
 
     def _keep(self, state: InstrumentState, closed: Sequence[Closed], record: AnyRecord) -> None:
         basis = self.prices.candle_price

@@ -7,8 +7,8 @@ import msgspec
 
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, is_simulated
-from market.prices.candles import TIMEFRAMES, PriceBar
-from market.prices.history import History, row_of
+from market.prices.candles import TIMEFRAMES
+from market.prices.history import CandleRow, History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
 from market.prices.records import (
     AbsorptionFound,
@@ -158,12 +158,11 @@ class InstrumentState:
         records.append(taken)
         return records
 
-    def number_candle(self, timeframe: str, candle: PriceBar, digits: int, by_ms: int | None) -> ClosedCandle:
+    def number_candle(self, timeframe: str, row: CandleRow, by_ms: int | None = None) -> ClosedCandle:
         """Make it the next of its timeframe. `by_ms` is when all ended, whatever the hours say."""
         seq = self.candle_seqs[timeframe] = self.candle_seqs.get(timeframe, 0) + 1
-        end_ms = candle.opened_ms + TIMEFRAMES[timeframe]
-        ended_ms = self.facts.hours.end_of_trading(candle.opened_ms, end_ms)
-        row = row_of(candle, digits)
+        end_ms = row.opened_ms + TIMEFRAMES[timeframe]
+        ended_ms = self.facts.hours.end_of_trading(row.opened_ms, end_ms)
         return ClosedCandle(timeframe, seq, ended_ms if by_ms is None else min(ended_ms, by_ms), *row)
 
     def absorbed(self, found: Absorption) -> AbsorptionFound:

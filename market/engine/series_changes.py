@@ -159,7 +159,8 @@ async def _fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) ->
         price = engine.prices.price_of(state.last, facts)
         fresh.builder.resume_forming(forming, price, state.last.ask)
     fresh.builder.price_by(state.source)
-    engine.prices.histories[facts.symbol] = fresh
+    before, engine.prices.histories[facts.symbol] = engine.prices.history(facts), fresh
+    engine.tell_filled(state, before, until_ms)
     return True
 
 

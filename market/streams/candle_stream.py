@@ -126,12 +126,11 @@ def candle_frame(kept: bytes) -> bytes:
         return kept
     symbol, _, timeframe = kept.decode().partition("/")
     facts = catalogue.known(symbol)
-    rows = [] if facts is None else market.prices.history(facts).rows(timeframe, 1, closed_only=True)
-    if facts is None or not rows:
+    row = None if facts is None else market.prices.history(facts).last_row(timeframe)
+    if facts is None or row is None:
         return b""
-    opened_ms = rows[0].opened_ms
-    ended_ms = facts.hours.end_of_trading(opened_ms, opened_ms + TIMEFRAMES[timeframe])
-    return candle_update(symbol, timeframe, rows[0], is_closed=True, time_ms=ended_ms)
+    ended_ms = facts.hours.end_of_trading(row.opened_ms, row.opened_ms + TIMEFRAMES[timeframe])
+    return candle_update(symbol, timeframe, row, is_closed=True, time_ms=ended_ms)
 
 
 def last_candles(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> Iterator[LastSent]:

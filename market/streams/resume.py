@@ -251,14 +251,20 @@ class RecentFrames:
                     positions[symbol] = position
                     replay.append(missed)
             wants_tick = position is not None or "snapshot" in subscribed.features
-            if missed is None and frames.last_tick and wants_tick and change.brings(symbol):
-                seq, kept = frames.last_tick
-                if frame := self.make(kept):
-                    ticks.append((seq, frame))
+            if missed is None and wants_tick and change.brings(symbol):
+                ticks += self._shown(frames)
         # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
         # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))
         return Opening(positions, unrecovered, chain(ticks, ((seq, frame) for _, seq, frame in merged)))
+
+    def _shown(self, frames: SymbolFrames) -> list[NumberedFrame]:
+        """The last one, if there is any."""
+        if frames.last_tick is None:
+            return []
+        seq, kept = frames.last_tick
+        frame = self.make(kept)
+        return [(seq, frame)] if frame else []
 
     @property
     def _most_replayed(self) -> int:
