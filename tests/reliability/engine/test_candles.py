@@ -1,5 +1,4 @@
-"""Closed candles over a kill -9 of the engine: a client of each timeframe is sent every one, once, and as REST has
-it."""
+"""Closed candles over a kill -9 of the engine: a client is sent every one, once, and as REST has it."""
 
 from __future__ import annotations
 
