@@ -19,7 +19,7 @@ django.setup(set_prefix=False)
 from accounts.short_way import KeyedShortWay  # noqa: E402
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
-from market.streams.market_streams import MarketConsumer, OrderFlowConsumer  # noqa: E402
+from market.streams.market_streams import CandlesConsumer, MarketConsumer, OrderFlowConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
@@ -87,6 +87,7 @@ def session(make: Callable[[], WebSocketSession]) -> Asgi:
 SESSIONS: dict[str, Callable[[], WebSocketSession]] = {
     "ws/market": MarketConsumer,
     "ws/orderflow": OrderFlowConsumer,
+    "ws/candles": CandlesConsumer,
     "ws/signals": SignalsConsumer,
     "ws/ingest": IngestConsumer,
 }

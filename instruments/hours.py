@@ -74,6 +74,13 @@ class TradingHours:
             if max(opens_ms, start_ms) < min(closes_ms, end_ms):
                 yield max(opens_ms, start_ms), min(closes_ms, end_ms)
 
+    def end_of_trading(self, start_ms: int, end_ms: int) -> int:
+        """The end of a range, or of the last session in it if that is earlier."""
+        if self.is_open(end_ms - 1):
+            return end_ms
+        closes_ms = [closes_ms for _, closes_ms in self.sessions_between(start_ms, end_ms)]
+        return closes_ms[-1] if closes_ms else end_ms
+
     def _stretch_at(self, at_ms: int) -> tuple[int, int, bool]:
         start_ms, end_ms, _ = self._stretch
         if not start_ms <= at_ms < end_ms:

@@ -103,6 +103,8 @@ class LastQuote(models.Model):
     seq = models.PositiveBigIntegerField(default=0)
     flow_seq = models.PositiveBigIntegerField(default=0)
     flow_state = models.JSONField(null=True, blank=True)
+    # The last number of the closed candles of each timeframe; null where the version before wrote it.
+    candle_seqs = models.JSONField(null=True, blank=True)
     # The last number in each source's own numbering: what it sends again after a crash is known by it.
     source_seqs = models.JSONField(default=dict, blank=True)
 

@@ -28,6 +28,7 @@ from market.engine.feeds.registry import make_feed
 from market.engine.listeners import EngineListener
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
+from market.prices.candles import key_of_candles
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, StatusRecord, Tick
 from market.store.checkpoints import Checkpoint
@@ -239,10 +240,12 @@ class MarketRuntime:
         return bus.take_recent() if isinstance(bus, LocalBus) else RecentRecords()
 
     def _numbers(self) -> StreamNumbers:
-        return {
-            symbol: (checkpoint.seq, checkpoint.flow_seq)
-            for symbol, checkpoint in self.engine.numbers().items()
-        }
+        numbers = StreamNumbers()
+        for symbol, checkpoint in self.engine.numbers().items():
+            numbers[symbol] = checkpoint.seq, checkpoint.flow_seq
+            for timeframe, seq in checkpoint.candle_seqs.items():
+                numbers[key_of_candles(symbol, timeframe)] = seq, 0
+        return numbers
 
     def _hear(self, records: list[AnyRecord]) -> None:
         self.liveness.heard(time.monotonic())

@@ -1,6 +1,7 @@
 """The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import msgspec
 
@@ -9,16 +10,19 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import PUSH, feeds_of, is_simulated
 from market.prices.candles import Closed, PriceBar, interval_start
+from market.prices.history import History, row_of
 from market.prices.quotes import Prices
 from market.prices.records import (
     AbsorptionFound,
     AnyRecord,
     CandlesEnded,
+    ClosingRecord,
     EmptyMinute,
     HistoryMinute,
     MarketClosed,
     Tick,
     TickAccepted,
+    closed_by,
 )
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
@@ -91,6 +95,7 @@ class Engine:
         self.changed[tick.symbol] = state
         self.records += records
         if closed := self.prices.apply(records[-1], facts):
+            self._number(state, closed, cast(TickAccepted, records[-1]))
             self._keep(state, closed, records[-1])
         return None
 
@@ -193,9 +198,16 @@ class Engine:
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""
         return {
-            symbol: Checkpoint(state.last, None, state.seq, state.flow_seq, kind_since_ms=state.kind_since_ms)
+            symbol: Checkpoint(
+                state.last,
+                None,
+                state.seq,
+                state.flow_seq,
+                kind_since_ms=state.kind_since_ms,
+                candle_seqs=dict(state.candle_seqs),
+            )
             for symbol, state in self.instruments.items()
-            if state.last is not None or state.seq
+            if state.has_begun
         }
 
     def checkpoints(self, states: Iterable[InstrumentState]) -> dict[int, Checkpoint]:
@@ -205,10 +217,12 @@ class Engine:
             minute = self.prices.history(state.facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
             flow = msgspec.to_builtins(state.flow.state())
-            if state.last is not None or state.seq:
+            if state.has_begun:
                 numbers = state.seq, state.flow_seq, flow, dict(state.source_seqs)
                 kind = state.simulated, state.origin or state.source
-                made[state.facts.id] = Checkpoint(state.last, copied, *numbers, *kind)
+                made[state.facts.id] = Checkpoint(
+                    state.last, copied, *numbers, *kind, candle_seqs=dict(state.candle_seqs)
+                )
         return made
 
     def resume(self, checkpoints: dict[str, Checkpoint], at_ms: int) -> None:
@@ -231,6 +245,9 @@ class Engine:
             self.changed[record.symbol] = state
         elif isinstance(record, AbsorptionFound):
             state.flow_seq = record.flow_seq
+        if closed_by(record):
+            state.repeat_candles(record)
+            self.changed[record.symbol] = state
         self._keep(state, self.prices.apply(record, facts), record)
 
     def clear(self) -> None:
@@ -276,11 +293,37 @@ class Engine:
             if facts.active and facts.hours.is_open(minute_ms):
                 self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
 
-    def apply_if_it_closes(self, state: InstrumentState, record: AnyRecord) -> None:
-        """Time alone changes nothing unless a candle ends by it; only then others must hear."""
+    def apply_if_it_closes(
+        self, state: InstrumentState, record: ClosingRecord, by_ms: int | None = None
+    ) -> None:
+        """Time alone changes nothing unless a candle ends by it; only then others must hear. `by_ms` is when
+        all ended, whatever the hours say."""
         if closed := self.prices.apply(record, state.facts):
             self.records.append(record)
+            self._number(state, closed, record, by_ms)
             self._keep(state, closed, record)
+
+    def _number(
+        self,
+        state: InstrumentState,
+        closed: Sequence[Closed],
+        record: ClosingRecord,
+        by_ms: int | None = None,
+    ) -> None:
+        digits = self.prices.history(state.facts).digits
+        record.closed = [
+            state.number_candle(timeframe, row_of(candle, digits), by_ms) for timeframe, candle in closed
+        ]
+        self.changed[state.facts.symbol] = state
+
+    def tell_filled(self, state: InstrumentState, before: History, until_ms: int) -> None:
+        """What the series that was read anew has beyond the one before: as closed candles, without a tick."""
+        facts = state.facts
+        found = self.prices.history(facts).closed_beyond(before)
+        closed = [state.number_candle(timeframe, row) for timeframe, row in found]
+        if closed:
+            self.records.append(CandlesEnded(facts.symbol, until_ms, closed))
+            self.changed[facts.symbol] = state
 
     def _keep(self, state: InstrumentState, closed: Sequence[Closed], record: AnyRecord) -> None:
         basis = self.prices.candle_price

@@ -7,9 +7,19 @@ import msgspec
 
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, is_simulated
-from market.prices.history import History
+from market.prices.candles import TIMEFRAMES
+from market.prices.history import CandleRow, History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
-from market.prices.records import AbsorptionFound, AnyRecord, EmptyMinute, HistoryMinute, Tick, TickAccepted
+from market.prices.records import (
+    AbsorptionFound,
+    AnyRecord,
+    ClosedCandle,
+    EmptyMinute,
+    HistoryMinute,
+    Tick,
+    TickAccepted,
+    closed_by,
+)
 from market.store.checkpoints import Checkpoint
 
 from .admission import FeedChoice, FeedState, Outliers, is_sent_again, reason_to_refuse, shows_another_price
@@ -42,6 +52,8 @@ class InstrumentState:
     last: Tick | None = None
     seq: int = 0
     flow_seq: int = 0
+    candle_seqs: dict[str, int] = field(default_factory=dict)
+    """The last number of the closed candles of each timeframe."""
     source_seqs: dict[str, int] = field(default_factory=dict)
     """The last number in each origin's numbering."""
     minute_ends_ms: int = 0
@@ -59,6 +71,11 @@ class InstrumentState:
         self.choose(self.choice)
         self.origin, self.simulated = self.source, is_simulated(self.source)
         self._measure_anew()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether numbers were given that must not be given again."""
+        return self.last is not None or bool(self.seq or self.candle_seqs)
 
     @property
     def known_ms(self) -> int:
@@ -141,13 +158,20 @@ class InstrumentState:
         records.append(taken)
         return records
 
+    def number_candle(self, timeframe: str, row: CandleRow, by_ms: int | None = None) -> ClosedCandle:
+        """Make it the next of its timeframe. `by_ms` is when all ended, whatever the hours say."""
+        seq = self.candle_seqs[timeframe] = self.candle_seqs.get(timeframe, 0) + 1
+        end_ms = row.opened_ms + TIMEFRAMES[timeframe]
+        ended_ms = self.facts.hours.end_of_trading(row.opened_ms, end_ms)
+        return ClosedCandle(timeframe, seq, ended_ms if by_ms is None else min(ended_ms, by_ms), *row)
+
     def absorbed(self, found: Absorption) -> AbsorptionFound:
         self.flow_seq += 1
         return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
     def resume(self, checkpoint: Checkpoint) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
-        self.source_seqs = dict(checkpoint.source_seqs)
+        self.source_seqs, self.candle_seqs = dict(checkpoint.source_seqs), dict(checkpoint.candle_seqs)
         self.origin = checkpoint.source or self.choice.feed
         if checkpoint.flow_state is not None:
             self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
@@ -161,12 +185,12 @@ class InstrumentState:
         """A series of the other kind; the numbers go on, because the streams do."""
         self._measure_anew()
         self.outliers = Outliers()
-        seq, flow_seq = self.seq, self.flow_seq
+        seq, flow_seq, candle_seqs = self.seq, self.flow_seq, self.candle_seqs
         self.choose(choice)
         self.simulated, self.minute_ends_ms, self.refilled_ms = checkpoint.simulated, 0, -1
         self.unsure_ms, self.is_refilled = None, False
         self.resume(checkpoint)
-        self.seq, self.flow_seq = seq, flow_seq
+        self.seq, self.flow_seq, self.candle_seqs = seq, flow_seq, candle_seqs
 
     def repeat(self, record: TickAccepted) -> None:
         """Go on from a tick that another engine let in."""
@@ -181,3 +205,7 @@ class InstrumentState:
             self.origin = record.numbering.removesuffix(TRADES)
         if record.flow_seq:
             self.flow_seq = record.flow_seq
+
+    def repeat_candles(self, record: AnyRecord) -> None:
+        """Go on from the numbers that another engine gave the candles it closed."""
+        self.candle_seqs |= {candle.timeframe: candle.seq for candle in closed_by(record)}

@@ -99,7 +99,7 @@ class SeriesChanges:
         engine, writer, facts, at_ms = self._engine, self._writer, state.facts, now_ms()
         # Nobody is let in any more, and every candle is closed with what it has.
         state.choice.admits_nobody = True
-        engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS))
+        engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS), at_ms)
         simulated = not state.simulated
         next_source = engine.feeds(facts)[0]
         ending = SeriesEnding(facts.symbol, state.last, state.seq, state.source, next_source)
@@ -159,7 +159,8 @@ async def _fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) ->
         price = engine.prices.price_of(state.last, facts)
         fresh.builder.resume_forming(forming, price, state.last.ask)
     fresh.builder.price_by(state.source)
-    engine.prices.histories[facts.symbol] = fresh
+    before, engine.prices.histories[facts.symbol] = engine.prices.history(facts), fresh
+    engine.tell_filled(state, before, until_ms)
     return True
 
 

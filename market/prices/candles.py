@@ -27,6 +27,11 @@ DAY_MS = TIMEFRAMES["1d"]
 COARSER = {name: span_ms for name, span_ms in TIMEFRAMES.items() if name != "1m"}
 
 
+def key_of_candles(symbol: str, timeframe: str) -> str:
+    """By what the closed ones are numbered, as clients name it: EURUSD/1m."""
+    return f"{symbol}/{timeframe}"
+
+
 def interval_start(time_ms: int, span_ms: int) -> int:
     """The epoch began at a UTC midnight, so every span divides it evenly: 4h at 00, 04, 08 …"""
     return time_ms - time_ms % span_ms

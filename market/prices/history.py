@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -96,6 +97,19 @@ class _Series:
         if self._unrounded is not None:
             self._round(self._unrounded)
         return CandleRow(self.opened_ms[index], *self._values[index * VALUES : (index + 1) * VALUES])
+
+    def since(self, opened_ms: int) -> list[CandleRow]:
+        """Those that opened then or later, without rounding the others."""
+        start, digits = bisect_left(self.opened_ms, opened_ms), self._unrounded
+        places = range(start, len(self.opened_ms))
+        rows = [
+            CandleRow(self.opened_ms[place], *self._values[place * VALUES : (place + 1) * VALUES])
+            for place in places
+        ]
+        return rows if digits is None else [_rounded(row, digits) for row in rows]
+
+    def last(self) -> CandleRow | None:
+        return self.since(self.opened_ms[-1])[0] if self.opened_ms else None
 
     def joined(self, start: int, end: int) -> bytes:
         """A range as one piece, remembered: pollers ask for the same one until a candle closes."""
@@ -278,6 +292,24 @@ class History:
         """The last candles, as values."""
         series, closed, forming = self._last(timeframe, count, closed_only)
         return [*map(series.row, closed), *([row_of(forming, self.digits)] if forming is not None else [])]
+
+    def closed_beyond(self, other: History) -> list[tuple[str, CandleRow]]:
+        """What is closed here and not there, or was closed there with less, in the order of its end."""
+        found: list[tuple[int, int, str, CandleRow]] = []
+        for timeframe, span_ms in TIMEFRAMES.items():
+            last = other._series[timeframe].last()
+            rows = self._series[timeframe].since(0 if last is None else last.opened_ms)
+            found += [(row.opened_ms + span_ms, span_ms, timeframe, row) for row in rows if row != last]
+        return [(timeframe, row) for _, _, timeframe, row in sorted(found)]
+
+    def last_row(self, timeframe: str) -> CandleRow | None:
+        """The last closed one, as it is answered."""
+        return self._series[timeframe].last()
+
+    def forming_row(self, timeframe: str) -> CandleRow | None:
+        """The one that forms, as it is answered."""
+        forming = self._last(timeframe, 1, False)[2]
+        return None if forming is None else row_of(forming, self.digits)
 
     def _last(self, timeframe: str, count: int, closed_only: bool) -> tuple[_Series, range, PriceBar | None]:
         """Which closed ones, and the one that forms. Only the engine closes candles, never a clock."""

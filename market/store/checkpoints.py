@@ -23,7 +23,7 @@ PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", *PRI
 PUT_QUOTES = Upsert(
     LastQuote,
     *("instrument_id", "bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
-    *("simulated", "source"),
+    *("simulated", "source", "candle_seqs"),
 )
 
 
@@ -42,6 +42,8 @@ class Checkpoint(NamedTuple):
     """The feed that sent the last tick."""
     kind_since_ms: int | None = None
     """Since when its prices are of their kind; None: always."""
+    candle_seqs: Mapping[str, int] = {}
+    """The last number of the closed candles of each timeframe."""
 
     @property
     def awaits_first(self) -> bool:
@@ -125,6 +127,7 @@ def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
             encode(dict(checkpoint.source_seqs)).decode(),
             checkpoint.simulated,
             checkpoint.source,
+            encode(dict(checkpoint.candle_seqs)).decode(),
         )
         for instrument_id, checkpoint in checkpoints
     )
@@ -146,6 +149,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
             row.simulated,
             row.source,
             None if row.kind_since is None else epoch_ms(row.kind_since),
+            row.candle_seqs or {},
         )
         for row in quotes
     }

@@ -75,4 +75,5 @@ def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Check
     row.save()
     FormingMinute.objects.filter(pk=facts.id).delete()
     numbers = row.seq, row.flow_seq, row.flow_state, row.source_seqs
-    return Checkpoint(tick_of(row, facts.symbol), None, *numbers, simulated, row.source, epoch_ms(since))
+    kind = simulated, row.source, epoch_ms(since), row.candle_seqs or {}
+    return Checkpoint(tick_of(row, facts.symbol), None, *numbers, *kind)

@@ -1,10 +1,12 @@
-"""The streams of prices and order flow in this process, fed by its market, and their sockets."""
+"""The streams of prices, order flow and candles in this process, fed by its market, and their sockets."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import ClassVar, cast
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from core import clock
 from core.plain_json import encode
@@ -13,25 +15,26 @@ from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
 from market.engine.bus.journal import encode as pack
-from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
+from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted, closed_by
 from market.store.checkpoints import Checkpoint
 from market.streams.hub.slow_readers import replay
-from market.streams.protocol.messages import ALL, MARKET, ORDERFLOW, Subscribe
+from market.streams.protocol.messages import ALL, DEFAULT_TIMEFRAME, MARKET, ORDERFLOW, Subscribe
 from market.streams.protocol.replies import Notice
 from market.streams.sessions.authenticated import authenticated_sessions
 from market.streams.sessions.session import StreamSession
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
-from .resume import KeptFrame, LastSent, ReplayAllowance
+from .candle_stream import CandleStream, last_candles
+from .resume import NEVER_ENDED, KeptFrame, LastSent, ReplayAllowance
 from .stream import NumberedStream
 from .wire import PLAIN_DIGITS, OutgoingPrice, outgoing_flow, price_tick
 
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
+candles = CandleStream()
 STREAMED = TickAccepted, AbsorptionFound
 unpack = msgspec.msgpack.Decoder(TickAccepted | AbsorptionFound).decode
-NEVER_ENDED = (-1, -1)
 NEVER_QUOTED = Checkpoint(None, None)
 
 
@@ -50,20 +53,32 @@ def publish(records: Sequence[AnyRecord]) -> None:
                 prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms)
             if flow is not None:
                 order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)
-        elif isinstance(record, AbsorptionFound):
-            if (flow := outgoing_flow(record, sent_ms)) is not None:
-                is_offered = catalogue.is_offered(record.symbol)
-                order_flow.send(record.symbol, flow, is_offered=is_offered, is_tick=False)
-        elif isinstance(record, SeriesBegan):
-            _begin_series(record, sent_ms)
+            if record.closed:
+                candles.send_closed(record, sent_ms, is_offered=is_offered, since_ms=since_ms)
+            if candles.forming.is_wanted:
+                candles.forming.note(symbol)
+        else:
+            _publish_other(record, sent_ms)
+
+
+def _publish_other(record: AnyRecord, sent_ms: int) -> None:
+    if isinstance(record, AbsorptionFound):
+        if (flow := outgoing_flow(record, sent_ms)) is not None:
+            is_offered = catalogue.is_offered(record.symbol)
+            order_flow.send(record.symbol, flow, is_offered=is_offered, is_tick=False)
+    elif isinstance(record, SeriesBegan):
+        _begin_series(record, sent_ms)
+    elif closed_by(record):
+        candles.send_closed(record, sent_ms, is_offered=catalogue.is_offered(record.symbol))
 
 
 def keep(symbol: str, records: Sequence[AnyRecord], came_ms: Sequence[int]) -> None:
     """Records that nobody wanted when they came. Frames are made of them when somebody resumes."""
-    if prices.is_changing or order_flow.is_changing:
+    if any(stream.is_changing for stream in STREAMS):
         # Held like all that comes now, and then sent to those who have subscribed meanwhile.
         publish(records)
         return
+    candles.keep_closed(records, came_ms)
     streamed = [isinstance(record, STREAMED) for record in records]
     sent = cast(list[TickAccepted | AbsorptionFound], [*compress(records, streamed)])
     # Packed they take a third of the memory, and each is let go in one piece.
@@ -114,7 +129,7 @@ def is_frame(kept: bytes) -> bool:
 
 def followed() -> set[str] | None:
     """By clients, or None for all symbols."""
-    named = prices.followed | order_flow.followed
+    named = prices.followed | order_flow.followed | candles.followed
     return None if ALL in named else named
 
 
@@ -132,7 +147,7 @@ def begin_numbering(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()
     for stream, read_last in READ_LAST.items():
-        stream.begin(epoch, [read_last(*each, past) for each in known])
+        stream.begin(epoch, chain.from_iterable(read_last(*each, past) for each in known))
 
 
 def _prices_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[KeptFrame]:
@@ -148,29 +163,31 @@ def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[KeptFrame]
             yield at_ms, outgoing.seq, outgoing.frame
 
 
-def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
+def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> Iterator[LastSent]:
     seq, tick, shown = checkpoint.seq, checkpoint.last, None
     if tick is not None:
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
         shown = price_tick(TickAccepted(facts.symbol, bid, ask, tick.time_ms, volume, seq), facts.digits)
     ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[0]
-    return LastSent(facts.symbol, seq, shown, _prices_of(past, facts), ended_at)
+    yield LastSent(facts.symbol, seq, shown, _prices_of(past, facts), ended_at)
 
 
-def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
+def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> Iterator[LastSent]:
     seq = checkpoint.flow_seq
     ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[1]
-    return LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
+    yield LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
 
 
-READ_LAST: dict[NumberedStream, Callable[[InstrumentFacts, Checkpoint, RecentRecords], LastSent]] = {
+ReadLast = Callable[[InstrumentFacts, Checkpoint, RecentRecords], Iterable[LastSent]]
+READ_LAST: dict[NumberedStream, ReadLast] = {
     prices: _last_price,
     order_flow: _last_flow,
+    candles: last_candles,
 }
 """How to find what each stream sent last before this process began to listen."""
 STREAMS = tuple(READ_LAST)
-for each in STREAMS:
+for each in (prices, order_flow):
     each.recent.is_offered = catalogue.is_offered
 prices.recent.make, order_flow.recent.make = price_frame, flow_frame
 
@@ -216,3 +233,14 @@ class MarketConsumer(NumberedConsumer):
 
 class OrderFlowConsumer(NumberedConsumer):
     stream = order_flow
+
+
+class CandlesConsumer(NumberedConsumer):
+    stream = candles
+
+    def subscribe(self, message: Subscribe) -> None:
+        wanted = self.subscriptions
+        if message.timeframes is UNSET:
+            message = replace(message, timeframes=frozenset(wanted.timeframes or (DEFAULT_TIMEFRAME,)))
+        super().subscribe(message)
+        candles.forming.want(wanted)

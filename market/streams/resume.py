@@ -2,7 +2,7 @@
 
 The frames of the last 120 s are kept, but at most 1,000 of each symbol. For 500 symbols, prices and order
 flow together take at most 210 MB; at two ticks a second each, they take 52 MB. What frames are yet to be made
-of takes a third of that.
+of takes a third of that. Candles are few: those of an hour take about 11 MB.
 """
 
 from collections import deque
@@ -16,14 +16,20 @@ import msgspec
 
 from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
 from market.streams.protocol.messages import ALL, Resume
-from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions, upper
+from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions, upper_key
 
 NumberedFrame = tuple[int, bytes]
 """A frame's number, and the frame without it."""
 MakeFrame = Callable[[bytes], bytes]
-"""What is kept is a frame, or what one can be made of: most of what nobody follows nobody asks for later."""
+"""What is kept is a frame, or what one can be made of: most of what nobody follows nobody asks for later.
+Makes an empty one where there is none to be shown."""
 KeptFrame = tuple[int, int, bytes]
 """When a frame came, its number, and the frame."""
+
+
+# They are few, so more of them can be sent again than of ticks.
+CANDLES_KEPT_MS = 3_600_000
+NEVER_ENDED = (-1, -1)
 
 
 class LastSent(NamedTuple):
@@ -71,10 +77,15 @@ def as_kept(kept: bytes) -> bytes:
     return kept
 
 
-class SymbolFrames:
-    """The frames of one symbol. Their numbers have no holes, so only the last number is kept."""
+# An empty deque takes as much memory as one of 64.
+NO_FRAMES, NO_TIMES = deque[bytes](), deque[int]()
 
-    __slots__ = ("_came_ms", "_ended_at", "_frames", "head", "last_tick")
+
+class SymbolFrames:
+    """The frames of one symbol, or of its candles of one timeframe. Their numbers have no holes, so only the
+    last number is kept."""
+
+    __slots__ = ("_came_ms", "_ended_at", "_frames", "_max_frames", "head", "last_tick")
 
     def __init__(
         self,
@@ -83,8 +94,8 @@ class SymbolFrames:
         last_tick: NumberedFrame | None = None,
         ended_at: int = -1,
     ) -> None:
-        self._frames: deque[bytes] = deque(maxlen=max_frames)
-        self._came_ms: deque[int] = deque(maxlen=max_frames)
+        self._max_frames = max_frames
+        self._frames, self._came_ms = NO_FRAMES, NO_TIMES
         self.head = head
         """The last number; None if frames may have been sent that this process does not know of."""
         self.last_tick = last_tick
@@ -94,10 +105,13 @@ class SymbolFrames:
         """A client that was away got no notice of it, and must not take one series for the other."""
         self._ended_at, self.last_tick = self.head or 0, last_tick
 
+    def _begin_at(self, seq: int) -> None:
+        if self.head is None or seq != self.head + 1 or self._frames is NO_FRAMES:
+            self._frames = deque(maxlen=self._max_frames)
+            self._came_ms = deque(maxlen=self._max_frames)
+
     def add(self, seq: int, frame: bytes, now_ms: int, since_ms: int) -> None:
-        if self.head is None or seq != self.head + 1:
-            self._frames.clear()
-            self._came_ms.clear()
+        self._begin_at(seq)
         self.head = seq
         self._frames.append(frame)
         self._came_ms.append(now_ms)
@@ -105,9 +119,7 @@ class SymbolFrames:
 
     def add_all(self, first_seq: int, kept: Sequence[bytes], came_ms: Sequence[int], since_ms: int) -> None:
         """Their numbers have no holes."""
-        if self.head is None or first_seq != self.head + 1:
-            self._frames.clear()
-            self._came_ms.clear()
+        self._begin_at(first_seq)
         self.head = first_seq + len(kept) - 1
         self._frames.extend(kept)
         self._came_ms.extend(came_ms)
@@ -214,7 +226,7 @@ class RecentFrames:
         allowance: ReplayAllowance | None = None,
     ) -> Opening:
         """What is due to a client that has just subscribed. `allowance` counts what it was replayed."""
-        given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
+        given = {} if resume is None else {upper_key(key): seq for key, seq in resume.positions.items()}
         given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
         since_ms = max(now_ms, self._now_ms) - self._keep_ms
@@ -222,7 +234,7 @@ class RecentFrames:
         positions, unrecovered = dict[str, int](), list[str]()
         ticks: list[NumberedFrame] = []
         replay: list[Iterator[KeptFrame]] = []
-        symbols = self._frames_of.keys() if subscribed.has_all else subscribed.symbols
+        symbols = self._frames_of.keys() if subscribed.has_all else subscribed.keys
         for symbol in sorted(filter(self.is_offered, {*symbols, *given})):
             frames = self._frames_of.get(symbol) or SymbolFrames(0)
             positions[symbol] = frames.head or 0
@@ -239,12 +251,20 @@ class RecentFrames:
                     positions[symbol] = position
                     replay.append(missed)
             wants_tick = position is not None or "snapshot" in subscribed.features
-            if missed is None and frames.last_tick and wants_tick and change.brings(symbol):
-                ticks.append((frames.last_tick[0], self.make(frames.last_tick[1])))
+            if missed is None and wants_tick and change.brings(symbol):
+                ticks += self._shown(frames)
         # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
         # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))
         return Opening(positions, unrecovered, chain(ticks, ((seq, frame) for _, seq, frame in merged)))
+
+    def _shown(self, frames: SymbolFrames) -> list[NumberedFrame]:
+        """The last one, if there is any."""
+        if frames.last_tick is None:
+            return []
+        seq, kept = frames.last_tick
+        frame = self.make(kept)
+        return [(seq, frame)] if frame else []
 
     @property
     def _most_replayed(self) -> int:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from core import clock
 from core.plain_json import encode
 from instruments.facts import TEST_SYMBOL
+from market.engine.bus.journal import KEEP_MS
 from market.streams.hub.hub import AT_ONCE, Hub
 from market.streams.hub.subscribers import ignore_end
 from market.streams.protocol import replies
@@ -74,15 +75,15 @@ class Stream:
 
 
 class NumberedStream(Stream):
-    """Prices or order flow: its frames have numbers from their source, by which a client resumes."""
+    """Prices, order flow or candles: its frames have numbers from their source, by which a client resumes."""
 
-    def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
+    def __init__(self, kind: StreamKind, hub: Hub | None = None, keep_ms: int = KEEP_MS) -> None:
         super().__init__(kind, hub)
         self._changes = 0
         """Those of which not all clients have been told yet: a crowd is told part by part."""
         self._held: list[partial[None]] = []
         """What is sent when all have been told, so that no later frame overtakes the notice of a change."""
-        self.recent = RecentFrames()
+        self.recent = RecentFrames(keep_ms)
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
 
@@ -105,6 +106,10 @@ class NumberedStream(Stream):
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         """Clients that make the demo's test instrument misbehave get it on topics of their own."""
         return self.faults.topics(subscribed.symbols, subscribed.features)
+
+    def keys_of(self, topics: frozenset[str]) -> Collection[str]:
+        """By what the frames on these topics are numbered."""
+        return self.symbols_of(topics)
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
@@ -149,7 +154,7 @@ class NumberedStream(Stream):
 
     def _gap(self, topics: frozenset[str]) -> bytes | None:
         symbols, recent = self.symbols_of(topics), self.recent
-        positions = recent.positions(symbols)
+        positions = recent.positions(self.keys_of(topics))
         return encode(
             Gap(symbols=sorted(symbols), epoch=recent.epoch, positions=positions, time=clock.now_ms())
         )
@@ -159,12 +164,15 @@ class NumberedStream(Stream):
         if self._changes:
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
-        self.recent.begin_series(symbol, last_tick)
+        self.end_series(symbol, last_tick)
         self._changes += 1
         concerned = {symbol, ALL}
         self.notify(
             "new_series", lambda named: [symbol] if concerned & named else [], now_ms, self._end_change
         )
+
+    def end_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
+        self.recent.begin_series(symbol, last_tick)
 
     def notify_liveness(self, is_heard: bool) -> None:
         """While no engine is heard nothing comes, which would look like a quiet market."""
@@ -193,7 +201,7 @@ class NumberedStream(Stream):
         """The reply to a subscribe, and the frames after it. Nothing may be awaited between this and the
         hub's subscribe."""
         resume = None if message.resume is UNSET else message.resume
-        for symbol in change.joined:
+        for symbol in change.begun:
             # An instrument that is newer than the numbering has never been sent.
             if symbol != ALL and not self.recent.knows(symbol):
                 self.recent.know(LastSent(symbol, 0))
@@ -205,6 +213,7 @@ class NumberedStream(Stream):
             change.rejected,
             now_ms,
             message.id,
+            timeframes=[*subscribed.timeframes] or UNSET,
             epoch=self.recent.epoch if is_numbered else UNSET,
             positions=opening.positions if is_numbered else UNSET,
             unrecovered=UNSET if resume is None else opening.unrecovered,

@@ -10,10 +10,11 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from core.plain_json import HUGE, TINY, encode, spelled_out
+from market.prices.history import CandleRow, encode_row
 from market.prices.order_flow import WINDOW_MS, Side
-from market.prices.records import AbsorptionFound, TickAccepted
+from market.prices.records import AbsorptionFound, ClosedCandle, TickAccepted
 from market.streams.hub.backlog import ReplaceablePublication
-from market.streams.protocol.messages import Milliseconds, RequestedFeature
+from market.streams.protocol.messages import Milliseconds, RequestedFeature, Timeframe
 from market.streams.protocol.replies import Conflated
 
 _encode = msgspec.json.Encoder().encode
@@ -53,6 +54,53 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
     window_ms: int
     strength: Annotated[float, Meta(description="Standard deviations above the mean.")]
     time: Annotated[Milliseconds, Meta(description="The end of the window.")]
+
+
+class StreamedCandle(msgspec.Struct, gc=False):
+    """As in GET /api/market."""
+
+    time: Annotated[str, Meta(description="The open of its interval, ISO 8601 in UTC.")]
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+
+
+class CandleUpdate(msgspec.Struct, gc=False):
+    """One of the same symbol, timeframe and candle.time replaces those before: a minute that was missed is
+    added to an hour that was closed, or a market opens again."""
+
+    symbol: str
+    timeframe: Timeframe
+    candle: StreamedCandle
+    closed: Annotated[
+        bool, Meta(description="false: it forms. Only if you asked for forming; never numbered.")
+    ]
+    time: Annotated[
+        Milliseconds,
+        Meta(
+            description="Of a closed one the end of its interval, or of the last session in it if that was"
+            " earlier; of a forming one the last tick's."
+        ),
+    ]
+
+
+def candle_update(symbol: str, timeframe: str, row: CandleRow, *, is_closed: bool, time_ms: int) -> bytes:
+    """The candle is the same to the byte as REST has it."""
+    closed = b"true" if is_closed else b"false"
+    names = symbol.encode(), timeframe.encode()
+    return b'{"symbol":"%b","timeframe":"%b","candle":%b,"closed":%b,"time":%d}' % (
+        *names,
+        encode_row(row),
+        closed,
+        time_ms,
+    )
+
+
+def closed_candle(symbol: str, closed: ClosedCandle) -> bytes:
+    row = CandleRow(closed.opened_ms, closed.open, closed.high, closed.low, closed.close, closed.volume)
+    return candle_update(symbol, closed.timeframe, row, is_closed=True, time_ms=closed.ended_ms)
 
 
 def price_tick(taken: TickAccepted, digits: int) -> bytes:
@@ -123,6 +171,15 @@ class OutgoingFrame:
 
     def payload(self, variant: int) -> bytes:
         return extended(self.frame, self.seq, self.sent_ms, variant)
+
+
+class FormingCandle(OutgoingFrame):
+    """Without a number: the next one replaces it."""
+
+    __slots__ = ()
+
+    def payload(self, variant: int) -> bytes:
+        return extended(self.frame, self.seq, self.sent_ms, variant & SENT)
 
 
 class OutgoingPrice(OutgoingFrame):

@@ -6,9 +6,11 @@ import asyncio
 import csv
 import io
 import itertools
+import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pytest
 from tickwire import ApiError, AsyncClient, Client, StreamError
 from tickwire.calls import read
 from tickwire.cli import newest_place
-from tickwire.session import Session
+from tickwire.session import CandleSession, Session
 
 from core import clock
 from market.prices.candles import TIMEFRAMES, interval_start
@@ -109,6 +111,46 @@ def test_prices_come_as_they_happen(client: Client, ticker: Ticker) -> None:
     first = next(watched)
     (tick,) = ticker(SYMBOL)
     assert (first["symbol"], next(watched)["bid"]) == (SYMBOL, tick.bid)
+
+
+def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
+    client: Client, server: Server, ticker: Ticker
+) -> None:
+    missed: list[str] = []
+    now = clock.now_ms()
+    midnight_ms = now - now % 86_400_000
+    ticker.at(SYMBOL, midnight_ms - 86_400_000, midnight_ms - 86_400_000 + 60_000)
+    followed = client.follow_candles(SYMBOL, timeframes=["1m"], on_missed=missed.extend)
+    heard = [next(followed)]
+    for minute in range(2, 6):
+        drop_sockets(server)
+        ticker.at(SYMBOL, midnight_ms - 86_400_000 + minute * 60_000)
+        heard.append(next(followed))
+    seqs = [frame["seq"] for frame in heard]
+    assert seqs == list(range(seqs[0], seqs[0] + 5))
+    assert all(frame["closed"] for frame in heard)
+    assert missed == []
+
+
+def test_candles_that_form_come_on_request(client: Client, ticker: Ticker) -> None:
+    ticker(SYMBOL)
+    followed = client.follow_candles(SYMBOL, timeframes=["1d"], forming=True)
+    threading.Timer(0.1, ticker, (SYMBOL,)).start()
+    frame = next(followed)
+    assert (frame["closed"], frame["timeframe"]) == (False, "1d")
+
+
+def test_gap_of_a_symbol_is_one_of_its_candles() -> None:
+    missed: list[str] = []
+    session = CandleSession("key", ["EURUSD", "XAUUSD"], ["1m"], False, missed.extend)
+    keys = {"EURUSD/1m": 7, "XAUUSD/1m": 8}
+    session.hear(
+        json.dumps({"type": "subscribed", "symbols": [], "rejected": [], "epoch": "a", "positions": keys})
+    )
+    gap = {"type": "gap", "symbols": ["EURUSD"], "epoch": "b", "positions": {}}
+    session.hear(json.dumps(gap))
+    assert missed == ["EURUSD"]
+    assert json.loads(session.subscribe())["resume"] == {"epoch": "b", "positions": {"XAUUSD/1m": 8}}
 
 
 def test_broken_stream_goes_on_where_it_was(client: Client, server: Server, ticker: Ticker) -> None:

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from core import clock
+from core.times import MINUTE_MS
+from market.prices.candles import DAY_MS
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
@@ -97,6 +100,22 @@ def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: st
             ticker(SYMBOL, 5)
             heard += [client.hear()["seq"] for _ in range(5)]
     assert heard == list(range(heard[0], heard[0] + 16))
+
+
+def test_candles_go_on_where_they_were(built: None, server: Server, key: str, ticker: Ticker) -> None:
+    now = clock.now_ms()
+    day_ms = now - now % DAY_MS - DAY_MS
+    ticker.at(SYMBOL, day_ms, day_ms + MINUTE_MS)
+    with Driver(server, key, "candles", SYMBOL) as client:
+        heard = [client.hear()]
+        for minute in range(2, 5):
+            drop_sockets(server)
+            ticker.at(SYMBOL, day_ms + minute * MINUTE_MS)
+            heard.append(client.hear())
+    first = heard[0]["seq"]
+    assert [(frame["timeframe"], frame["closed"], frame["seq"]) for frame in heard] == [
+        ("1m", True, first + number) for number in range(4)
+    ]
 
 
 def test_what_cannot_be_had_again_is_named(built: None, server: Server, key: str, ticker: Ticker) -> None:

@@ -30,3 +30,9 @@ for await (const frame of tickwire.orderFlow()) {
   if ("type" in frame) frame.side satisfies "bid" | "ask";
   else frame.cumulative_delta satisfies number;
 }
+for await (const frame of tickwire.followCandles(["EURUSD"], { timeframes: ["1m", "1h"], events: ["forming"] })) {
+  frame.candle.close satisfies number;
+  frame.closed satisfies boolean;
+}
+// @ts-expect-error no such timeframe
+tickwire.followCandles(["EURUSD"], { timeframes: ["2h"] });

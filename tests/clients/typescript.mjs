@@ -17,6 +17,9 @@ const acts = {
   async watch() {
     for await (const tick of tickwire.watch(words, { onMissed })) say(tick);
   },
+  async candles() {
+    for await (const candle of tickwire.followCandles(words, { timeframes: ["1m"], onMissed })) say(candle);
+  },
   async leave() {
     const ticks = tickwire.watch(words)[Symbol.asyncIterator]();
     const waiting = ticks.next();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -13,7 +13,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
-from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
+from .session import (
+    SILENCE_S,
+    CandleSession,
+    OnMissed,
+    OnNotice,
+    Session,
+    SignalSession,
+    address,
+    log_notice,
+    warn,
+)
 
 
 class AsyncClient(Calls[Awaitable[Json]]):
@@ -61,6 +71,19 @@ class AsyncClient(Calls[Awaitable[Json]]):
     ) -> AsyncGenerator[Json, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
+
+    def follow_candles(
+        self,
+        *symbols: str,
+        timeframes: Sequence[str] = ("1m",),
+        forming: bool = False,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> AsyncGenerator[Json, None]:
+        """The last closed candle of each timeframe, then each as it is closed; one of the same time replaces
+        it. With `forming` its state before that too, once a second: `closed` is false then."""
+        session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
+        return self._follow(session)
 
     def follow_signals(
         self,

@@ -109,7 +109,11 @@ class Session:
 
     def note(self, frame: Json) -> None:
         if "seq" in frame:
-            self._positions[frame["symbol"]] = frame["seq"]
+            self._positions[self.key_of(frame)] = frame["seq"]
+
+    def key_of(self, frame: Json) -> str:
+        """By what its numbers count."""
+        return str(frame["symbol"])
 
     def wait_after_end(self, failure: Exception) -> float:
         """The connection ended: seconds to wait before the next, or StreamError."""
@@ -129,8 +133,8 @@ class Session:
 
     def _take_gap(self, gap: Json) -> None:
         self._epoch, lost = gap["epoch"], gap["symbols"]
-        kept = {} if "*" in lost else {name: seq for name, seq in self._positions.items() if name not in lost}
-        self._positions = kept | gap.get("positions", {})
+        others = {key: seq for key, seq in self._positions.items() if key.partition("/")[0] not in lost}
+        self._positions = ({} if "*" in lost else others) | gap.get("positions", {})
         self._on_missed(lost)
 
     def _take_error(self, frame: Json) -> None:
@@ -138,6 +142,31 @@ class Session:
             self._error = {**frame["error"], "retry": frame["retry"]}
         else:
             raise StreamError(frame["error"])
+
+
+class CandleSession(Session):
+    """Candles are numbered by symbol and timeframe: EURUSD/1m. Those that form have no numbers."""
+
+    def __init__(
+        self,
+        api_key: str,
+        symbols: Sequence[str],
+        timeframes: Sequence[str],
+        forming: bool,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> None:
+        super().__init__("/ws/candles", api_key, symbols, ["snapshot"], on_missed, on_notice)
+        self._timeframes, self._forming = list(timeframes), forming
+
+    def add_place(self, message: Json) -> None:
+        super().add_place(message)
+        message["timeframes"] = self._timeframes
+        if self._forming:
+            message["events"] = ["forming"]
+
+    def key_of(self, frame: Json) -> str:
+        return f"{frame['symbol']}/{frame['timeframe']}"
 
 
 class SignalSession(Session):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import TracebackType
 
 import httpx
@@ -12,7 +12,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from .blocking_socket import BlockingSocket
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
-from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
+from .session import (
+    SILENCE_S,
+    CandleSession,
+    OnMissed,
+    OnNotice,
+    Session,
+    SignalSession,
+    address,
+    log_notice,
+    warn,
+)
 
 
 class Client(Calls[Json]):
@@ -55,6 +65,19 @@ class Client(Calls[Json]):
     ) -> Generator[Json, None, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
+
+    def follow_candles(
+        self,
+        *symbols: str,
+        timeframes: Sequence[str] = ("1m",),
+        forming: bool = False,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> Generator[Json, None, None]:
+        """The last closed candle of each timeframe, then each as it is closed; one of the same time replaces
+        it. With `forming` its state before that too, once a second: `closed` is false then."""
+        session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
+        return self._follow(session)
 
     def follow_signals(
         self,

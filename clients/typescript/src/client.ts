@@ -1,5 +1,5 @@
 import { ApiError, type Refusal } from "./errors.js";
-import type { AbsorptionSignal, ClosedSignal, NewSignal, OrderFlowTick, PriceTick } from "./frames.js";
+import type { AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, OrderFlowTick, PriceTick } from "./frames.js";
 import type { paths } from "./schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
 
@@ -76,6 +76,11 @@ export class Tickwire {
 
   orderFlow(symbols: string[] = [], options: StreamOptions = {}): Stream<OrderFlowTick | AbsorptionSignal> {
     return this.stream("/ws/orderflow", { symbols, ...options });
+  }
+
+  /** The last closed candle of each of `timeframes`, then each as it is closed; with `events: ["forming"]` its state before that too. */
+  followCandles(symbols: string[], options: StreamOptions = {}): Stream<CandleUpdate> {
+    return this.stream("/ws/candles", { symbols, features: ["snapshot"], ...options });
   }
 
   /** New signals and, with a `type`, how they end. */

@@ -20,6 +20,17 @@ export interface OrderFlowTick {
   seq: number;
 }
 
+/** One of the same symbol, timeframe and `candle.time` replaces those before. */
+export interface CandleUpdate {
+  symbol: string;
+  timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+  candle: { time: string; open: number; high: number; low: number; close: number; volume: number };
+  closed: boolean;
+  time: number;
+  /** Only where it is closed. */
+  seq?: number;
+}
+
 export interface AbsorptionSignal {
   type: "absorption";
   symbol: string;

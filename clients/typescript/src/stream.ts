@@ -1,9 +1,13 @@
 import { StreamError, type Refusal } from "./errors.js";
 
+export type Timeframe = "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+
 export interface StreamOptions {
   symbols?: string[];
   features?: string[];
   events?: string[];
+  /** Of candles, for all symbols; without it 1m. */
+  timeframes?: Timeframe[];
   /** Told the symbols of which something could not be had again. */
   onMissed?: (symbols: string[]) => void;
   /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`) or change between simulated and real prices (`new_series`), before a restart. */
@@ -22,6 +26,7 @@ export interface Notice {
 interface Frame {
   type?: string;
   symbol?: string;
+  timeframe?: string;
   seq?: number;
   id?: string;
 }
@@ -120,13 +125,14 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private subscribe(): object {
-    const { symbols = [], features = [], events } = this.options;
+    const { symbols = [], features = [], events, timeframes } = this.options;
     return {
       action: "subscribe",
       api_key: this.apiKey,
       features: [...new Set(["seq", "heartbeat", ...features])],
       ...(symbols.length && { symbols }),
       ...(events && { events }),
+      ...(timeframes && { timeframes }),
       ...(this.since !== undefined && { since: this.since }),
       ...(this.epoch !== undefined &&
         Object.keys(this.positions).length && { resume: { epoch: this.epoch, positions: this.positions } }),
@@ -167,7 +173,7 @@ export class Stream<F> implements AsyncIterable<F> {
 
   private takeGap({ symbols, epoch, positions = {} }: Gap): void {
     this.epoch = epoch;
-    const kept = Object.entries(this.positions).filter(([symbol]) => !symbols.includes(symbol));
+    const kept = Object.entries(this.positions).filter(([key]) => !symbols.includes(key.split("/")[0] ?? key));
     this.positions = { ...(symbols.includes("*") ? {} : Object.fromEntries(kept)), ...positions };
     this.missed(symbols);
   }
@@ -178,7 +184,9 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private take(frame: Frame): void {
-    if (frame.seq !== undefined && frame.symbol) this.positions[frame.symbol] = frame.seq;
+    // Candles are numbered by symbol and timeframe: EURUSD/1m.
+    const key = frame.timeframe ? `${frame.symbol}/${frame.timeframe}` : frame.symbol;
+    if (frame.seq !== undefined && key) this.positions[key] = frame.seq;
     if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : frame.id;
     this.frames.push(frame as F);
     if (this.frames.length > MOST_WAITING) {

@@ -9,7 +9,15 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
+from market.prices.candles import TIMEFRAMES, key_of_candles
+from market.prices.records import (
+    AbsorptionFound,
+    AnyRecord,
+    ClosedCandle,
+    SeriesBegan,
+    TickAccepted,
+    closed_by,
+)
 
 STREAM, HEAD = "bus", "bus:head"
 encode = msgspec.msgpack.Encoder().encode
@@ -67,7 +75,8 @@ def number_of(entry_id: bytes) -> int:
 KEEP_MS, MAX_FRAMES = 120_000, 1_000
 """How long, and how many frames of a symbol, a stream can send again."""
 StreamNumbers = dict[str, tuple[int, int]]
-"""By symbol the last number of its prices, and of its order flow."""
+"""By symbol the last number of its prices, and of its order flow; by the key of candles the last of theirs,
+and 0."""
 
 
 class SentRecord(NamedTuple):
@@ -75,16 +84,27 @@ class SentRecord(NamedTuple):
     record: TickAccepted | AbsorptionFound
 
 
+class SentCandle(NamedTuple):
+    at_ms: int
+    candle: ClosedCandle
+
+
 def _few() -> deque[SentRecord]:
     return deque(maxlen=MAX_FRAMES)
 
 
+def _few_candles() -> deque[SentCandle]:
+    return deque(maxlen=MAX_FRAMES)
+
+
 class RecentRecords:
-    """Of each symbol, and in the order of its numbers, what the two streams were given."""
+    """Of each symbol, and in the order of its numbers, what the streams were given."""
 
     def __init__(self) -> None:
         self.prices: defaultdict[str, deque[SentRecord]] = defaultdict(_few)
         self.flow: defaultdict[str, deque[SentRecord]] = defaultdict(_few)
+        self.candles: defaultdict[str, deque[SentCandle]] = defaultdict(_few_candles)
+        """By the key of candles."""
         self.numbers: StreamNumbers = {}
         self.ended: StreamNumbers = {}
         """Where a series of the other kind began: the last numbers of the one before."""
@@ -106,6 +126,13 @@ class RecentRecords:
                 self.prices.pop(symbol, None)
                 self.flow.pop(symbol, None)
                 self.ended[symbol] = seq, flow_seq
+                for key in (key_of_candles(symbol, timeframe) for timeframe in TIMEFRAMES):
+                    self.candles.pop(key, None)
+                    self.ended[key] = self.numbers.get(key, (0, 0))
+            for candle in closed_by(record):
+                key = key_of_candles(symbol, candle.timeframe)
+                self.candles[key].append(SentCandle(at_ms, candle))
+                self.numbers[key] = candle.seq, 0
 
 
 def falls_short(known: StreamNumbers, given: StreamNumbers) -> bool:

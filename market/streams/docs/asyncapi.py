@@ -12,6 +12,7 @@ from market.streams.chaos import CYCLE_MS, EVERY, STALE_AFTER_MS
 from market.streams.hub.backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
 from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import (
+    CANDLES,
     MARKET,
     MAX_SYMBOLS,
     ORDERFLOW,
@@ -25,21 +26,28 @@ from market.streams.protocol.messages import (
 )
 from market.streams.protocol.reading import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
 from market.streams.protocol.refusals import CLOSES, REFUSALS
-from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
+from market.streams.resume import CANDLES_KEPT_MS
+from market.streams.wire import AbsorptionSignal, CandleUpdate, OrderFlowTick, PriceTick
 
 from .examples import CLIENT_EXAMPLES, SERVER_EXAMPLES, Examples
 
-INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
+INTRODUCTION = """Prices, order flow, candles and trade signals over WebSocket, one envelope for all paths.
 
 Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
 closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
 WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
 given here. `null` for what may be left out is as if it were left out. No number has an exponent: 0.00003."""
 SEQ = "With the feature seq: one more than in the frame of this symbol before."
+CANDLE_SEQ = (
+    "With the feature seq, on closed candles: one more than in that of this symbol and timeframe before;"
+    " 0 while none was sent."
+)
 SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {
-    "seq": "Numbers the frames of each symbol, so that you see a hole and can resume. Not on signals.",
-    "snapshot": "Sends the last tick of each symbol after the reply, before live ones. Not on signals.",
+    "seq": "Numbers the frames of each symbol, on candles of each symbol and timeframe, so that you see a"
+    " hole and can resume. Not on signals.",
+    "snapshot": "Sends the last tick of each symbol after the reply, before live ones; on candles the last"
+    " closed one of each timeframe. Not on signals.",
     "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
     "heartbeat": "Sends a heartbeat after 10 s without another frame.",
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
@@ -65,7 +73,8 @@ LIMITS: dict[str, str] = {
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
-    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol;"
+    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol, of candles"
+    f" {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds over a restart of the service;"
     f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
     "What since replays": "7 days of signals",
     "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
@@ -75,6 +84,7 @@ Json = dict[str, Any]
 Types = Sequence[type[msgspec.Struct]]
 Scheme = Literal["ws", "wss"]
 NUMBER: Json = {"type": "integer", "minimum": 1, "description": SEQ}
+CANDLE_NUMBER: Json = {"type": "integer", "minimum": 0, "description": CANDLE_SEQ}
 MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
 ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     Subscribe: replies.Subscribed,
@@ -106,7 +116,8 @@ class Channel(msgspec.Struct, frozen=True):
     @property
     def extras(self) -> Json:
         """What the data carry for those who asked for it."""
-        return {"seq": NUMBER, "sent": MOMENT} if self.kind.is_numbered else {"sent": MOMENT}
+        number = CANDLE_NUMBER if self.kind.has_timeframes else NUMBER
+        return {"seq": number, "sent": MOMENT} if self.kind.is_numbered else {"sent": MOMENT}
 
     @property
     def messages(self) -> list[type[msgspec.Struct]]:
@@ -122,7 +133,15 @@ FLOW = Channel(
     "Who pressed, tick by tick, and where somebody absorbed it. Without `symbols`: of all instruments.",
     (OrderFlowTick, AbsorptionSignal),
 )
-CHANNELS = (PRICES, FLOW)
+BARS = Channel(
+    CANDLES,
+    "Candles",
+    "Every candle of the subscribed instruments when it is closed, and before that its state, if you ask for"
+    ' `"events": ["forming"]`. Name the instruments in `symbols`, and in `timeframes` what you want of 1m,'
+    " 5m, 15m, 1h, 4h and 1d. What is imported is in REST alone.",
+    (CandleUpdate,),
+)
+CHANNELS = (PRICES, FLOW, BARS)
 
 
 def servers(host: str, scheme: Scheme = "wss") -> Json:

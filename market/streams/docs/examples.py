@@ -9,7 +9,7 @@ from market.streams.protocol import replies
 from market.streams.protocol.messages import List, Ping, Subscribe, Unsubscribe
 from market.streams.protocol.refusals import Code, Error, StreamRefused, invalid, too_many_streams
 from market.streams.protocol.subscriptions import Rejected
-from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
+from market.streams.wire import AbsorptionSignal, CandleUpdate, OrderFlowTick, PriceTick, StreamedCandle
 
 Examples = dict[type[msgspec.Struct], dict[str, Any]]
 """By type and then by title."""
@@ -17,6 +17,13 @@ NOW_MS = 1_795_167_164_118
 KEY = "tw_live_…"
 EPOCH = "8c1f0a5be29d"
 TICK = PriceTick("EURUSD", 1.08412, 1.08424, 0.00012, NOW_MS, 1.0)
+MINUTE = CandleUpdate(
+    "EURUSD",
+    "1m",
+    StreamedCandle("2026-11-20T14:03:00Z", 1.08409, 1.08417, 1.08402, 1.08412, 63.0),
+    closed=True,
+    time=1_795_183_440_000,
+)
 ABSORPTION = AbsorptionSignal(
     symbol="EURUSD",
     side="bid",
@@ -47,6 +54,15 @@ CLIENT_EXAMPLES: Examples = {
             "features": ["seq"],
             "resume": {"epoch": EPOCH, "positions": {"EURUSD": 48_211}},
         },
+        "Candles of two timeframes, and how they form": {
+            "action": "subscribe",
+            "symbols": ["EURUSD"],
+            "timeframes": ["1m", "1h"],
+            "api_key": KEY,
+            "features": ["seq", "snapshot"],
+            "events": ["forming"],
+            "resume": {"epoch": EPOCH, "positions": {"EURUSD/1m": 1_204, "EURUSD/1h": 20}},
+        },
         "All symbols of the order flow or the signals": {"action": "subscribe", "api_key": KEY},
         "Signals, and how they end": {
             "action": "subscribe",
@@ -64,7 +80,7 @@ CLIENT_EXAMPLES: Examples = {
     List: {"List": {"action": "list", "id": 9}},
     Ping: {"Ping": {"action": "ping", "id": "alive?"}},
 }
-_plain = to_builtins(TICK)
+_plain, _closed = to_builtins(TICK), to_builtins(MINUTE)
 
 
 def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> replies.Subscribed:
@@ -98,11 +114,25 @@ SERVER_EXAMPLES: Examples = {
         "With seq and lag": _plain | {"seq": 48_213, "sent": NOW_MS + 2},
     },
     OrderFlowTick: {"A buyer": OrderFlowTick("EURUSD", 0.0, 1.0, 1.0, -126.0, 1.08418, NOW_MS)},
+    CandleUpdate: {
+        "A minute was closed": _closed,
+        "With seq": _closed | {"seq": 1_205},
+        "It forms": _closed | {"closed": False, "time": 1_795_183_407_250},
+    },
     AbsorptionSignal: {"Sellers met the bid": ABSORPTION},
     replies.Subscribed: {
         "Some are unknown": replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
         "All of the order flow": replies.subscribed("orderflow", ["*"], [], NOW_MS),
         "With seq": _numbered(48_213),
+        "Candles with seq": replies.subscribed(
+            "candles",
+            ["EURUSD"],
+            [],
+            NOW_MS,
+            timeframes=["1m", "1h"],
+            epoch=EPOCH,
+            positions={"EURUSD/1h": 20, "EURUSD/1m": 1_204},
+        ),
         "What was missed follows": _numbered(48_211, []),
         "Too much was missed": _numbered(48_213, ["EURUSD"]),
         "Signals from now on": _signals(),

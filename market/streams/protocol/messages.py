@@ -1,4 +1,4 @@
-"""The three streams, and what a client may say on them. Fields that nobody knows are ignored."""
+"""The streams, and what a client may say on them. Fields that nobody knows are ignored."""
 
 from typing import Annotated, Literal, get_args
 
@@ -14,10 +14,13 @@ Feature = Literal["seq", "snapshot", "lag", "heartbeat", "latest"]
 Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
 """Where the demo's test instrument is offered."""
 RequestedFeature = Literal[Feature, Chaos]
-Event = Literal["signal.closed"]
+Event = Literal["signal.closed", "forming"]
+Timeframe = Literal["1m", "5m", "15m", "1h", "4h", "1d"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 CHAOS: tuple[Chaos, ...] = get_args(Chaos)
 EVENTS: tuple[Event, ...] = get_args(Event)
+TIMEFRAMES: tuple[Timeframe, ...] = get_args(Timeframe)
+DEFAULT_TIMEFRAME: Timeframe = "1m"
 
 
 class Resume(msgspec.Struct, frozen=True):
@@ -41,17 +44,31 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     symbols: Annotated[
         Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
     ] = UNSET
+    timeframes: Annotated[
+        Annotated[frozenset[Timeframe], Meta(min_length=1)] | UnsetType,
+        Meta(
+            description="On /ws/candles, for all of its symbols. They add up; absent: those that are"
+            ' subscribed, or at first ["1m"].'
+        ),
+    ] = UNSET
     features: Annotated[
         frozenset[RequestedFeature],
         Meta(
-            description="seq numbers frames of prices and order flow, snapshot sends their last tick first,"
-            " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"
-            " price when you are slow, chaos lets the demo's TEST misbehave."
+            description="seq numbers frames of prices, order flow and candles, snapshot sends the last one"
+            " first, lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the"
+            " newest price when you are slow, chaos lets the demo's TEST misbehave."
         ),
     ] = frozenset()
-    events: Annotated[frozenset[Event], Meta(description="More that is told on /ws/signals.")] = frozenset()
+    events: Annotated[
+        frozenset[Event],
+        Meta(
+            description="More that is told: signal.closed on /ws/signals; forming on /ws/candles, at most"
+            " once a second for each symbol and timeframe."
+        ),
+    ] = frozenset()
     resume: Annotated[
-        Resume | UnsetType, Meta(description="Replays what was missed on /ws/market or /ws/orderflow.")
+        Resume | UnsetType,
+        Meta(description="Replays what was missed on /ws/market, /ws/orderflow or /ws/candles."),
     ] = UNSET
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
@@ -80,7 +97,7 @@ class Ping(ClientMessage, tag="ping", frozen=True):
 AnyMessage = Subscribe | Unsubscribe | List | Ping
 ACTIONS = ("subscribe", "unsubscribe", "list", "ping")
 
-StreamName = Literal["market", "orderflow", "signals"]
+StreamName = Literal["market", "orderflow", "candles", "signals"]
 
 
 class StreamKind(msgspec.Struct, frozen=True):
@@ -91,6 +108,10 @@ class StreamKind(msgspec.Struct, frozen=True):
     """Whether it is resumed by numbers; signals are, by their ids."""
     can_conflate: bool = False
     """Whether a newer message can stand for older ones."""
+    events: tuple[Event, ...] = ()
+    """What is told besides, on request."""
+    has_timeframes: bool = False
+    """Whether it is of symbols in timeframes, whose frames are numbered by both: EURUSD/1m."""
 
     @property
     def path(self) -> str:
@@ -99,8 +120,9 @@ class StreamKind(msgspec.Struct, frozen=True):
 
 MARKET = StreamKind("market", takes_all=False, is_numbered=True, can_conflate=True)
 ORDERFLOW = StreamKind("orderflow", takes_all=True, is_numbered=True)
-SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False)
-KINDS = (MARKET, ORDERFLOW, SIGNALS)
+CANDLES = StreamKind("candles", takes_all=False, is_numbered=True, events=("forming",), has_timeframes=True)
+SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False, events=("signal.closed",))
+KINDS = (MARKET, ORDERFLOW, CANDLES, SIGNALS)
 """All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]

@@ -14,6 +14,7 @@ from .messages import (
     FEATURES,
     MAX_ID_LENGTH,
     MAX_SYMBOLS,
+    TIMEFRAMES,
     AnyMessage,
     Id,
     StreamKind,
@@ -21,7 +22,7 @@ from .messages import (
     Unsubscribe,
 )
 from .refusals import StreamRefused, invalid
-from .subscriptions import upper
+from .subscriptions import upper_key
 
 MAX_BYTES = 16 * 1024
 A_SECOND, BURST = 10, 20
@@ -63,13 +64,35 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
         return
     if kind.is_numbered and message.since is not UNSET:
         raise invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
-    if kind.is_numbered and message.events:
-        raise invalid("events is for /ws/signals.", "events")
+    _check_offered(message, kind)
     if message.resume is not UNSET:
         if not kind.is_numbered:
-            raise invalid(f"resume is for prices and order flow; {kind.path} goes on with since.", "resume")
-        if len({upper(symbol) for symbol in message.resume.positions}) < len(message.resume.positions):
+            raise invalid(
+                f"resume is for prices, order flow and candles; {kind.path} goes on with since.", "resume"
+            )
+        positions = message.resume.positions
+        if len({upper_key(key) for key in positions}) < len(positions):
             raise invalid("resume names a symbol twice.", "resume")
+        if kind.has_timeframes and not all(key.partition("/")[2] in TIMEFRAMES for key in positions):
+            raise invalid(f"On {kind.path} resume names symbols with timeframes, as EURUSD/1m.", "resume")
+
+
+def _check_offered(message: Subscribe, kind: StreamKind) -> None:
+    """What one stream has, and others have not."""
+    if message.timeframes is not UNSET and not kind.has_timeframes:
+        raise invalid("timeframes is for /ws/candles.", "timeframes")
+    if message.events and not kind.events:
+        raise invalid("events is for /ws/signals and /ws/candles.", "events")
+    if message.events.difference(kind.events):
+        raise unknown_events(kind)
+
+
+def unknown_events(kind: StreamKind) -> StreamRefused:
+    """On a stream that has some."""
+    offered = ", ".join(kind.events)
+    return invalid(
+        f"events on {kind.path} must be a list drawn from {offered}.", "events", allowed=[*kind.events]
+    )
 
 
 RULES: dict[str, str] = {
@@ -77,9 +100,11 @@ RULES: dict[str, str] = {
     "id": f"id must be a whole number of 64 bits, or a text of at most {MAX_ID_LENGTH} characters.",
     "api_key": "api_key must be a text.",
     "symbols": f"symbols must be a list of 1 to {MAX_SYMBOLS} instrument codes.",
+    "timeframes": f"timeframes must be a list of at least one of {', '.join(TIMEFRAMES)}.",
     "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
     "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
-    "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}.',
+    "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}; a position of candles is'
+    " named by symbol and timeframe, as EURUSD/1m.",
     "since": 'since must be the id of a signal, or "closed:" and the id of one that was closed.',
     "takeover": "takeover must be true or false.",
 }
@@ -87,6 +112,7 @@ DETAILS: dict[str, dict[str, Any]] = {
     "action": {"allowed": list(ACTIONS)},
     "id": {"max": MAX_ID_LENGTH},
     "symbols": {"max": MAX_SYMBOLS},
+    "timeframes": {"allowed": list(TIMEFRAMES)},
     "features": {"allowed": list(FEATURES)},
     "events": {"allowed": list(EVENTS)},
 }
@@ -106,9 +132,9 @@ def read(text: bytes, kind: StreamKind) -> AnyMessage:
     named = UNSET
     try:
         given = _without_nulls(text)
-        named = _decode(_named, given).id
+        named = _decode(_named, given, kind).id
         _refuse_repeated_names(text)
-        message: AnyMessage = _decode(_message, given)
+        message: AnyMessage = _decode(_message, given, kind)
         check(message, kind)
     except StreamRefused as refused:
         refused.id = named
@@ -132,22 +158,24 @@ def _without_nulls(text: bytes) -> bytes:
     return msgspec.json.encode({name: value for name, value in members.items() if bytes(value) != b"null"})
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:
+def _decode(decoder: msgspec.json.Decoder[Any], text: bytes, kind: StreamKind) -> Any:
     try:
         return decoder.decode(text)
     except RecursionError:
         raise invalid("The message is nested too deeply.") from None
     except msgspec.ValidationError as error:
-        raise _explain(str(error)) from None
+        raise _explain(str(error), kind) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise invalid(f"The message is not valid JSON: {error}.") from None
 
 
-def _explain(error: str) -> StreamRefused:
+def _explain(error: str, kind: StreamKind) -> StreamRefused:
     found = re.search(r"at `\$\.(\w+)", error) or re.search(r"required field `(\w+)`", error)
     field = found[1] if found else ""
     if field not in RULES:
         return invalid("A message must be a JSON object with an action.")
+    if field == "events" and kind.events:
+        return unknown_events(kind)
     return invalid(RULES[field], field, **DETAILS.get(field, {}))
 
 

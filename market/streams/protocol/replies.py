@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from .messages import Milliseconds, StreamName
+from .messages import Milliseconds, StreamName, Timeframe
 from .refusals import Control, EchoedId, Error, Id
 from .subscriptions import Rejected
 
@@ -12,9 +12,12 @@ Positions = Annotated[
     dict[str, int],
     Meta(
         description="With seq, not on signals: the number after which each symbol's frames go on;"
-        " send it to resume."
+        " send it to resume. On candles it is of symbol and timeframe: EURUSD/1m."
     ),
 ]
+
+
+Timeframes = Annotated[list[Timeframe] | UnsetType, Meta(description="On candles: those of all its symbols.")]
 
 
 class Subscribed(Control, tag="subscribed", kw_only=True):
@@ -22,6 +25,7 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 
     stream: StreamName
     symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
+    timeframes: Timeframes = UNSET
     rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
     epoch: Annotated[
         str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
@@ -39,7 +43,10 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     ] = UNSET
     unrecovered: Annotated[
         list[str] | UnsetType,
-        Meta(description="Symbols that go on from their last tick instead, or on signals from now."),
+        Meta(
+            description="Symbols that go on from their last frame instead, or on signals from now. On candles"
+            " named as in positions."
+        ),
     ] = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
@@ -47,12 +54,14 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 
 class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
     symbols: Annotated[list[str], Meta(description="Those that are left.")]
+    timeframes: Timeframes = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
 
 class Listed(Control, tag="subscriptions", kw_only=True):
     symbols: list[str]
+    timeframes: Timeframes = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
@@ -74,8 +83,8 @@ NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
 class Notice(Control, tag="notice", kw_only=True):
     """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
     comes of these symbols until live; or it stood still for a while, and what comes until then is old.
-    deactivated: they are not offered any more. On prices and order flow they are not subscribed to any more
-    either; on signals what is still active will close. new_series, not on signals: simulated prices give way
+    deactivated: they are not offered any more. On signals what is still active will close; on the other
+    streams they are not subscribed to any more either. new_series, not on signals: simulated prices give way
     to real ones, or these to those; candles and order flow of before belong to the series that ended."""
 
     code: NoticeCode
@@ -111,6 +120,7 @@ def subscribed(
     now_ms: int,
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     *,
+    timeframes: list[Timeframe] | UnsetType = UNSET,
     epoch: str | UnsetType = UNSET,
     positions: dict[str, int] | UnsetType = UNSET,
     since: str | UnsetType = UNSET,
@@ -120,6 +130,7 @@ def subscribed(
     return Subscribed(
         stream=stream,
         symbols=symbols,
+        timeframes=timeframes,
         rejected=rejected,
         epoch=epoch,
         positions=positions,

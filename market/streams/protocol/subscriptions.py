@@ -7,8 +7,11 @@ from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from .messages import ALL, Event, RequestedFeature, Subscribe, Unsubscribe
+from market.prices.candles import key_of_candles
+
+from .messages import ALL, TIMEFRAMES, Event, RequestedFeature, Subscribe, Timeframe, Unsubscribe
 from .refusals import invalid
 
 
@@ -25,15 +28,30 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     joined: list[str] = []
     left: list[str] = []
     rejected: list[Rejected] = []
+    joined_keys: list[str] | None = None
+    """Where frames are numbered by symbol and timeframe, those that joined: EURUSD/1m."""
+
+    @property
+    def begun(self) -> list[str]:
+        """By what frames are numbered, all whose frames come from now on."""
+        return self.joined if self.joined_keys is None else self.joined_keys
 
     def brings(self, symbol: str) -> bool:
         """Whether its frames come from now on, but did not before."""
+        if self.joined_keys is not None:
+            return symbol in self.joined_keys
         return symbol in self.joined or (ALL in self.joined and symbol not in self.left)
 
 
 def upper(symbol: str) -> str:
     # Only ASCII: "ı" and "ſ" become I and S in upper case.
     return symbol.upper() if symbol.isascii() else symbol
+
+
+def upper_key(key: str) -> str:
+    """Of what frames are numbered by: EURUSD, or EURUSD/1m."""
+    symbol, slash, timeframe = key.partition("/")
+    return f"{upper(symbol)}{slash}{timeframe}"
 
 
 T = TypeVar("T")
@@ -48,11 +66,13 @@ def united(some: frozenset[T], more: frozenset[T]) -> frozenset[T]:
 class Subscriptions:
     """They add up, and so do features and events: a later message takes nothing away."""
 
-    __slots__ = ("_symbols", "events", "features")
+    __slots__ = ("_symbols", "events", "features", "timeframes")
 
     def __init__(self) -> None:
         self._symbols: tuple[str, ...] = ()
         """Sorted. Thousands of sockets have some, and a set takes five times as much memory."""
+        self.timeframes: tuple[Timeframe, ...] = ()
+        """Of all symbols, the finest first, on the stream that has them."""
         self.features: frozenset[RequestedFeature] = frozenset()
         self.events: frozenset[Event] = frozenset()
 
@@ -65,12 +85,31 @@ class Subscriptions:
         """As in replies: ["*"] for all."""
         return list(self._symbols)
 
+    @property
+    def keys(self) -> list[str]:
+        """By what frames are numbered: symbols, or symbols with timeframes."""
+        if not self.timeframes:
+            return self.symbols
+        return [
+            key_of_candles(symbol, timeframe) for symbol in self._symbols for timeframe in self.timeframes
+        ]
+
     def covers(self, symbol: str) -> bool:
         return symbol in self._symbols or self.has_all
 
     def subscribe(self, message: Subscribe, is_known: Callable[[str], bool]) -> SubscriptionChange:
         self.features = united(self.features, message.features)
         self.events = united(self.events, message.events)
+        if message.timeframes is UNSET:
+            return self._subscribe(message, is_known)
+        known = set(self.keys) if self.timeframes else set()
+        self.timeframes = tuple(
+            name for name in TIMEFRAMES if name in self.timeframes or name in message.timeframes
+        )
+        change = self._subscribe(message, is_known)
+        return replace(change, joined_keys=[key for key in self.keys if key not in known])
+
+    def _subscribe(self, message: Subscribe, is_known: Callable[[str], bool]) -> SubscriptionChange:
         if message.symbols is UNSET:
             return self._join({ALL}, [])
         wanted, before = dict.fromkeys(message.symbols), frozenset(self._symbols)
@@ -108,4 +147,7 @@ class Subscriptions:
     def _leave(self, unwanted: Iterable[str]) -> SubscriptionChange:
         left = sorted(unwanted)
         self.drop(frozenset(left))
+        if not self._symbols:
+            # Whoever begins anew says which he wants.
+            self.timeframes = ()
         return SubscriptionChange(left=left)

@@ -2,9 +2,10 @@
 
 import logging
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
+from msgspec import UNSET
 
 from accounts.key_text import shown_prefix
 from accounts.keys import Caller
@@ -100,11 +101,15 @@ class StreamSession(WebSocketSession):
         elif isinstance(message, Unsubscribe):
             self.subscriptions.unsubscribe(message)
             self.listen()
-            self.say(Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
+            self.say(Unsubscribed(**self._subscribed(), id=message.id, time=now_ms()))
         elif isinstance(message, List):
-            self.say(Listed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
+            self.say(Listed(**self._subscribed(), id=message.id, time=now_ms()))
         else:
             self.say(Pong(id=message.id, time=now_ms()))
+
+    def _subscribed(self) -> dict[str, Any]:
+        wanted = self.subscriptions
+        return {"symbols": wanted.symbols, "timeframes": [*wanted.timeframes] or UNSET}
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:
@@ -174,8 +179,10 @@ class StreamSession(WebSocketSession):
             self._slot.release()
 
     def _offers(self, features: frozenset[RequestedFeature]) -> bool:
-        """Only the demo has an instrument that misbehaves on request."""
-        return (settings.DEMO and self.stream.kind.is_numbered) or features.isdisjoint(CHAOS)
+        """Only the demo has an instrument that misbehaves on request, and its candles do not."""
+        kind = self.stream.kind
+        misbehaves = settings.DEMO and kind.is_numbered and not kind.has_timeframes
+        return misbehaves or features.isdisjoint(CHAOS)
 
     async def _claim(self, *, takeover: bool) -> None:
         changes = authenticated_sessions.changes

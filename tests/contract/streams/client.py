@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
-MARKET, ORDERFLOW = "/ws/market", "/ws/orderflow"
+MARKET, ORDERFLOW, CANDLES = "/ws/market", "/ws/orderflow", "/ws/candles"
 Frame = dict[str, Any]
 
 

@@ -91,6 +91,13 @@ def path(request: pytest.FixtureRequest) -> str:
     return chosen
 
 
+@pytest.fixture(params=[kind.path for kind in KINDS if kind.is_numbered and not kind.has_timeframes])
+def tick_path(request: pytest.FixtureRequest) -> str:
+    """What holds of a stream that each tick goes to."""
+    chosen: str = request.param
+    return chosen
+
+
 @pytest.fixture
 def opened(service: Server) -> Iterator[Open]:
     """Opens sockets, and closes them in the end."""

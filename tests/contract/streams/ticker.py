@@ -48,6 +48,19 @@ class Ticker:
 
         self.server.run(publish())
 
+    def at(self, symbol: str, *times_ms: int) -> list[Tick]:
+        """Ticks that came at these times, in one turn of the loop. A later minute closes the one before."""
+        ticks = [make_tick(symbol, time_ms) for time_ms in times_ms]
+
+        async def take() -> None:
+            taken = [self.runner.engine.accept(tick, tick.time_ms, "push") for tick in ticks]
+            assert taken == [None] * len(ticks)
+            self.runner.publish()
+
+        self.server.run(take())
+        self.server.run(until_heard(ticks[-1]))
+        return ticks
+
     async def push(self, ticks: list[Tick]) -> None:
         assert self.runner.push("push", ticks) == [None] * len(ticks)
 
@@ -58,9 +71,9 @@ async def until_heard(tick: Tick) -> None:
             await asyncio.sleep(0.001)
 
 
-def make_tick(symbol: str) -> Tick:
+def make_tick(symbol: str, time_ms: int | None = None) -> Tick:
     bid = round(1 + next(_numbers) / 100_000, 5)
-    return Tick(symbol, bid, round(bid + 0.0002, 5), clock.now_ms())
+    return Tick(symbol, bid, round(bid + 0.0002, 5), clock.now_ms() if time_ms is None else time_ms)
 
 
 @contextmanager

@@ -11,7 +11,14 @@ from core.clock import now_ms
 from market.engine.bus import local_bus
 from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, RecentRecords, encode, falls_short
 from market.engine.bus.journal_folder import JournalHead, boot_id
-from market.prices.records import AbsorptionFound, JournalPosition, SeriesBegan, TickAccepted
+from market.prices.records import (
+    AbsorptionFound,
+    CandlesEnded,
+    ClosedCandle,
+    JournalPosition,
+    SeriesBegan,
+    TickAccepted,
+)
 
 from .journal_processes import Process, begun, taken
 
@@ -38,6 +45,44 @@ def traded(seq: int, flow_seq: int) -> TickAccepted:
 
 def absorbed(flow_seq: int) -> AbsorptionFound:
     return AbsorptionFound("EURUSD", flow_seq, "bid", 1.1, 1.0, 1.0, 1.0, 1.0, 1_000)
+
+
+def ended(seq: int) -> CandlesEnded:
+    return CandlesEnded("EURUSD", seq, [ClosedCandle("1m", seq, seq, 0, *(1.1,) * 4, 1.0)])
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_candles_that_were_closed_are_known_after_a_restart(tmp_path: Path, is_killed: bool) -> None:
+    numbers = {"EURUSD": (1_000, 0), "EURUSD/1m": (2, 0)}
+    first = Process(tmp_path, lambda: numbers)
+    first.start(JournalPosition("", 0))
+    first.bus.publish([ended(1)])
+    first.bus.publish([ended(2)])
+    first.bus.written(position := first.bus.seal())
+    if is_killed:
+        first.bus.publish([ended(3)])
+        first.kill()
+    else:
+        asyncio.run(first.bus.close())
+    second = Process(tmp_path, lambda: numbers)
+    second.start(position)
+
+    recent = second.bus.take_recent()
+    assert [sent.candle.seq for sent in recent.candles["EURUSD/1m"]] == [1, 2, 3][: 2 + is_killed]
+    assert recent.numbers["EURUSD/1m"] == (2 + is_killed, 0)
+
+
+def test_database_that_knows_fewer_candles_than_were_sent_begins_anew(tmp_path: Path) -> None:
+    numbers = {"EURUSD/1m": (2, 0)}
+    first = Process(tmp_path, lambda: numbers)
+    first.start(JournalPosition("", 0))
+    first.bus.publish([ended(2)])
+    first.bus.written(position := first.bus.seal())
+    asyncio.run(first.bus.close())
+    second = Process(tmp_path, lambda: {"EURUSD/1m": (1, 0)})
+    second.start(position)
+
+    assert second.bus.journal_position.epoch != position.epoch
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

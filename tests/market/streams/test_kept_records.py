@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from market.engine.bus.journal import KEEP_MS
-from market.prices.records import AbsorptionFound, AnyRecord, CandlesEnded, TickAccepted
+from market.prices.records import AbsorptionFound, AnyRecord, CandlesEnded, ClosedCandle, TickAccepted
 from market.streams import market_streams
 from market.streams.hub.hub import AT_ONCE
 from market.streams.hub.subscribers import ignore_end
 from market.streams.protocol.messages import Resume, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
-from market.streams.resume import ReplayAllowance
+from market.streams.resume import CANDLES_KEPT_MS, ReplayAllowance
 from market.streams.stream import NumberedStream
 from market.streams.wire import SEQ
 from serving.websocket.connection import WebSocketConnection
@@ -30,7 +32,11 @@ from .hub.hubs import RecordedConnection
 
 pytestmark = pytest.mark.django_db
 EPOCH = "of this test"
-kinds = st.lists(st.sampled_from(["quote", "trade", "absorption", "end"]), min_size=1, max_size=30)
+kinds = st.lists(
+    st.sampled_from(["quote", "trade", "absorption", "end", "close", "close by a tick"]),
+    min_size=1,
+    max_size=30,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +48,7 @@ def _numbered() -> Iterator[None]:
 
 
 def records_of(kinds: Sequence[str]) -> list[AnyRecord]:
-    records, seq, flow_seq = list[AnyRecord](), 0, 0
+    records, seq, flow_seq, candles = list[AnyRecord](), 0, 0, count(1)
     for kind in kinds:
         at_ms = now_ms()
         if kind == "absorption":
@@ -50,19 +56,32 @@ def records_of(kinds: Sequence[str]) -> list[AnyRecord]:
             records.append(AbsorptionFound("EURUSD", flow_seq, "buy", 1.1, 5.0, 1.0, 0.1, 3.0, at_ms))
         elif kind == "end":
             records.append(CandlesEnded("EURUSD", at_ms))
+        elif kind == "close":
+            records.append(CandlesEnded("EURUSD", at_ms, [candle(next(candles))]))
         else:
             seq, is_trade = seq + 1, kind == "trade"
             flow_seq += is_trade
             flow = (flow_seq, 1.0, 2.0, 3.0, 1.1) if is_trade else ()
-            records.append(TickAccepted("EURUSD", 1.1 + seq / 1_000, 1.2, at_ms, 1.0, seq, *flow))
+            tick = TickAccepted("EURUSD", 1.1 + seq / 1_000, 1.2, at_ms, 1.0, seq, *flow)
+            tick.closed = [candle(next(candles))] if kind == "close by a tick" else None
+            records.append(tick)
     return records
+
+
+def candle(seq: int) -> ClosedCandle:
+    return ClosedCandle("1m", seq, seq * 60_000, (seq - 1) * 60_000, 1.1, 1.2, 1.0, 1.15, 3.0)
 
 
 def opening(stream: NumberedStream, position: int | None) -> tuple[dict[str, int], list[str], list[bytes]]:
     """Its positions, what is unrecovered and the frames after them."""
-    subscribed = Subscriptions()
-    resume = None if position is None else Resume(EPOCH, {"EURUSD": position})
-    message = Subscribe(symbols=["EURUSD"], features=frozenset({"seq", "snapshot"}))
+    subscribed, has_timeframes = Subscriptions(), stream.kind.has_timeframes
+    key = "EURUSD/1m" if has_timeframes else "EURUSD"
+    resume = None if position is None else Resume(EPOCH, {key: position})
+    message = Subscribe(
+        symbols=["EURUSD"],
+        timeframes=frozenset({"1m"}) if has_timeframes else UNSET,
+        features=frozenset({"seq", "snapshot"}),
+    )
     change = subscribed.subscribe(message, lambda _: True)
     found = stream.recent.open(subscribed, change, resume, now_ms(), ReplayAllowance())
     return found.positions, found.unrecovered, [frame for _, frame in found.frames]
@@ -131,3 +150,15 @@ def test_what_is_kept_while_a_crowd_is_told_of_a_change_goes_to_those_who_come_m
 
     assert known == {"EURUSD": 0}
     assert ['"bid":1.101' in frame for frame in heard] == [True]
+
+
+def test_candles_are_sent_again_for_an_hour() -> None:
+    market_streams.begin_numbering(EPOCH, {})
+    old_ms = now_ms() - 10 * KEEP_MS
+    market_streams.keep("EURUSD", records_of(["close"] * 3), [old_ms, old_ms, now_ms()])
+
+    assert opening(market_streams.candles, 1)[1] == []
+    too_old_ms = now_ms() - CANDLES_KEPT_MS - 1
+    market_streams.begin_numbering(EPOCH, {})
+    market_streams.keep("EURUSD", records_of(["close"] * 3), [too_old_ms, too_old_ms, now_ms()])
+    assert opening(market_streams.candles, 1)[1] == ["EURUSD/1m"]

@@ -27,7 +27,8 @@ def numbered() -> Iterator[None]:
     make_instrument("EURUSD")
     catalogue.load_now()
     quoted = Tick("EURUSD", 1.1, 1.2, now_ms())
-    market_streams.begin_numbering(EPOCH, {"EURUSD": Checkpoint(quoted, None, SEQ, SEQ)})
+    checkpoint = Checkpoint(quoted, None, SEQ, SEQ, candle_seqs={"1m": SEQ})
+    market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint})
     yield
     market_streams.stop()
 
@@ -39,7 +40,8 @@ def test_streams_are_all_kinds_with_numbers() -> None:
 @pytest.mark.parametrize("stream", market_streams.STREAMS, ids=lambda stream: stream.kind.name)
 def test_every_stream_begins_with_the_epoch_and_the_numbers(stream: NumberedStream) -> None:
     assert stream.recent.epoch == EPOCH
-    assert stream.recent.positions(["EURUSD"]) == {"EURUSD": SEQ}
+    key = "EURUSD/1m" if stream.kind.has_timeframes else "EURUSD"
+    assert stream.recent.positions([key]) == {key: SEQ}
     assert goes_on(stream, EPOCH, SEQ)
 
 

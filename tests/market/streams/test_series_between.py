@@ -15,10 +15,10 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
-from market.prices.records import SeriesBegan, Tick, TickAccepted
+from market.prices.records import ClosedCandle, SeriesBegan, Tick, TickAccepted
 from market.store.checkpoints import Checkpoint
 from market.streams import market_streams
-from tests.factories import make_instrument
+from tests.factories import make_instrument, put_candles
 
 from .returning import goes_on
 
@@ -58,13 +58,32 @@ def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.
     catalogue.load_now()
     past, at_ms = RecentRecords(), now_ms()
     ticks = [TickAccepted("EURUSD", 1.1, 1.2, at_ms, 1.0, seq, seq - 4, 1.0) for seq in (6, 7)]
+    for tick in ticks:
+        tick.closed = [ClosedCandle("1m", tick.seq - 3, at_ms, at_ms - 60_000, *(1.1,) * 4, 1.0)]
     past.add(at_ms, [ticks[0], SeriesBegan("EURUSD", False, at_ms, 6), ticks[1]])
     monkeypatch.setattr(market, "take_recent", lambda: past)
 
-    market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
+    made = checkpoint(at_ms, at_ms - 60_000)._replace(candle_seqs={"1m": 4})
+    put_candles("EURUSD", "1m", [at_ms - 60_000])
+    market_streams.begin_numbering(EPOCH, {"EURUSD": made})
 
     assert [goes_on(market_streams.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
     assert [goes_on(market_streams.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
+    assert [goes_on(market_streams.candles, EPOCH, seq) for seq in (3, 4)] == [False, True]
+
+
+@pytest.mark.parametrize(("closed_ms", "is_so"), [(None, False), (BEGAN_MS, False), (BEGAN_MS + 1, True)])
+def test_nobody_goes_on_into_a_series_of_which_nothing_was_closed(closed_ms: int | None, is_so: bool) -> None:
+    make_instrument("EURUSD")
+    catalogue.load_now()
+    market.prices.clear()
+    if closed_ms is not None:
+        put_candles("EURUSD", "1m", [closed_ms - 60_000])
+    made = checkpoint(BEGAN_MS + 5, BEGAN_MS)._replace(candle_seqs={"1m": 9})
+
+    market_streams.begin_numbering(EPOCH, {"EURUSD": made})
+
+    assert goes_on(market_streams.candles, EPOCH, 9) is is_so
 
 
 @pytest.mark.parametrize("source", ["demo", "push"])

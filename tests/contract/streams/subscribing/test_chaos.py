@@ -39,9 +39,9 @@ def ticked_to(ticker: Ticker, socket: Socket, symbol: str, *features: str) -> in
 
 
 def test_gap_is_a_hole_for_the_one_who_asked_alone(
-    opened: Open, ticker: Ticker, key: str, path: str, unruly: str
+    opened: Open, ticker: Ticker, key: str, tick_path: str, unruly: str
 ) -> None:
-    asked, plain = opened(path, key=key), opened(path, key=key)
+    asked, plain = opened(tick_path, key=key), opened(tick_path, key=key)
     start = ticked_to(ticker, asked, unruly, "chaos:gap")
     plain.subscribe(unruly, features=["seq"])
     ticker(unruly, 12)

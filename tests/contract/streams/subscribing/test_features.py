@@ -15,10 +15,10 @@ from tests.contract.streams.ticker import Ticker
 
 
 def test_seq_numbers_the_frames_of_a_symbol_without_holes(
-    opened: Open, ticker: Ticker, key: str, path: str, symbol: str
+    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
 ) -> None:
     ticker(symbol, 3)
-    socket = opened(path, key=key)
+    socket = opened(tick_path, key=key)
     reply = socket.subscribe(symbol, features=["seq"])
     last = reply["positions"][symbol]
     ticker(symbol, 3)

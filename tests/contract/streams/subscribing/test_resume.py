@@ -27,12 +27,12 @@ def left_at(opened: Open, key: str, symbol: str, path: str = MARKET) -> tuple[st
 
 
 def test_what_was_missed_follows_in_order_and_then_the_new(
-    opened: Open, ticker: Ticker, key: str, path: str, symbol: str
+    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
 ) -> None:
     ticker(symbol, 2)
-    epoch, last = left_at(opened, key, symbol, path)
+    epoch, last = left_at(opened, key, symbol, tick_path)
     ticker(symbol, 5)
-    socket = opened(path, key=key)
+    socket = opened(tick_path, key=key)
     reply = socket.subscribe(symbol, **resume(epoch, **{symbol: last}))
     ticker(symbol, 2)
     assert (reply["recovered"], reply["positions"]) == (True, {symbol: last})
@@ -41,11 +41,11 @@ def test_what_was_missed_follows_in_order_and_then_the_new(
 
 
 def test_who_missed_nothing_gets_nothing_twice(
-    opened: Open, ticker: Ticker, key: str, path: str, symbol: str
+    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
 ) -> None:
     ticker(symbol, 3)
-    epoch, last = left_at(opened, key, symbol, path)
-    socket = opened(path, key=key)
+    epoch, last = left_at(opened, key, symbol, tick_path)
+    socket = opened(tick_path, key=key)
     assert socket.subscribe(symbol, **resume(epoch, **{symbol: last}))["recovered"] is True
     assert socket.is_open
 

@@ -6,7 +6,7 @@ import pytest
 
 from market.prices.records import AbsorptionFound
 from tests.client import Server
-from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of
+from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, Socket, code_of
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_instrument, make_key, make_tier
@@ -81,6 +81,7 @@ def test_reply_names_all_that_is_subscribed(opened: Open, key: str, path: str, s
         "stream": stream,
         "symbols": [symbol],
         "rejected": [],
+        **({"timeframes": ["1m"]} if path == CANDLES else {}),
     }
 
 
@@ -176,14 +177,14 @@ def test_subscriptions_add_up_and_are_told_sorted(opened: Open, key: str, symbol
 
 
 def test_repeated_subscribe_brings_nothing_twice(
-    opened: Open, ticker: Ticker, key: str, path: str, symbol: str
+    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
 ) -> None:
-    socket = opened(path, key=key)
+    socket = opened(tick_path, key=key)
     socket.subscribe(symbol)
     assert socket.subscribe(symbol)["symbols"] == [symbol]
     ticker(symbol, 2)
     # Nothing comes before the first tick that would tell who pressed, so it is no order flow.
-    numbers = 1 if path == ORDERFLOW else 2
+    numbers = 1 if tick_path == ORDERFLOW else 2
     assert [socket.hear()["symbol"] for _ in range(numbers)] == [symbol] * numbers
     assert socket.is_open
 

@@ -64,6 +64,11 @@ WRONG_VALUES: dict[str, list[Any]] = {
         *({"epoch": "e1", "positions": {"EURUSD": seq}} for seq in (-1, 2**63, 2**64, 1.5, "7", None)),
     ],
 }
+WRONG_CANDLES_VALUES: dict[str, list[Any]] = {
+    "timeframes": [[], "1m", ["2m"], ["1m", "1M"], ["1m", 5], {}, 1],
+    "events": [["signal.closed"], ["forming", "closed"], "forming"],
+    "resume": [{"epoch": "e1", "positions": {key: 1}} for key in ("EURUSD", "EURUSD/", "EURUSD/2m", "/")],
+}
 WRONG_SIGNALS_VALUES: dict[str, list[Any]] = {
     "since": [5, [], "x" * 65],
     "events": [["signal.opened"], "signal.closed", [1]],
@@ -91,6 +96,11 @@ WRONG_ON: list[tuple[str, str, str]] = [
     ("orderflow", "since", subscribe(since="6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01")),
     ("market", "events", subscribe(events=["signal.closed"])),
     ("orderflow", "events", subscribe(events=["signal.closed"])),
+    *(("candles", "symbols", text) for text in ('{"action":"subscribe"}', subscribe(symbols=["*"]))),
+    ("candles", "since", subscribe(since="6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01")),
+    *((name, "timeframes", subscribe(timeframes=["1m"])) for name in ("market", "orderflow", "signals")),
+    ("signals", "events", subscribe(events=["forming"])),
+    *(("candles", field, text) for field, text in each(WRONG_CANDLES_VALUES)),
     ("signals", "resume", subscribe(resume={"epoch": "e1", "positions": {}})),
     *(("signals", field, text) for field, text in each(WRONG_SIGNALS_VALUES)),
 ]

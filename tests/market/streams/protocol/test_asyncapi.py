@@ -32,6 +32,7 @@ CLIENT_EXAMPLES = [found for found in EXAMPLES if found.values[0] in CLIENT_NAME
 SPECIFIED = {
     "PriceTick": ["symbol", "bid", "ask", "spread", "time", "volume"],
     "OrderFlowTick": ["symbol", "bid_volume", "ask_volume", "delta", "cumulative_delta", "price", "time"],
+    "CandleUpdate": ["symbol", "timeframe", "candle", "closed", "time"],
     "NewSignal": [
         *("id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "timestamp"),
         "time",
@@ -70,10 +71,11 @@ def test_document_is_asyncapi_3_and_plain_json() -> None:
     assert json.loads(json.dumps(DOCUMENT)) == DOCUMENT
 
 
-def test_three_channels_have_the_specified_addresses() -> None:
+def test_channels_have_the_specified_addresses() -> None:
     addresses = {name: channel["address"] for name, channel in DOCUMENT["channels"].items()}
 
-    assert addresses == {"market": "/ws/market", "orderflow": "/ws/orderflow", "signals": "/ws/signals"}
+    names = ["market", "orderflow", "candles", "signals"]
+    assert addresses == {name: f"/ws/{name}" for name in names}
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -84,7 +86,7 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_every_message_is_in_it() -> None:
-    data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "NewSignal", "SignalClosed"}
+    data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "CandleUpdate", "NewSignal", "SignalClosed"}
 
     assert set(MESSAGES) == CLIENT_NAMES | {kind.__name__ for kind in CONTROLS} | data
 
@@ -124,7 +126,7 @@ def test_only_what_a_client_says_is_received() -> None:
         for reference in references(operation["messages"])
     ]
 
-    assert sorted(received) == sorted([kind.__name__ for kind in CLIENT_KINDS] * 3)
+    assert sorted(received) == sorted([kind.__name__ for kind in CLIENT_KINDS] * 4)
 
 
 def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
@@ -134,7 +136,7 @@ def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
     }
 
     assert having == {
-        "Gap": {"market", "orderflow"},
+        "Gap": {"market", "orderflow", "candles"},
         "Conflated": {"market"},
         "AbsorptionSignal": {"orderflow"},
         "SignalClosed": {"signals"},

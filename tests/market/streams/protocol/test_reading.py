@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from market.streams.protocol.messages import (
+    CANDLES,
     KINDS,
     MARKET,
     ORDERFLOW,
@@ -174,6 +175,10 @@ def test_refusal_says_what_is_allowed() -> None:
     words = ["seq", "snapshot", "lag", "heartbeat", "latest"]
     assert refused(subscribe(features=["more"])).details.allowed == words
     assert refused(subscribe(events=["more"]), SIGNALS).details.allowed == ["signal.closed"]
+    for wrong in (["more"], ["signal.closed"]):
+        assert refused(subscribe(events=wrong), CANDLES).details.allowed == ["forming"]
+    intervals = ["1m", "5m", "15m", "1h", "4h", "1d"]
+    assert refused(subscribe(timeframes=["2m"]), CANDLES).details.allowed == intervals
     assert refused(subscribe(symbols=["A"] * 201)).details.max == 200
 
 
@@ -198,7 +203,10 @@ pieces = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
-names = ("action", "symbols", "id", "api_key", "features", "events", "resume", "since", "takeover")
+names = (
+    *("action", "symbols", "timeframes", "id", "api_key", "features", "events"),
+    *("resume", "since", "takeover"),
+)
 values = st.fixed_dictionaries({}, optional=dict.fromkeys(names, pieces))
 actions = st.sampled_from(["subscribe", "unsubscribe", "list", "ping"])
 nearly = st.builds(lambda action, more: {**more, "action": action}, actions, values)
