@@ -3,7 +3,6 @@ by part, out of what the database writes."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -92,7 +91,6 @@ FORMS = {
 }
 
 
-@cache
 def has_arrow() -> bool:
     return find_spec("pyarrow") is not None
 

@@ -10,8 +10,9 @@ from core.threads import in_thread_promptly
 MOST_PAGES = 64
 MOST_OF_AN_ACCOUNT = 16
 """Pages that are sent at the same time by a process; of one that is read slowly, a part is in memory."""
-READ_AT_ONCE = 2
-"""Parts that the database is asked for at the same time: it has others to answer."""
+READ_AT_ONCE = 1
+"""Parts that the database is asked for at the same time. SQLite writes them in this process: more would take
+the cores from the event loop, and a part is read faster than it is sent."""
 
 
 class OpenPage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from datetime import datetime
 
 import pyarrow.ipc
@@ -98,6 +99,16 @@ def test_other_forms_are_not_acceptable(shared: Api, accept: str) -> None:
     refused = ask(shared, "limit=1", accept)
     message = refusal(refused, 406, "not_acceptable", field="Accept", allowed=allowed)
     assert all(name in message for name in allowed)
+
+
+def test_service_without_pyarrow_says_what_to_ask_for(shared: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    refused = ask(shared, "limit=1", ARROW)
+    message = refusal(refused, 406, "not_acceptable", field="Accept", allowed=["application/json", CSV])
+    assert "tickwire-server[archive]" in message
+    other = ask(shared, "limit=1", f"{ARROW}, {CSV};q=0.5")
+    assert other.headers["Content-Type"].startswith(CSV)
 
 
 # Compression
