@@ -26,7 +26,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -103,6 +103,9 @@ format: $(VENV)/.dev ## Let ruff format and fix what it can.
 bench-rest: $(VENV)/.dev ## REST against Node, Rust, C++ and Python, as ratios.
 	@$(BIN)/python -m tests.benchmarks.rest
 	@$(BIN)/python -m tests.benchmarks.news_feed
+
+bench-history: $(VENV)/.dev ## A walk through a million bars while candles close, and what ten walks cost quotes.
+	@$(BIN)/python -m tests.benchmarks.history
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
 	@$(BIN)/python -m tests.benchmarks.engine

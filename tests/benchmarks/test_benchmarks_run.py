@@ -11,6 +11,7 @@ from market.models import Candle
 from market.store.candle_rows import write_candles
 from tests.benchmarks.engine.__main__ import run
 from tests.benchmarks.engine.candles_db_run import START_MS, make_candle, write_plainly
+from tests.benchmarks.history.walk import walk_while_candles_close
 from tests.benchmarks.rest.__main__ import prepare
 from tests.benchmarks.units.following import follow
 from tests.benchmarks.units.visits import visits
@@ -27,6 +28,12 @@ def test_database_of_the_rest_benchmark_is_made_on_a_fresh_installation(
     facts = prepare(settings, 3)
     assert facts.key.startswith("tw_live_")
     assert facts.pepper
+
+
+def test_walk_while_candles_close_is_what_is_exported_afterwards(tmp_path: Path) -> None:
+    walked = walk_while_candles_close(tmp_path, 18_000, 2_000, limit=700)
+    assert walked.bars == 20_000
+    assert walked.is_equal
 
 
 def test_engine_under_load_writes_all_that_it_took() -> None:

@@ -1,0 +1,81 @@
+"""`python -m tests.benchmarks.history.served BARS` serves so many minutes, and watches its own loop when
+standard input says so."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from tests.benchmarks.installation import set_up
+
+from .beside import Held
+from .prepare import fill
+
+EVERY_S = 0.001
+
+
+class LoopWatch:
+    """Comes back to the loop every millisecond."""
+
+    def __init__(self) -> None:
+        self._memory_mb: list[float] = []
+        self._used_ms: list[float] = []
+        self._late_ms: list[float] = []
+        self._is_over = False
+
+    async def run(self) -> None:
+        while not self._is_over:
+            if len(self._late_ms) % 100 == 0:
+                self._memory_mb.append(memory_mb())
+            due_s, used_s, waited_s = time.perf_counter() + EVERY_S, time.thread_time(), queued_s()
+            await asyncio.sleep(EVERY_S)
+            self._used_ms.append(1000 * (time.thread_time() - used_s))
+            self._late_ms.append(1000 * (time.perf_counter() - due_s - (queued_s() - waited_s)))
+
+    def stop(self) -> Held:
+        self._is_over = True
+        late_ms = sorted(self._late_ms)
+        return Held(max(self._used_ms), late_ms[int(0.99 * len(late_ms))], late_ms[-1], max(self._memory_mb))
+
+
+def queued_s() -> float:
+    """How long this thread has waited for a core that others had."""
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+
+
+def memory_mb() -> float:
+    """Without files that are mapped: SQLite maps the database."""
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
+
+
+def main() -> None:
+    set_up()
+    from django.core.management import call_command
+
+    from tests.client import Server
+
+    call_command("migrate", verbosity=0)
+    key = fill(int(sys.argv[1]), 0, Path())
+    with Server() as server:
+        sys.stdout.write(f"{server.port} {key}\n")
+        sys.stdout.flush()
+        watch = LoopWatch()
+        for line in sys.stdin:
+            if line == "watch\n":
+                watch = LoopWatch()
+                server.run(begin(watch))
+            else:
+                sys.stdout.buffer.write(msgspec.json.encode(watch.stop()) + b"\n")
+                sys.stdout.buffer.flush()
+
+
+async def begin(watch: LoopWatch) -> None:
+    asyncio.get_running_loop().watch = asyncio.create_task(watch.run())  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()
