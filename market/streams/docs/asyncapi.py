@@ -29,7 +29,7 @@ from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
 
 from .examples import CLIENT_EXAMPLES, SERVER_EXAMPLES, Examples
 
-INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
+INTRODUCTION = """Prices, order flow, trade signals and news over WebSocket, one envelope for all paths.
 
 Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
 closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
@@ -38,8 +38,10 @@ given here. `null` for what may be left out is as if it were left out. No number
 SEQ = "With the feature seq: one more than in the frame of this symbol before."
 SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {
-    "seq": "Numbers the frames of each symbol, so that you see a hole and can resume. Not on signals.",
-    "snapshot": "Sends the last tick of each symbol after the reply, before live ones. Not on signals.",
+    "seq": "Numbers the frames of each symbol, so that you see a hole and can resume."
+    " Not on signals and news.",
+    "snapshot": "Sends the last tick of each symbol after the reply, before live ones. Not on signals"
+    " and news.",
     "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
     "heartbeat": "Sends a heartbeat after 10 s without another frame.",
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
@@ -67,7 +69,7 @@ LIMITS: dict[str, str] = {
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
     "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol;"
     f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
-    "What since replays": "7 days of signals",
+    "What since replays": "7 days of signals and of news",
     "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
 }
 

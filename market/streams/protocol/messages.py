@@ -1,4 +1,4 @@
-"""The three streams, and what a client may say on them. Fields that nobody knows are ignored."""
+"""The streams, and what a client may say on them. Fields that nobody knows are ignored."""
 
 from typing import Annotated, Literal, get_args
 
@@ -15,9 +15,11 @@ Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
 """Where the demo's test instrument is offered."""
 RequestedFeature = Literal[Feature, Chaos]
 Event = Literal["signal.closed"]
+Category = Literal["forex", "gold", "crypto", "macro"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 CHAOS: tuple[Chaos, ...] = get_args(Chaos)
 EVENTS: tuple[Event, ...] = get_args(Event)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 
 class Resume(msgspec.Struct, frozen=True):
@@ -39,7 +41,12 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     """Adds to what is subscribed; repeating it is harmless."""
 
     symbols: Annotated[
-        Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
+        Symbols | UnsetType,
+        Meta(description='On the order flow, signals and news, absent or ["*"] means all.'),
+    ] = UNSET
+    categories: Annotated[
+        Annotated[frozenset[Category], Meta(min_length=1)] | UnsetType,
+        Meta(description="On /ws/news: only news of these. They add up; absent means all."),
     ] = UNSET
     features: Annotated[
         frozenset[RequestedFeature],
@@ -56,8 +63,9 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
         Meta(
-            description="The last that was received: replays what came after it on /ws/signals. The id of a"
-            ' signal, "closed:" and the id if that was a closure, or the since of a reply.'
+            description="The last that was received, as a text: replays what came after it on /ws/signals or"
+            ' /ws/news. The id of a signal, "closed:" and the id if that was a closure, the id of an item of'
+            " news, or the since of a reply."
         ),
     ] = UNSET
     takeover: Annotated[
@@ -80,7 +88,7 @@ class Ping(ClientMessage, tag="ping", frozen=True):
 AnyMessage = Subscribe | Unsubscribe | List | Ping
 ACTIONS = ("subscribe", "unsubscribe", "list", "ping")
 
-StreamName = Literal["market", "orderflow", "signals"]
+StreamName = Literal["market", "orderflow", "signals", "news"]
 
 
 class StreamKind(msgspec.Struct, frozen=True):
@@ -88,9 +96,12 @@ class StreamKind(msgspec.Struct, frozen=True):
     takes_all: bool
     """Whether symbols may be absent or "*"."""
     is_numbered: bool
-    """Whether it is resumed by numbers; signals are, by their ids."""
+    """Whether it is resumed by numbers; signals and news are, by their ids."""
     can_conflate: bool = False
     """Whether a newer message can stand for older ones."""
+    events: tuple[Event, ...] = ()
+    """What is told besides, on request."""
+    has_categories: bool = False
 
     @property
     def path(self) -> str:
@@ -99,8 +110,9 @@ class StreamKind(msgspec.Struct, frozen=True):
 
 MARKET = StreamKind("market", takes_all=False, is_numbered=True, can_conflate=True)
 ORDERFLOW = StreamKind("orderflow", takes_all=True, is_numbered=True)
-SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False)
-KINDS = (MARKET, ORDERFLOW, SIGNALS)
+SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False, events=("signal.closed",))
+NEWS = StreamKind("news", takes_all=True, is_numbered=False, has_categories=True)
+KINDS = (MARKET, ORDERFLOW, SIGNALS, NEWS)
 """All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]

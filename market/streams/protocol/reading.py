@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from .messages import (
     ACTIONS,
     ALL,
+    CATEGORIES,
     EVENTS,
     FEATURES,
     MAX_ID_LENGTH,
@@ -62,9 +63,8 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
     if not isinstance(message, Subscribe):
         return
     if kind.is_numbered and message.since is not UNSET:
-        raise invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
-    if kind.is_numbered and message.events:
-        raise invalid("events is for /ws/signals.", "events")
+        raise invalid(f"since is for /ws/signals and /ws/news; {kind.path} goes on with resume.", "since")
+    _check_offered(message, kind)
     if message.resume is not UNSET:
         if not kind.is_numbered:
             raise invalid(f"resume is for prices and order flow; {kind.path} goes on with since.", "resume")
@@ -72,21 +72,31 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
             raise invalid("resume names a symbol twice.", "resume")
 
 
+def _check_offered(message: Subscribe, kind: StreamKind) -> None:
+    """What one stream has, and others have not."""
+    if message.categories is not UNSET and not kind.has_categories:
+        raise invalid("categories is for /ws/news.", "categories")
+    if message.events and not kind.events:
+        raise invalid("events is for /ws/signals.", "events")
+
+
 RULES: dict[str, str] = {
     "action": f"action must be one of {', '.join(ACTIONS)}.",
     "id": f"id must be a whole number of 64 bits, or a text of at most {MAX_ID_LENGTH} characters.",
     "api_key": "api_key must be a text.",
     "symbols": f"symbols must be a list of 1 to {MAX_SYMBOLS} instrument codes.",
+    "categories": f"categories must be a list of at least one of {', '.join(CATEGORIES)}.",
     "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
     "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
     "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}.',
-    "since": 'since must be the id of a signal, or "closed:" and the id of one that was closed.',
+    "since": "since must be a text: the id of a signal or a news item, or the since of a reply.",
     "takeover": "takeover must be true or false.",
 }
 DETAILS: dict[str, dict[str, Any]] = {
     "action": {"allowed": list(ACTIONS)},
     "id": {"max": MAX_ID_LENGTH},
     "symbols": {"max": MAX_SYMBOLS},
+    "categories": {"allowed": list(CATEGORIES)},
     "features": {"allowed": list(FEATURES)},
     "events": {"allowed": list(EVENTS)},
 }

@@ -4,16 +4,20 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from .messages import Milliseconds, StreamName
+from .messages import Category, Milliseconds, StreamName
 from .refusals import Control, EchoedId, Error, Id
 from .subscriptions import Rejected
 
 Positions = Annotated[
     dict[str, int],
     Meta(
-        description="With seq, not on signals: the number after which each symbol's frames go on;"
+        description="With seq, not on signals and news: the number after which each symbol's frames go on;"
         " send it to resume."
     ),
+]
+
+Categories = Annotated[
+    list[Category] | UnsetType, Meta(description="On news: those that are subscribed, of all its symbols.")
 ]
 
 
@@ -22,16 +26,17 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 
     stream: StreamName
     symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
+    categories: Categories = UNSET
     rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
     epoch: Annotated[
-        str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
+        str | UnsetType, Meta(description="With seq, not on signals and news: which numbering it is.")
     ] = UNSET
     positions: Positions | UnsetType = UNSET
     since: Annotated[
         str | UnsetType,
         Meta(
-            description="On signals: the place after which they go on, valid in since, for who loses the"
-            " connection before the first signal."
+            description="On signals and news: the place after which they go on, valid in since, for who loses"
+            " the connection before the first frame."
         ),
     ] = UNSET
     recovered: Annotated[
@@ -39,7 +44,7 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     ] = UNSET
     unrecovered: Annotated[
         list[str] | UnsetType,
-        Meta(description="Symbols that go on from their last tick instead, or on signals from now."),
+        Meta(description="Symbols that go on from their last tick instead, or on signals and news from now."),
     ] = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
@@ -47,12 +52,14 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 
 class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
     symbols: Annotated[list[str], Meta(description="Those that are left.")]
+    categories: Categories = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
 
 class Listed(Control, tag="subscriptions", kw_only=True):
     symbols: list[str]
+    categories: Categories = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
@@ -111,6 +118,7 @@ def subscribed(
     now_ms: int,
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     *,
+    categories: Categories = UNSET,
     epoch: str | UnsetType = UNSET,
     positions: dict[str, int] | UnsetType = UNSET,
     since: str | UnsetType = UNSET,
@@ -120,6 +128,7 @@ def subscribed(
     return Subscribed(
         stream=stream,
         symbols=symbols,
+        categories=categories,
         rejected=rejected,
         epoch=epoch,
         positions=positions,

@@ -6,9 +6,9 @@ from sys import intern
 from typing import Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from .messages import ALL, Event, RequestedFeature, Subscribe, Unsubscribe
+from .messages import ALL, CATEGORIES, Category, Event, RequestedFeature, Subscribe, Unsubscribe
 from .refusals import invalid
 
 
@@ -48,11 +48,13 @@ def united(some: frozenset[T], more: frozenset[T]) -> frozenset[T]:
 class Subscriptions:
     """They add up, and so do features and events: a later message takes nothing away."""
 
-    __slots__ = ("_symbols", "events", "features")
+    __slots__ = ("_symbols", "categories", "events", "features")
 
     def __init__(self) -> None:
         self._symbols: tuple[str, ...] = ()
         """Sorted. Thousands of sockets have some, and a set takes five times as much memory."""
+        self.categories: frozenset[Category] = frozenset()
+        """Those of all symbols, on the stream that has them."""
         self.features: frozenset[RequestedFeature] = frozenset()
         self.events: frozenset[Event] = frozenset()
 
@@ -65,12 +67,23 @@ class Subscriptions:
         """As in replies: ["*"] for all."""
         return list(self._symbols)
 
+    @property
+    def shown_categories(self) -> list[Category] | UnsetType:
+        """As in replies."""
+        if not self.categories:
+            return UNSET
+        return [name for name in CATEGORIES if name in self.categories and self._symbols]
+
     def covers(self, symbol: str) -> bool:
         return symbol in self._symbols or self.has_all
 
     def subscribe(self, message: Subscribe, is_known: Callable[[str], bool]) -> SubscriptionChange:
         self.features = united(self.features, message.features)
         self.events = united(self.events, message.events)
+        if message.categories is not UNSET:
+            # Who has left all symbols begins anew.
+            had: frozenset[Category] = self.categories if self._symbols else frozenset()
+            self.categories = united(had, message.categories)
         if message.symbols is UNSET:
             return self._join({ALL}, [])
         wanted, before = dict.fromkeys(message.symbols), frozenset(self._symbols)

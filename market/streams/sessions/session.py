@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 
@@ -100,11 +100,16 @@ class StreamSession(WebSocketSession):
         elif isinstance(message, Unsubscribe):
             self.subscriptions.unsubscribe(message)
             self.listen()
-            self.say(Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
+            self.say(Unsubscribed(**self._subscribed(), id=message.id, time=now_ms()))
         elif isinstance(message, List):
-            self.say(Listed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
+            self.say(Listed(**self._subscribed(), id=message.id, time=now_ms()))
         else:
             self.say(Pong(id=message.id, time=now_ms()))
+
+    def _subscribed(self) -> dict[str, Any]:
+        """What is subscribed now, as replies tell it."""
+        subscribed = self.subscriptions
+        return {"symbols": subscribed.symbols, "categories": subscribed.shown_categories}
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:
