@@ -1,8 +1,8 @@
 """The stream /ws/news: items as they enter the feed, in commit order, to all that listen or were away."""
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from itertools import product
 from typing import Annotated
 
 import msgspec
@@ -97,11 +97,8 @@ def announced(
         item_id,
         epoch_ms_before(published_at),
     )
-    return Announced(position, topics_of((category, ALL), (*symbols, ALL)), encode(item))
-
-
-def topics_of(categories: tuple[str, ...], symbols: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(f"{category}/{symbol}" for category, symbol in product(categories, symbols))
+    topics = frozenset(f"{category}/{symbol}" for symbol in (*symbols, ALL))
+    return Announced(position, topics, encode(item))
 
 
 def position_of(since: str) -> int | None:
@@ -115,6 +112,14 @@ def position_of(since: str) -> int | None:
     return announcements.position_of(number, replayed_since)
 
 
+def is_chosen(announced: Announced, choice: str) -> bool:
+    """Whether what a client chose is of its category and about one of its symbols."""
+    categories, _, symbols = choice.partition("/")
+    chosen, named = categories.split(","), symbols.split(",")
+    pairs = (topic.split("/", 1) for topic in announced.topics)
+    return any(category in chosen and symbol in named for category, symbol in pairs)
+
+
 read_announced = read_in_thread(read)
 logger = logging.getLogger(__name__)
 announcements_wait = LastingFault(logger, "Announced news wait for the database")
@@ -125,11 +130,19 @@ class NewsStream(AnnouncedStream):
         super().__init__(NEWS, read, announcements_wait, chunk)
 
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
-        has_all = len(subscribed.categories) == len(CATEGORIES)
-        return set(topics_of((ALL,) if has_all else tuple(subscribed.categories), tuple(subscribed.symbols)))
+        """One, all that the client chose: an item may be about several of its symbols, and comes once."""
+        if not subscribed.symbols:
+            return set()
+        return {f"{','.join(sorted(subscribed.categories))}/{','.join(subscribed.symbols)}"}
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
-        return {topic.partition("/")[2] for topic in topics}
+        return {symbol for topic in topics for symbol in topic.partition("/")[2].split(",")}
+
+    def concerns(self, topics: frozenset[str] | set[str], announced: Announced) -> bool:
+        return any(is_chosen(announced, choice) for choice in topics)
+
+    def recipients(self, announced: Announced) -> Iterable[str]:
+        return [choice for choice in self.hub.topics if is_chosen(announced, choice)]
 
     def last_position(self) -> int:
         return NewsAnnouncement.objects.last_position()

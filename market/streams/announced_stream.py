@@ -3,7 +3,7 @@
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec import UNSET
@@ -34,7 +34,7 @@ RETRY_S = 0.25
 class Announced(NamedTuple):
     position: int
     topics: frozenset[str]
-    """A client that has one of them hears of it; nobody does where there is none."""
+    """What it is about; nobody hears of it where there is none."""
     frame: bytes
 
 
@@ -93,6 +93,14 @@ class AnnouncedStream(Stream, ABC):
     def position_of(self, since: str) -> int | None:
         """The position of what a client had last; None if it is unknown or too old."""
 
+    def concerns(self, topics: frozenset[str] | set[str], announced: Announced) -> bool:
+        """Whether a client with these topics hears of it."""
+        return not announced.topics.isdisjoint(topics)
+
+    def recipients(self, announced: Announced) -> Iterable[str]:
+        """The topics whose clients hear of it. No client may have two of them."""
+        return announced.topics
+
     async def start(self) -> None:
         """Start after the control events, so that whatever is announced from now on wakes it."""
         self._wake, self._sending = asyncio.Event(), asyncio.Lock()
@@ -118,7 +126,8 @@ class AnnouncedStream(Stream, ABC):
                 for announced in found:
                     # Both in one step: a client that joins has either had it or will get it.
                     self.position = announced.position
-                    self.hub.publish(OutgoingFrame(announced.frame, 0, sent_ms), *announced.topics)
+                    outgoing = OutgoingFrame(announced.frame, 0, sent_ms)
+                    self.hub.publish(outgoing, *self.recipients(announced))
 
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
@@ -135,7 +144,7 @@ class AnnouncedStream(Stream, ABC):
             upto, found = missed
             send(
                 subscriber,
-                [each for each in found if each.topics & topics and not each.topics & had],
+                [each for each in found if self.concerns(topics, each) and not self.concerns(had, each)],
                 variant,
             )
             after = upto if len(found) < self._chunk else found[-1].position
