@@ -212,6 +212,6 @@ def test_range_that_ends_before_it_starts_is_refused(shared: Api, path: str) -> 
 
 
 def test_unknown_symbol_and_publisher_come_first(shared: Api) -> None:
-    refusal(shared.ask("/api/signals?symbol=NOPE&cursor=x"), 404, "symbol_not_found")
-    refusal(shared.ask("/api/signals?user=nobody&cursor=x"), 404, "not_found")
-    refusal(shared.ask(f"/api/signals?user=nobody&start={EVER}"), 404, "not_found")
+    refusal(shared.ask("/api/signals?symbol=NOPE&cursor=x"), 404, "symbol_not_found", field="symbol")
+    refusal(shared.ask("/api/signals?user=nobody&cursor=x"), 404, "not_found", field="user")
+    refusal(shared.ask(f"/api/signals?user=nobody&start={EVER}"), 404, "not_found", field="user")

@@ -76,5 +76,6 @@ def test_language_models_get_text() -> None:
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert answer.text.startswith("# Tickwire\n")
     streams = "ws://testserver/ws/market, ws://testserver/ws/orderflow, ws://testserver/ws/signals"
+    streams += ", ws://testserver/ws/news"
     assert f"\n- Streams: {streams}\n" in answer.text
-    assert " three WebSocket streams" in answer.text
+    assert " four WebSocket streams" in answer.text
