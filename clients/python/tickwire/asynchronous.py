@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -13,7 +13,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
-from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
+from .session import (
+    SILENCE_S,
+    NewsSession,
+    OnMissed,
+    OnNotice,
+    Session,
+    SignalSession,
+    address,
+    log_notice,
+    warn,
+)
 
 
 class AsyncClient(Calls[Awaitable[Json]]):
@@ -72,6 +82,18 @@ class AsyncClient(Calls[Awaitable[Json]]):
     ) -> AsyncGenerator[Json, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+
+    def follow_news(
+        self,
+        *symbols: str,
+        categories: Sequence[str] = (),
+        since: str | int | None = None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> AsyncGenerator[Json, None]:
+        """News as it enters the feed, of all instruments and categories where none is named; first what came
+        after the item whose id is `since`."""
+        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
     async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
         while not self._is_closed:

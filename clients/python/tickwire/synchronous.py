@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import TracebackType
 
 import httpx
@@ -12,7 +12,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from .blocking_socket import BlockingSocket
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
-from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
+from .session import (
+    SILENCE_S,
+    NewsSession,
+    OnMissed,
+    OnNotice,
+    Session,
+    SignalSession,
+    address,
+    log_notice,
+    warn,
+)
 
 
 class Client(Calls[Json]):
@@ -66,6 +76,18 @@ class Client(Calls[Json]):
     ) -> Generator[Json, None, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+
+    def follow_news(
+        self,
+        *symbols: str,
+        categories: Sequence[str] = (),
+        since: str | int | None = None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> Generator[Json, None, None]:
+        """News as it enters the feed, of all instruments and categories where none is named; first what came
+        after the item whose id is `since`."""
+        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
     def _follow(self, session: Session) -> Generator[Json, None, None]:
         while True:

@@ -4,11 +4,13 @@ export interface StreamOptions {
   symbols?: string[];
   features?: string[];
   events?: string[];
+  /** Of news: only these. */
+  categories?: string[];
   /** Told the symbols of which something could not be had again. */
   onMissed?: (symbols: string[]) => void;
   /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`) or change between simulated and real prices (`new_series`), before a restart. */
   onNotice?: (notice: Notice) => void;
-  /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. Without it, from now on. */
+  /** The id of a signal, "closed:" and the id of one that was closed, or the id of an item of news as a text: first comes what came after it. Without it, from now on. */
   since?: string;
 }
 
@@ -23,7 +25,7 @@ interface Frame {
   type?: string;
   symbol?: string;
   seq?: number;
-  id?: string;
+  id?: string | number;
 }
 
 interface Reply {
@@ -120,13 +122,14 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private subscribe(): object {
-    const { symbols = [], features = [], events } = this.options;
+    const { symbols = [], features = [], events, categories } = this.options;
     return {
       action: "subscribe",
       api_key: this.apiKey,
       features: [...new Set(["seq", "heartbeat", ...features])],
       ...(symbols.length && { symbols }),
       ...(events && { events }),
+      ...(categories?.length && { categories }),
       ...(this.since !== undefined && { since: this.since }),
       ...(this.epoch !== undefined &&
         Object.keys(this.positions).length && { resume: { epoch: this.epoch, positions: this.positions } }),
@@ -157,7 +160,7 @@ export class Stream<F> implements AsyncIterable<F> {
       // Of 0 nothing was ever sent.
       if (isPlaceless && this.wasLive && seq) lost.add(symbol);
     }
-    // Of signals the place is that of the reply until the first of them comes.
+    // Of signals and news the place is that of the reply until the first of them comes.
     if (epoch === undefined && this.wasLive && this.since === undefined) for (const symbol of symbols) lost.add(symbol);
     if (since !== undefined) this.since = since;
     this.wasLive = true;
@@ -179,7 +182,7 @@ export class Stream<F> implements AsyncIterable<F> {
 
   private take(frame: Frame): void {
     if (frame.seq !== undefined && frame.symbol) this.positions[frame.symbol] = frame.seq;
-    if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : frame.id;
+    if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : String(frame.id);
     this.frames.push(frame as F);
     if (this.frames.length > MOST_WAITING) {
       const message = `${MOST_WAITING} frames wait to be read. Read faster, or watch fewer symbols.`;

@@ -21,24 +21,11 @@ from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.contract.streams.client import Frame, code_of
 from tests.contract.streams.conftest import Open
-from tests.factories import make_news
+from tests.contract.streams.publishing import make_draft, publish_news
 
 NEWS = "/ws/news"
 ITEM = {"title", "category", "sentiment", "sentiment_score", "timestamp", "id", "time"}
 CATEGORIES = ["forex", "gold", "crypto", "macro"]
-
-
-def draft(*symbols: str, **fields: Any) -> NewsItem:
-    item = make_news(**({"status": "draft"} | fields))
-    item.symbols.set(Instrument.objects.filter(symbol__in=symbols))
-    return item
-
-
-def published(*symbols: str, **fields: Any) -> str:
-    """Its id, as a text."""
-    item = draft(*symbols, **fields)
-    publish(item)
-    return str(item.pk)
 
 
 @pytest.fixture
@@ -46,7 +33,7 @@ def told(service: Server) -> Callable[..., str]:
     """Published, and the service has sent it: who subscribes then does not hear it as new."""
 
     def new(*symbols: str, **fields: Any) -> str:
-        pk = published(*symbols, **fields)
+        pk = publish_news(*symbols, **fields)
         service.run(news.send_new())
         return pk
 
@@ -63,7 +50,7 @@ def test_frame_is_the_item_of_the_feed_with_id_and_time(
 ) -> None:
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
-    published(symbol, title="Euro firms", sentiment_score=0.25, published_at=timezone.now())
+    publish_news(symbol, title="Euro firms", sentiment_score=0.25, published_at=timezone.now())
     heard = socket.hear()
     assert set(heard) == ITEM
     assert MILLISECONDS.fullmatch(heard["timestamp"])
@@ -80,7 +67,7 @@ def test_time_is_that_of_the_timestamp(opened: Open, key: str, symbol: str) -> N
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
     moment = timezone.now().replace(microsecond=118_999) - timedelta(hours=5)
-    published(symbol, published_at=moment)
+    publish_news(symbol, published_at=moment)
     heard = socket.hear()
     assert heard["timestamp"].endswith(".118Z")
     assert heard["time"] == int(moment.timestamp()) * 1000 + 118
@@ -89,29 +76,29 @@ def test_time_is_that_of_the_timestamp(opened: Open, key: str, symbol: str) -> N
 def test_lag_adds_when_it_was_sent(opened: Open, key: str, symbol: str) -> None:
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol, features=["lag", "seq"])
-    published(symbol)
+    publish_news(symbol)
     assert set(socket.hear()) == ITEM | {"sent"}
 
 
 def test_item_is_told_once_whatever_becomes_of_it(opened: Open, key: str, symbol: str) -> None:
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
-    item = draft(symbol)
+    item = make_draft(symbol)
     publish(item)
     assert socket.hear()["id"] == item.pk
     override_score(item, -0.9, by="boss")
     take_back(item)
     publish(item)
-    last = published(symbol)
+    last = publish_news(symbol)
     assert heard_ids(socket, 1) == [last]
 
 
 def test_draft_that_is_scored_or_rejected_is_not_told(opened: Open, key: str, symbol: str) -> None:
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
-    override_score(draft(symbol), 0.5, by="boss")
-    reject(draft(symbol))
-    last = published(symbol)
+    override_score(make_draft(symbol), 0.5, by="boss")
+    reject(make_draft(symbol))
+    last = publish_news(symbol)
     assert heard_ids(socket, 1) == [last]
 
 
@@ -128,7 +115,7 @@ def test_without_symbols_and_categories_it_is_all(opened: Open, key: str) -> Non
         "rejected": [],
         "id": 7,
     }
-    pks = [published(category=name) for name in CATEGORIES]
+    pks = [publish_news(category=name) for name in CATEGORIES]
     assert heard_ids(socket, 4) == pks
 
 
@@ -137,8 +124,8 @@ def test_symbols_choose_what_is_about_one_of_them(opened: Open, key: str, symbol
     assert socket.subscribe(symbol.lower(), "NOPE")["rejected"] == [
         {"symbol": "NOPE", "code": "symbol_not_found"}
     ]
-    published()
-    last = published(symbol)
+    publish_news()
+    last = publish_news(symbol)
     assert heard_ids(socket, 1) == [last]
 
 
@@ -146,7 +133,7 @@ def test_item_about_two_subscribed_symbols_comes_once(opened: Open, key: str, sy
     other = Instrument.objects.exclude(symbol=symbol).values_list("symbol", flat=True)[0]
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol, other)
-    pks = [published(symbol, other), published(other)]
+    pks = [publish_news(symbol, other), publish_news(other)]
     assert heard_ids(socket, 2) == pks
 
 
@@ -154,9 +141,9 @@ def test_categories_choose_and_both_must_match(opened: Open, key: str, symbol: s
     socket = opened(NEWS, key=key)
     reply = socket.subscribe(symbol, categories=["macro", "gold"])
     assert (reply["symbols"], reply["categories"]) == ([symbol], ["gold", "macro"])
-    published(symbol, category="forex")
-    published(category="gold")
-    last = published(symbol, category="gold")
+    publish_news(symbol, category="forex")
+    publish_news(category="gold")
+    last = publish_news(symbol, category="gold")
     assert heard_ids(socket, 1) == [last]
 
 
@@ -172,10 +159,10 @@ def test_who_left_all_begins_anew(opened: Open, key: str, symbol: str) -> None:
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
     assert socket.ask({"action": "unsubscribe"}) == {"type": "unsubscribed", "symbols": [], "categories": []}
-    published(symbol)
+    publish_news(symbol)
     assert socket.subscribe(symbol, categories=["gold"])["categories"] == ["gold"]
-    published(symbol, category="forex")
-    last = published(symbol, category="gold")
+    publish_news(symbol, category="forex")
+    last = publish_news(symbol, category="gold")
     assert heard_ids(socket, 1) == [last]
 
 
@@ -216,7 +203,7 @@ def test_since_brings_what_was_announced_after_it(
     socket = opened(NEWS, key=key)
     reply = socket.subscribe(symbol, since=first)
     assert (reply["recovered"], "unrecovered" in reply) == (True, False)
-    last = published(symbol)
+    last = publish_news(symbol)
     assert heard_ids(socket, 3) == [*missed, last]
 
 
@@ -224,7 +211,7 @@ def test_place_of_a_reply_brings_what_came_before_the_first_item_was_heard(
     opened: Open, key: str, symbol: str
 ) -> None:
     place = opened(NEWS, key=key).subscribe(symbol)["since"]
-    missed = published(symbol)
+    missed = publish_news(symbol)
     socket = opened(NEWS, key=key)
     assert socket.subscribe(symbol, since=place)["recovered"] is True
     assert heard_ids(socket, 1) == [missed]
@@ -234,7 +221,7 @@ def test_missed_items_come_in_the_order_of_their_announcement_and_as_they_are_no
     opened: Open, key: str, symbol: str, told: Callable[..., str]
 ) -> None:
     first = told(symbol)
-    older = draft(symbol, published_at=timezone.now() - timedelta(days=3))
+    older = make_draft(symbol, published_at=timezone.now() - timedelta(days=3))
     newer = told(symbol, published_at=timezone.now())
     publish(older)
     override_score(older, -0.5, by="boss")
@@ -298,7 +285,7 @@ def test_unknown_place_goes_on_from_now_and_says_so(
     socket = opened(NEWS, key=key)
     reply = socket.subscribe(symbol, since=since)
     assert (reply["recovered"], reply["unrecovered"]) == (False, [symbol])
-    last = published(symbol)
+    last = publish_news(symbol)
     assert heard_ids(socket, 1) == [last]
 
 
@@ -316,7 +303,7 @@ def test_items_are_replayed_for_seven_days_from_their_announcement(
 
 
 def test_more_than_a_portion_is_replayed_whole(opened: Open, key: str, symbol: str) -> None:
-    first = published(symbol)
+    first = publish_news(symbol)
     instrument = Instrument.objects.get(symbol=symbol)
     items = NewsItem.objects.bulk_create(
         NewsItem(title=f"n {number}", category="gold", status="published", sentiment_score=0, model="m")
@@ -341,11 +328,11 @@ def test_client_that_is_cut_off_again_and_again_hears_each_item_once(
 ) -> None:
     """While two writers publish."""
     dice = random.Random(7)  # noqa: S311 - the same cuts in each run
-    each, heard = 60, [published(symbol)]
+    each, heard = 60, [publish_news(symbol)]
 
     def work() -> None:
         for _ in range(each):
-            published(symbol)
+            publish_news(symbol)
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(2)]
