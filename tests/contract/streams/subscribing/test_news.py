@@ -19,9 +19,11 @@ from news.newsroom.decisions import override_score, publish, reject, take_back
 from news.stream import news
 from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
-from tests.contract.streams.client import Frame, code_of
-from tests.contract.streams.conftest import Open
+from tests.contract.conftest import forget_redis
+from tests.contract.streams.client import Frame, Socket, code_of
+from tests.contract.streams.conftest import Open, make_server
 from tests.contract.streams.publishing import make_draft, publish_news
+from tests.factories import make_account, make_key, make_tier
 
 NEWS = "/ws/news"
 ITEM = {"title", "category", "sentiment", "sentiment_score", "timestamp", "id", "time"}
@@ -358,3 +360,19 @@ def test_news_count_as_a_stream(opened: Open, key: str, shared_limits: Callable[
 @pytest.fixture
 def shared_limits(shared: Api, key: str) -> Callable[[], Frame]:
     return lambda: dict(shared.ask("/api/limits", key=key).json())
+
+
+def test_what_was_published_between_two_runs_of_the_service_is_replayed(transactional_db: None) -> None:
+    key = make_key(make_account(tier=make_tier("roomy")))
+    forget_redis()
+    with make_server() as first_run, Socket(first_run, NEWS, key=key) as socket:
+        place = socket.subscribe()["since"]
+        heard = publish_news()
+        assert heard_ids(socket, 1) == [heard]
+    missed = [publish_news(), publish_news()]
+    forget_redis()
+    with make_server() as second_run:
+        for since, due in ((heard, missed), (place, [heard, *missed])):
+            with Socket(second_run, NEWS, key=key) as socket:
+                assert socket.subscribe(since=since, takeover=True)["recovered"] is True
+                assert heard_ids(socket, len(due)) == due
