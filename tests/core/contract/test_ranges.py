@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -40,7 +41,8 @@ def test_page_begins_where_the_index_says(rows: QuerySet[Any, Any], pk: str, ind
     span = Range(CURSORS, (), 0, None, PageEnd(NOON, pk))
     plan = plan_of(span.of(rows).values_list("pk"))
     assert f" {index} " in plan
-    assert "(published_at,id)<(" in plan or "ROW(published_at, id) < ROW(" in plan
+    # SQLite takes only the times of the pair where there is a start as well.
+    assert re.search(r"published_at ?<|\(published_at,id\)<|ROW\(published_at, id\) < ROW", plan)
     assert "TEMP B-TREE" not in plan
     assert "Sort" not in plan
 
