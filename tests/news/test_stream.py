@@ -27,7 +27,8 @@ from news.stream import NewsStream, position_of, read
 from tests.core.events.following import follow
 from tests.factories import make_instrument, make_news
 from tests.market.streams.hub.hubs import RecordedConnection
-from tests.news.ingest.test_intake import make_source, poll
+from tests.news.ingest.made_feeds import make_source
+from tests.news.ingest.test_intake import poll
 from tests.patience import until
 
 EVERYTHING = "crypto,forex,gold,macro/*"

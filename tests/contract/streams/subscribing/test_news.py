@@ -298,7 +298,7 @@ def test_items_are_replayed_for_seven_days_from_their_announcement(
     place = opened(NEWS, key=key).subscribe(symbol)["since"]
     first = told(symbol, published_at=timezone.now() - timedelta(days=30))
     then = timezone.now() - timedelta(days=days)
-    NewsAnnouncement.objects.filter(item=first).update(announced_at=then)
+    NewsAnnouncement.objects.filter(item=int(first)).update(announced_at=then)
     told(symbol)
     for since in (first, place):
         assert opened(NEWS, key=key).subscribe(symbol, since=since)["recovered"] is recovered
