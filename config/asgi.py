@@ -20,6 +20,7 @@ from accounts.short_way import KeyedShortWay  # noqa: E402
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
 from market.streams.market_streams import CandlesConsumer, MarketConsumer, OrderFlowConsumer  # noqa: E402
+from news.stream import NewsConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
@@ -89,6 +90,7 @@ SESSIONS: dict[str, Callable[[], WebSocketSession]] = {
     "ws/orderflow": OrderFlowConsumer,
     "ws/candles": CandlesConsumer,
     "ws/signals": SignalsConsumer,
+    "ws/news": NewsConsumer,
     "ws/ingest": IngestConsumer,
 }
 SOCKETS: dict[str, Asgi] = {

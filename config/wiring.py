@@ -58,6 +58,7 @@ from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.newsroom.given_scores import given_scores
 from news.scoring import check_sentiment_model
+from news.stream import news
 from operations.copying.addresses import addresses
 from operations.last_backup import backup_watch
 from serving import prometheus
@@ -105,7 +106,7 @@ def connect() -> None:
         check_sentiment_model,
     ):
         register(check)
-    stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
+    stream_metrics = StreamMetrics(*market_streams.STREAMS, signals, news)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
     own = (
         ProcessMarketMetrics(),
@@ -137,7 +138,8 @@ def hand_down() -> None:
     for stream in market_streams.STREAMS:
         market.liveness.watchers.append(stream.notify_liveness)
     # All streams tell their clients which symbols are no longer offered.
-    catalogue.on_deactivated = tuple(stream.deactivate for stream in (*market_streams.STREAMS, signals))
+    all_streams = (*market_streams.STREAMS, signals, news)
+    catalogue.on_deactivated = tuple(stream.deactivate for stream in all_streams)
     # Clients that are sent away find their places free wherever they come back.
     draining.before_closing = (open_streams.hand_over,)
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
@@ -180,6 +182,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
     EventKind.SIGNAL_PUBLISHED: (signals.wake, watcher.read_soon),
     EventKind.SIGNAL_CANCELLED: (watcher.read_soon,),
     EventKind.SIGNAL_CLOSED: (signals.wake, watcher.forget),
+    EventKind.NEWS_PUBLISHED: (news.wake,),
     # The database is another one, so everything that is known by events is read again.
     EventKind.BEGAN_ANEW: (
         open_streams.follow,
@@ -227,6 +230,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (None, market_streams.stop),
     (runtime.start, runtime.stop),
     (signals.start, signals.stop),
+    (news.start, news.stop),
     (start_in_demo, demo_publishers.stop),
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),

@@ -7,6 +7,7 @@ from django.db import transaction
 from core.times import moment
 from instruments.catalogue import catalogue
 from news.calibration import open_outcomes
+from news.entering import announce
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import built_in_model, score_by
 
@@ -87,12 +88,16 @@ def seed_news(now_ms: int, progress: Progress) -> None:
     now = moment(now_ms)
     # A step that shares no divisor with their number mixes the categories.
     mixed = [HEADLINES[i * 7 % len(HEADLINES)] for i in range(len(HEADLINES))]
-    for number, headline in enumerate((*mixed, *DRAFTS)):
-        at = now - timedelta(minutes=11 + 97 * number)
-        _publish_story(headline, at, ids, is_draft=number >= len(HEADLINES))
+    items = [
+        _add_story(
+            headline, now - timedelta(minutes=11 + 97 * number), ids, is_draft=number >= len(HEADLINES)
+        )
+        for number, headline in enumerate((*mixed, *DRAFTS))
+    ]
+    announce([item for item in reversed(items) if item.status == NewsItem.Status.PUBLISHED])
 
 
-def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
+def _add_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> NewsItem:
     """It arrives when it is published, so that the market's past shows what its score was worth."""
     category, symbols, title = headline
     scored = score_by(built_in_model, title, category)
@@ -113,3 +118,4 @@ def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_
         ItemScore.objects.create(item=item, title=title, scored_at=at, **scored._asdict())
     if not is_draft:
         open_outcomes([item], at)
+    return item

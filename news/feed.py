@@ -12,7 +12,10 @@ from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
-from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
+from core.contract.cursors import Cursors
+from core.contract.errors import InvalidCursor
+from core.contract.parameters import IntegerParameter, WordListParameter
+from core.contract.ranges import Range, RangeSerializer, read_range
 from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.plain_json import encode
@@ -22,13 +25,21 @@ from core.times import iso_time
 
 from .labels import Label, sentiment_label
 from .models import NewsItem
+from .models.items import NewsQuerySet
 
+CURSORS = Cursors("news")
+ABOUT = (
+    "Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15. With `start`, `end`"
+    " or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together"
+    " hold each item once, whatever is published meanwhile."
+)
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
+AT, PK = COLUMNS.index("published_at"), len(COLUMNS)
 SYMBOLS = "symbols"
 EXPANSIONS = ("id", "url", "source", "summary", "symbols", "model")
 
 
-class NewsQuerySerializer(QuerySerializer):
+class NewsQuerySerializer(RangeSerializer):
     category = WordListParameter(
         NewsItem.Category.values, help_text="Only these categories, separated by commas; all by default."
     )
@@ -60,6 +71,10 @@ class NewsFeedItem(msgspec.Struct):
 
 class NewsList(msgspec.Struct):
     items: list[NewsFeedItem]
+    next: Annotated[
+        str | None | UnsetType,
+        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the page that follows."),
+    ] = UNSET
 
 
 GOLD = NewsFeedItem("Gold steadies as real yields slip", "gold", "bullish", 0.42, "2026-11-20T13:55:00.000Z")
@@ -69,6 +84,7 @@ FACTORIES = NewsFeedItem(
 SAMPLES = {
     "Two items": NewsList([GOLD, FACTORIES]),
     "With source and symbols": NewsList([replace(GOLD, source="Tickwire desk", symbols=["XAUUSD"])]),
+    "The last page of a range": NewsList([FACTORIES], None),
 }
 
 
@@ -79,23 +95,45 @@ class NewsViewSet(KeyedViewSet):
         "Curated news with sentiment",
         tag="News",
         examples=SAMPLES,
-        details="Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15.",
+        details=ABOUT,
         query=[NewsQuerySerializer],
-        refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
+        refused_queries=[
+            *("category=stocks", "limit=501", "limit=many", "expand=author"),
+            *("start=2026-11-20", "end=1.5"),
+        ],
+        refusals=[InvalidCursor(field="cursor")],
     )
     async def list(self) -> Answer:
         found = self.parameters(NewsQuerySerializer)
-        return Answer(await in_thread_promptly(read_feed, found["category"], found["limit"], found["expand"]))
+        wanted = found["category"], found["limit"], found["expand"]
+        span = read_range(found, CURSORS, sorted(found["category"]))
+        if span is None:
+            return Answer(await in_thread_promptly(read_feed, *wanted))
+        return Answer(await in_thread_promptly(read_page, span, *wanted))
 
 
 def read_feed(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> bytes:
-    rows = feed_statement(categories, limit, expansions).rows()
-    return b'{"items":[%s]}' % b",".join(encode_item(expansions, *row) for row in rows)
+    return b"{%s}" % encode_rows(expansions, feed_statement(categories, limit, expansions).rows())
+
+
+def read_page(span: Range, categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> bytes:
+    rows = compiled(span.of(NewsItem.objects.for_feed()), categories, limit + 1, expansions).rows()
+    shown, following = span.page(rows, limit, AT, PK)
+    return b'{%s,"next":%s}' % (encode_rows(expansions, shown), following)
+
+
+def encode_rows(expansions: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> bytes:
+    return b'"items":[%s]' % b",".join(encode_item(expansions, *row) for row in rows)
 
 
 @lru_cache(maxsize=512)
 def feed_statement(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> CompiledQuery:
-    news = NewsItem.objects.for_feed()
+    return compiled(NewsItem.objects.for_feed(), categories, limit, expansions)
+
+
+def compiled(
+    news: NewsQuerySet, categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]
+) -> CompiledQuery:
     if SYMBOLS in expansions:
         news = news.annotate(joined=Subquery(joined_symbols()))
     names = ["joined" if name == SYMBOLS else name for name in expansions if name != "id"]
@@ -117,8 +155,9 @@ class Newest(CompiledQuery):
         self._params = tuple(param for _, params in compiled for param in params)
 
 
-def joined_symbols() -> QuerySet[Any, Any]:
-    through: QuerySet[Any, Any] = NewsItem.symbols.through.objects.filter(newsitem=OuterRef("pk"))
+def joined_symbols(item: str = "pk") -> QuerySet[Any, Any]:
+    """Of the item that this column of the query names."""
+    through: QuerySet[Any, Any] = NewsItem.symbols.through.objects.filter(newsitem=OuterRef(item))
     return through.order_by().values("newsitem").values_list(Joined("instrument__symbol"))
 
 

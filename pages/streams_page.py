@@ -17,6 +17,7 @@ from core.contract.answers import answer_document, encode_document
 from core.plain_json import spelled_out
 from market.streams.docs.asyncapi import ANSWERS, CHANNELS, Scheme, document, servers
 from market.streams.protocol.replies import CONTROLS
+from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 
 Json = dict[str, Any]
@@ -29,7 +30,7 @@ def scheme_of(request: HttpRequest) -> Scheme:
 @cache
 def content() -> Json:
     """Made once, because only the address differs, and a caller can make up any number of names and ports."""
-    return document((*CHANNELS, SIGNALS), "localhost")
+    return document((*CHANNELS, SIGNALS, NEWS), "localhost")
 
 
 @require_safe

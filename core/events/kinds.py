@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     SIGNAL_PUBLISHED = "signal.published"
     SIGNAL_CLOSED = "signal.closed"
     SIGNAL_CANCELLED = "signal.cancelled"
+    NEWS_PUBLISHED = "news.published"
     SIGNALS_REMOVED = "signals.removed"
     DATABASE_RESTORED = "database.restored"
     BEGAN_ANEW = "events.began_anew"

@@ -3,13 +3,14 @@ trusted source may be published at once, and a draft follows its feed when the t
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from instruments.models import Instrument
-from news.calibration.outcomes import open_outcomes
+from news.entering import enter_feed
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import STAFF, Scorer, give_score, score_in_time
 from news.sentiment import Score
@@ -124,7 +125,9 @@ def _store_new(source: Source, new: Sequence[Judged], instruments: Mapping[str, 
     )
     published = [item for item in items if item.status == Status.PUBLISHED]
     if published:
-        open_outcomes(published, max(item.arrived_at for item in published))
+        # Feeds have their newest entries first.
+        in_order = sorted(published, key=attrgetter("published_at"))
+        enter_feed(in_order, max(item.arrived_at for item in published))
     return len(published)
 
 

@@ -3,7 +3,7 @@
 from django.db import transaction
 from django.utils import timezone
 
-from news.calibration.outcomes import open_outcomes
+from news.entering import enter_feed
 from news.models import NewsItem
 from news.scoring import STAFF, Scorer, give_score
 from news.sentiment import Score
@@ -31,7 +31,7 @@ def publish(item: NewsItem, *, seen: str | None = None) -> None:
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
     NewsItem.objects.filter(pk=found.pk).update(status=Status.PUBLISHED)
-    open_outcomes([found], timezone.now())
+    enter_feed([found], timezone.now())
 
 
 @transaction.atomic

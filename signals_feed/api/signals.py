@@ -1,24 +1,35 @@
 """GET /api/signals, the public feed, newest first, and GET /api/signals/{id}, one signal."""
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
-from core.contract.errors import InvalidParameter, NotFound, SymbolNotFound
+from core.contract.cursors import Cursors
+from core.contract.errors import InvalidCursor, InvalidParameter, NotFound, SymbolNotFound
 from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
+from core.contract.ranges import Range, RangeSerializer, read_range
 from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
-from signals_feed.models import Signal
+from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, has_published
 from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, AnySignal, encode_signal
 
+CURSORS = Cursors("signals")
+AT, PK = COLUMNS.index("published_at"), COLUMNS.index("id")
+ABOUT = (
+    "Newest first. A closed signal carries its verified result; an active one none of it. With `start`, `end`"
+    " or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together"
+    " hold each signal once, whatever is published or closed meanwhile. Each page has what is of the `status`"
+    " by then; a walk with `all` misses none."
+)
 NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 
 
@@ -31,7 +42,7 @@ def uuid_of(text: str) -> UUID | None:
     return found if str(found) == text.lower() else None
 
 
-class SignalsQuerySerializer(QuerySerializer):
+class SignalsQuerySerializer(RangeSerializer):
     status = ChoiceParameter(
         ("active", "closed", "all"), default="active", help_text="Which signals; `all` is both kinds."
     )
@@ -48,6 +59,10 @@ class FilterSerializer(QuerySerializer):
 class SignalList(msgspec.Struct):
     items: list[AnySignal]
     count: Annotated[int, Meta(ge=0, description="Signals in this answer.")]
+    next: Annotated[
+        str | None | UnsetType,
+        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the page that follows."),
+    ] = UNSET
 
 
 class SignalViewSet(KeyedViewSet):
@@ -59,11 +74,13 @@ class SignalViewSet(KeyedViewSet):
         examples={
             "One active signal": SignalList([ACTIVE_SAMPLE], 1),
             "Both kinds": SignalList([ACTIVE_SAMPLE, CLOSED_SAMPLE], 2),
+            "The last page of a range": SignalList([CLOSED_SAMPLE], 1, None),
         },
-        details="Newest first. A closed signal carries its verified result; an active one none of it.",
+        details=ABOUT,
         query=[SignalsQuerySerializer, FilterSerializer],
-        refused_queries=["status=open", "limit=0", "limit=1.5"],
+        refused_queries=["status=open", "limit=0", "limit=1.5", "start=yesterday", "end=1.5"],
         refusals=[
+            InvalidCursor(field="cursor"),
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             NotFound(NO_SUCH_PUBLISHER, field="user"),
         ],
@@ -74,12 +91,14 @@ class SignalViewSet(KeyedViewSet):
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
         try:
             wanted = self.parameters(SignalsQuerySerializer)
+            status, limit = wanted["status"], wanted["limit"]
+            span = read_range(wanted, CURSORS, status, instrument_id, user)
         except InvalidParameter:
             await in_thread_promptly(check_publisher, user)
             raise
-        return Answer(
-            await in_thread_promptly(read_feed, wanted["status"], instrument_id, wanted["limit"], user)
-        )
+        if span is None:
+            return Answer(await in_thread_promptly(read_feed, status, instrument_id, limit, user))
+        return Answer(await in_thread_promptly(read_page, span, status, instrument_id, limit, user))
 
     @describes(
         "getSignal",
@@ -99,14 +118,29 @@ class SignalViewSet(KeyedViewSet):
 
 
 def read_feed(status: str, instrument_id: int | None, limit: int, user: str | None = None) -> bytes:
+    check_name(user)
+    return b"{%s}" % encode_rows(feed_statement(status, instrument_id, limit, user).rows(), user)
+
+
+def read_page(span: Range, status: str, instrument_id: int | None, limit: int, user: str | None) -> bytes:
+    check_name(user)
+    signals = span.of(feed(status, instrument_id, user))
+    rows = CompiledQuery(signals.values_list(*COLUMNS)[: limit + 1]).rows()
+    shown, following = span.page(rows, limit, AT, PK)
+    return b'{%s,"next":%s}' % (encode_rows(shown, user), following)
+
+
+def encode_rows(rows: Sequence[tuple[Any, ...]], user: str | None) -> bytes:
+    if not rows:
+        # Otherwise a misspelt name would be an empty feed for ever.
+        check_publisher(user)
+    return b'"items":[%s],"count":%d' % (b",".join(map(encode_signal, rows)), len(rows))
+
+
+def check_name(user: str | None) -> None:
     if user is not None and "\0" in user:
         # PostgreSQL accepts no such text, so nobody has that name.
         check_publisher(user)
-    items = [encode_signal(row) for row in feed_statement(status, instrument_id, limit, user).rows()]
-    if not items:
-        # Otherwise a misspelt name would be an empty feed for ever.
-        check_publisher(user)
-    return b'{"items":[%s],"count":%d}' % (b",".join(items), len(items))
 
 
 def check_publisher(user: str | None) -> None:
@@ -123,5 +157,8 @@ def read_signal(pk: UUID) -> bytes | None:
 def feed_statement(
     status: str, instrument_id: int | None, limit: int, user: str | None = None
 ) -> CompiledQuery:
-    signals = Signal.objects.for_feed().with_status(status).for_instrument(instrument_id).by_publisher(user)
-    return CompiledQuery(signals.values_list(*COLUMNS)[:limit])
+    return CompiledQuery(feed(status, instrument_id, user).values_list(*COLUMNS)[:limit])
+
+
+def feed(status: str, instrument_id: int | None, user: str | None) -> SignalQuerySet:
+    return Signal.objects.for_feed().with_status(status).for_instrument(instrument_id).by_publisher(user)

@@ -26,7 +26,7 @@ from core import clock
 from market.prices.candles import TIMEFRAMES, interval_start
 from market.prices.records import Tick
 from tests.client import Server, drop_sockets
-from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import (
     make_account,
@@ -185,6 +185,25 @@ def test_signals_published_meanwhile_are_replayed(client: Client, server: Server
     drop_sockets(server)
     later = publish_signal(SYMBOL, publisher)
     assert next(followed)["id"] == later
+
+
+def test_news_published_meanwhile_are_replayed(client: Client, server: Server) -> None:
+    since = publish_news(SYMBOL, category="gold")
+    followed = client.follow_news(SYMBOL, categories=["gold"], since=int(since))
+    publish_news(SYMBOL, category="forex")
+    published = [publish_news(SYMBOL, category="gold") for _ in range(2)]
+    assert [str(next(followed)["id"]) for _ in published] == published
+    drop_sockets(server)
+    later = publish_news(SYMBOL, category="gold")
+    assert str(next(followed)["id"]) == later
+
+
+def test_news_before_the_first_that_was_heard_are_not_missed(client: Client, server: Server) -> None:
+    missed: list[str] = []
+    followed = client.follow_news(since="after:0", on_missed=missed.extend)
+    published = publish_news()
+    assert str(next(followed)["id"]) == published
+    assert missed == []
 
 
 def test_command_follows_from_before_its_list_also_where_that_is_empty(client: Client) -> None:

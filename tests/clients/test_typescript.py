@@ -14,7 +14,7 @@ from core import clock
 from core.times import MINUTE_MS
 from market.prices.candles import DAY_MS
 from tests.client import Server, drop_sockets
-from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
 from tests.patience import PATIENCE_S
@@ -136,6 +136,17 @@ def test_signals_published_meanwhile_are_replayed(built: None, server: Server, k
         drop_sockets(server)
         later = publish_signal(SYMBOL, publisher)
         assert client.hear()["id"] == later
+
+
+def test_news_published_meanwhile_are_replayed(built: None, server: Server, key: str) -> None:
+    since = publish_news(SYMBOL, category="gold")
+    publish_news(SYMBOL, category="forex")
+    published = [publish_news(SYMBOL, category="gold") for _ in range(2)]
+    with Driver(server, key, "news", since) as client:
+        assert [str(client.hear()["id"]) for _ in published] == published
+        drop_sockets(server)
+        later = publish_news(SYMBOL, category="gold")
+        assert str(client.hear()["id"]) == later
 
 
 def test_bad_key_ends_the_stream(built: None, server: Server, key: str) -> None:

@@ -26,6 +26,12 @@ for await (const frame of tickwire.followSignals()) {
   if ("type" in frame) frame.pnl satisfies number;
   else frame.id satisfies string;
 }
+for await (const item of tickwire.followNews({ categories: ["gold"] })) {
+  item.id satisfies number;
+  item.sentiment satisfies "bullish" | "neutral" | "bearish";
+}
+// @ts-expect-error no such category
+tickwire.followNews({ categories: ["stocks"] });
 for await (const frame of tickwire.orderFlow()) {
   if ("type" in frame) frame.side satisfies "bid" | "ask";
   else frame.cumulative_delta satisfies number;

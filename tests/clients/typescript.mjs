@@ -29,6 +29,9 @@ const acts = {
   async signals() {
     for await (const signal of tickwire.followSignals([], { since: words[0], onMissed })) say(signal);
   },
+  async news() {
+    for await (const item of tickwire.followNews({ since: words[0], categories: ["gold"], onMissed })) say(item);
+  },
 };
 
 try {

@@ -61,6 +61,8 @@ def rows(shared: Api) -> None:
         ("/api/news", 1),
         ("/api/news?category=forex,gold&expand=id,url,source,summary,model", 1),
         ("/api/news?expand=symbols", 1),
+        ("/api/news?category=forex,gold&expand=symbols&start=0&end=4000000000000", 1),
+        ("/api/signals?status=all&symbol=EURUSD&user=marta&start=0", 1),
         ("/api/analysis/EURUSD", 1),
         ("/api/session", 1),
         ("/api/limits", 1),

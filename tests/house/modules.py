@@ -38,8 +38,9 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("prices",),
     ),
     "news": (
-        ("admin", "background", "management", "urls"),
+        ("admin", "background", "management", "stream", "urls"),
         ("feed", "ingest", "newsroom"),
+        ("entering",),
         ("calibration",),
         ("scoring",),
         ("sentiment",),

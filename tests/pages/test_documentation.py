@@ -75,7 +75,7 @@ def test_language_models_get_text() -> None:
     answer = Client().get("/llms.txt")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert answer.text.startswith("# Tickwire\n")
-    names = ("market", "orderflow", "candles", "signals")
+    names = ("market", "orderflow", "candles", "signals", "news")
     streams = ", ".join(f"ws://testserver/ws/{name}" for name in names)
     assert f"\n- Streams: {streams}\n" in answer.text
-    assert " four WebSocket streams" in answer.text
+    assert " five WebSocket streams" in answer.text

@@ -106,7 +106,7 @@ def test_page_tells_what_is_in_an_object(page: str, name: str) -> None:
 def test_page_has_every_action_path_and_feature(page: str) -> None:
     names = set(re.findall(r"<code>([^<]+)</code>", page))
 
-    assert names >= {*ACTIONS, *FEATURES, "/ws/market", "/ws/orderflow", "/ws/signals"}
+    assert names >= {*ACTIONS, *FEATURES, "/ws/market", "/ws/orderflow", "/ws/signals", "/ws/news"}
 
 
 def test_page_has_every_refusal_and_close_code(page: str) -> None:

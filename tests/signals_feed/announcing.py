@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from django.db import OperationalError
 
+from market.streams.announced_stream import Announced
 from market.streams.hub.subscribers import Subscriber
-from signals_feed.stream import Announced, SignalStream
+from signals_feed.stream import SignalStream
 from tests.market.streams.hub.hubs import RecordedConnection
 
 

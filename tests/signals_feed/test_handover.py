@@ -8,7 +8,7 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signals_feed.stream import Announced
+from market.streams.announced_stream import Announced
 from tests.patience import PATIENCE_S
 
 from .announcing import Journal, heard, join, make_announced, make_stream

@@ -21,9 +21,10 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.models import Instrument
+from market.streams.announced_stream import LATEST
 from market.streams.wire import SENT
 from signals_feed.models import Announcement, Signal
-from signals_feed.stream import LATEST, SignalStream, position_of, read
+from signals_feed.stream import SignalStream, position_of, read
 from signals_feed.wire import COLUMNS, encode_signal
 from tests.core.events.following import follow
 from tests.factories import NOON, make_instrument, make_signal, make_user

@@ -16,6 +16,7 @@ from .errors import ApiError, Json
 from .session import (
     SILENCE_S,
     CandleSession,
+    NewsSession,
     OnMissed,
     OnNotice,
     Session,
@@ -95,6 +96,18 @@ class AsyncClient(Calls[Awaitable[Json]]):
     ) -> AsyncGenerator[Json, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+
+    def follow_news(
+        self,
+        *symbols: str,
+        categories: Sequence[str] = (),
+        since: str | int | None = None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> AsyncGenerator[Json, None]:
+        """News as it enters the feed, of all instruments and categories where none is named; first what came
+        after the item whose id is `since`."""
+        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
     async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
         while not self._is_closed:

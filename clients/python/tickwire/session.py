@@ -206,5 +206,37 @@ class SignalSession(Session):
         return frame
 
 
+class NewsSession(Session):
+    """News have no numbers either: the place is the id of the last item."""
+
+    def __init__(
+        self,
+        api_key: str,
+        symbols: Sequence[str],
+        categories: Sequence[str],
+        since: str | int | None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> None:
+        super().__init__("/ws/news", api_key, symbols, (), on_missed, on_notice)
+        self._categories, self._since = list(categories), None if since is None else str(since)
+
+    def add_place(self, message: Json) -> None:
+        if self._categories:
+            message["categories"] = self._categories
+        if self._since is not None:
+            message["since"] = self._since
+
+    def take_reply(self, reply: Json) -> None:
+        super().take_reply(reply)
+        self._since = reply.get("since", self._since)
+
+    def hear(self, text: str | bytes) -> Json | None:
+        frame = super().hear(text)
+        if frame is not None:
+            self._since = str(frame["id"])
+        return frame
+
+
 def address(url: str, session: Session) -> str:
     return "ws" + url.removeprefix("http") + session.path

@@ -15,6 +15,7 @@ from .errors import ApiError, Json
 from .session import (
     SILENCE_S,
     CandleSession,
+    NewsSession,
     OnMissed,
     OnNotice,
     Session,
@@ -89,6 +90,18 @@ class Client(Calls[Json]):
     ) -> Generator[Json, None, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+
+    def follow_news(
+        self,
+        *symbols: str,
+        categories: Sequence[str] = (),
+        since: str | int | None = None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
+    ) -> Generator[Json, None, None]:
+        """News as it enters the feed, of all instruments and categories where none is named; first what came
+        after the item whose id is `since`."""
+        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
     def _follow(self, session: Session) -> Generator[Json, None, None]:
         while True:

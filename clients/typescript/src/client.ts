@@ -1,5 +1,7 @@
 import { ApiError, type Refusal } from "./errors.js";
-import type { AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, OrderFlowTick, PriceTick } from "./frames.js";
+import type {
+  AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
+} from "./frames.js";
 import type { paths } from "./schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
 
@@ -86,6 +88,11 @@ export class Tickwire {
   /** New signals and, with a `type`, how they end. */
   followSignals(symbols: string[] = [], options: StreamOptions = {}): Stream<NewSignal | ClosedSignal> {
     return this.stream("/ws/signals", { symbols, events: ["signal.closed"], ...options });
+  }
+
+  /** News as it enters the feed; `symbols` and `categories` choose, none of either means all. */
+  followNews(options: StreamOptions & { categories?: NewsCategory[] } = {}): Stream<PublishedNews> {
+    return this.stream("/ws/news", { symbols: [], ...options });
   }
 
   private stream<F>(path: string, options: StreamOptions & { symbols: string[] }): Stream<F> {

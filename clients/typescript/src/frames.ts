@@ -57,6 +57,18 @@ export interface NewSignal {
   time: number;
 }
 
+export interface PublishedNews {
+  title: string;
+  category: NewsCategory;
+  sentiment: "bullish" | "neutral" | "bearish";
+  sentiment_score: number;
+  timestamp: string;
+  id: number;
+  time: number;
+}
+
+export type NewsCategory = "forex" | "gold" | "crypto" | "macro";
+
 export interface ClosedSignal extends NewSignal {
   type: "signal.closed";
   status: "closed";

@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * The public feed of trade signals
-         * @description Newest first. A closed signal carries its verified result; an active one none of it.
+         * @description Newest first. A closed signal carries its verified result; an active one none of it. With `start`, `end` or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together hold each signal once, whatever is published or closed meanwhile. Each page has what is of the `status` by then; a walk with `all` misses none.
          */
         get: operations["listSignals"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * Curated news with sentiment
-         * @description Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15.
+         * @description Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15. With `start`, `end` or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together hold each item once, whatever is published meanwhile.
          */
         get: operations["listNews"];
         put?: never;
@@ -770,6 +770,8 @@ export interface components {
         };
         NewsList: {
             items: components["schemas"]["NewsItem"][];
+            /** @description Only with `start`, `end` or `cursor`: the cursor of the page that follows. */
+            next?: string | null;
         };
         OpenStream: {
             path: string;
@@ -900,7 +902,7 @@ export interface components {
              * @description Stable: what a program should look at.
              * @enum {string}
              */
-            code: "missing_api_key" | "invalid_api_key" | "https_required" | "symbol_not_found" | "not_found" | "method_not_allowed" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
+            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
             /** @description For people; may change. */
             message: string;
             /** @description The HTTP status once more. */
@@ -931,6 +933,8 @@ export interface components {
             items: components["schemas"]["Signal"][];
             /** @description Signals in this answer. */
             count: number;
+            /** @description Only with `start`, `end` or `cursor`: the cursor of the page that follows. */
+            next?: string | null;
         };
         SignalsDriver: {
             /**
@@ -1480,6 +1484,12 @@ export interface operations {
     listSignals: {
         parameters: {
             query?: {
+                /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
+                start?: string;
+                /** @description Only what has an earlier timestamp than this. */
+                end?: string;
+                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
+                cursor?: string;
                 /** @description Which signals; `all` is both kinds. */
                 status?: "active" | "closed" | "all";
                 /** @description Maximum number of signals. */
@@ -1759,6 +1769,12 @@ export interface operations {
     listNews: {
         parameters: {
             query?: {
+                /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
+                start?: string;
+                /** @description Only what has an earlier timestamp than this. */
+                end?: string;
+                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
+                cursor?: string;
                 /** @description Only these categories, separated by commas; all by default. */
                 category?: ("forex" | "gold" | "crypto" | "macro")[];
                 /** @description Maximum number of items. */

@@ -8,11 +8,13 @@ export interface StreamOptions {
   events?: string[];
   /** Of candles, for all symbols; without it 1m. */
   timeframes?: Timeframe[];
+  /** Of news: only these. */
+  categories?: string[];
   /** Told the symbols of which something could not be had again. */
   onMissed?: (symbols: string[]) => void;
   /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`) or change between simulated and real prices (`new_series`), before a restart. */
   onNotice?: (notice: Notice) => void;
-  /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. Without it, from now on. */
+  /** The id of a signal, "closed:" and the id of one that was closed, or the id of an item of news as a text: first comes what came after it. Without it, from now on. */
   since?: string;
 }
 
@@ -28,7 +30,7 @@ interface Frame {
   symbol?: string;
   timeframe?: string;
   seq?: number;
-  id?: string;
+  id?: string | number;
 }
 
 interface Reply {
@@ -125,7 +127,7 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private subscribe(): object {
-    const { symbols = [], features = [], events, timeframes } = this.options;
+    const { symbols = [], features = [], events, timeframes, categories } = this.options;
     return {
       action: "subscribe",
       api_key: this.apiKey,
@@ -133,6 +135,7 @@ export class Stream<F> implements AsyncIterable<F> {
       ...(symbols.length && { symbols }),
       ...(events && { events }),
       ...(timeframes && { timeframes }),
+      ...(categories?.length && { categories }),
       ...(this.since !== undefined && { since: this.since }),
       ...(this.epoch !== undefined &&
         Object.keys(this.positions).length && { resume: { epoch: this.epoch, positions: this.positions } }),
@@ -163,7 +166,7 @@ export class Stream<F> implements AsyncIterable<F> {
       // Of 0 nothing was ever sent.
       if (isPlaceless && this.wasLive && seq) lost.add(symbol);
     }
-    // Of signals the place is that of the reply until the first of them comes.
+    // Of signals and news the place is that of the reply until the first of them comes.
     if (epoch === undefined && this.wasLive && this.since === undefined) for (const symbol of symbols) lost.add(symbol);
     if (since !== undefined) this.since = since;
     this.wasLive = true;
@@ -187,7 +190,7 @@ export class Stream<F> implements AsyncIterable<F> {
     // Candles are numbered by symbol and timeframe: EURUSD/1m.
     const key = frame.timeframe ? `${frame.symbol}/${frame.timeframe}` : frame.symbol;
     if (frame.seq !== undefined && key) this.positions[key] = frame.seq;
-    if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : frame.id;
+    if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : String(frame.id);
     this.frames.push(frame as F);
     if (this.frames.length > MOST_WAITING) {
       const message = `${MOST_WAITING} frames wait to be read. Read faster, or watch fewer symbols.`;

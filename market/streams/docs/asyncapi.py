@@ -31,7 +31,7 @@ from market.streams.wire import AbsorptionSignal, CandleUpdate, OrderFlowTick, P
 
 from .examples import CLIENT_EXAMPLES, SERVER_EXAMPLES, Examples
 
-INTRODUCTION = """Prices, order flow, candles and trade signals over WebSocket, one envelope for all paths.
+INTRODUCTION = """Prices, order flow, candles, trade signals and news over WebSocket; one envelope for all.
 
 Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
 closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
@@ -45,9 +45,9 @@ CANDLE_SEQ = (
 SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {
     "seq": "Numbers the frames of each symbol, on candles of each symbol and timeframe, so that you see a"
-    " hole and can resume. Not on signals.",
+    " hole and can resume. Not on signals and news.",
     "snapshot": "Sends the last tick of each symbol after the reply, before live ones; on candles the last"
-    " closed one of each timeframe. Not on signals.",
+    " closed one of each timeframe. Not on signals and news.",
     "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
     "heartbeat": "Sends a heartbeat after 10 s without another frame.",
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
@@ -76,7 +76,7 @@ LIMITS: dict[str, str] = {
     "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol, of candles"
     f" {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds over a restart of the service;"
     f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
-    "What since replays": "7 days of signals",
+    "What since replays": "7 days of signals and of news",
     "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
 }
 

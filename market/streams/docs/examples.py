@@ -63,7 +63,7 @@ CLIENT_EXAMPLES: Examples = {
             "events": ["forming"],
             "resume": {"epoch": EPOCH, "positions": {"EURUSD/1m": 1_204, "EURUSD/1h": 20}},
         },
-        "All symbols of the order flow or the signals": {"action": "subscribe", "api_key": KEY},
+        "All of the order flow, the signals or the news": {"action": "subscribe", "api_key": KEY},
         "Signals, and how they end": {
             "action": "subscribe",
             "symbols": ["*"],
@@ -71,6 +71,12 @@ CLIENT_EXAMPLES: Examples = {
             "events": ["signal.closed"],
             "since": "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01",
             "takeover": True,
+        },
+        "News of two categories": {
+            "action": "subscribe",
+            "categories": ["gold", "macro"],
+            "api_key": KEY,
+            "since": "3171",
         },
     },
     Unsubscribe: {
@@ -137,6 +143,9 @@ SERVER_EXAMPLES: Examples = {
         "Too much was missed": _numbered(48_213, ["EURUSD"]),
         "Signals from now on": _signals(),
         "The signals after since follow": _signals([]),
+        "News of two categories": replies.subscribed(
+            "news", ["*"], [], NOW_MS, categories=["gold", "macro"], since="after:9044"
+        ),
     },
     replies.Unsubscribed: {"One is left": replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS)},
     replies.Listed: {"One": replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS)},

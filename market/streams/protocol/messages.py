@@ -16,11 +16,13 @@ Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
 RequestedFeature = Literal[Feature, Chaos]
 Event = Literal["signal.closed", "forming"]
 Timeframe = Literal["1m", "5m", "15m", "1h", "4h", "1d"]
+Category = Literal["forex", "gold", "crypto", "macro"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 CHAOS: tuple[Chaos, ...] = get_args(Chaos)
 EVENTS: tuple[Event, ...] = get_args(Event)
 TIMEFRAMES: tuple[Timeframe, ...] = get_args(Timeframe)
 DEFAULT_TIMEFRAME: Timeframe = "1m"
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 
 class Resume(msgspec.Struct, frozen=True):
@@ -42,7 +44,12 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     """Adds to what is subscribed; repeating it is harmless."""
 
     symbols: Annotated[
-        Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
+        Symbols | UnsetType,
+        Meta(description='On the order flow, signals and news, absent or ["*"] means all.'),
+    ] = UNSET
+    categories: Annotated[
+        Annotated[frozenset[Category], Meta(min_length=1)] | UnsetType,
+        Meta(description="On /ws/news: only news of these. They add up; absent means all."),
     ] = UNSET
     timeframes: Annotated[
         Annotated[frozenset[Timeframe], Meta(min_length=1)] | UnsetType,
@@ -73,8 +80,9 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
         Meta(
-            description="The last that was received: replays what came after it on /ws/signals. The id of a"
-            ' signal, "closed:" and the id if that was a closure, or the since of a reply.'
+            description="The last that was received, as a text: replays what came after it on /ws/signals or"
+            ' /ws/news. The id of a signal, "closed:" and the id if that was a closure, the id of an item of'
+            " news, or the since of a reply."
         ),
     ] = UNSET
     takeover: Annotated[
@@ -97,7 +105,7 @@ class Ping(ClientMessage, tag="ping", frozen=True):
 AnyMessage = Subscribe | Unsubscribe | List | Ping
 ACTIONS = ("subscribe", "unsubscribe", "list", "ping")
 
-StreamName = Literal["market", "orderflow", "candles", "signals"]
+StreamName = Literal["market", "orderflow", "candles", "signals", "news"]
 
 
 class StreamKind(msgspec.Struct, frozen=True):
@@ -105,13 +113,14 @@ class StreamKind(msgspec.Struct, frozen=True):
     takes_all: bool
     """Whether symbols may be absent or "*"."""
     is_numbered: bool
-    """Whether it is resumed by numbers; signals are, by their ids."""
+    """Whether it is resumed by numbers; signals and news are, by their ids."""
     can_conflate: bool = False
     """Whether a newer message can stand for older ones."""
     events: tuple[Event, ...] = ()
     """What is told besides, on request."""
     has_timeframes: bool = False
     """Whether it is of symbols in timeframes, whose frames are numbered by both: EURUSD/1m."""
+    has_categories: bool = False
 
     @property
     def path(self) -> str:
@@ -122,7 +131,8 @@ MARKET = StreamKind("market", takes_all=False, is_numbered=True, can_conflate=Tr
 ORDERFLOW = StreamKind("orderflow", takes_all=True, is_numbered=True)
 CANDLES = StreamKind("candles", takes_all=False, is_numbered=True, events=("forming",), has_timeframes=True)
 SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False, events=("signal.closed",))
-KINDS = (MARKET, ORDERFLOW, CANDLES, SIGNALS)
+NEWS = StreamKind("news", takes_all=True, is_numbered=False, has_categories=True)
+KINDS = (MARKET, ORDERFLOW, CANDLES, SIGNALS, NEWS)
 """All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]

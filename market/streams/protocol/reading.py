@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from .messages import (
     ACTIONS,
     ALL,
+    CATEGORIES,
     EVENTS,
     FEATURES,
     MAX_ID_LENGTH,
@@ -63,7 +64,7 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
     if not isinstance(message, Subscribe):
         return
     if kind.is_numbered and message.since is not UNSET:
-        raise invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
+        raise invalid(f"since is for /ws/signals and /ws/news; {kind.path} goes on with resume.", "since")
     _check_offered(message, kind)
     if message.resume is not UNSET:
         if not kind.is_numbered:
@@ -81,6 +82,8 @@ def _check_offered(message: Subscribe, kind: StreamKind) -> None:
     """What one stream has, and others have not."""
     if message.timeframes is not UNSET and not kind.has_timeframes:
         raise invalid("timeframes is for /ws/candles.", "timeframes")
+    if message.categories is not UNSET and not kind.has_categories:
+        raise invalid("categories is for /ws/news.", "categories")
     if message.events and not kind.events:
         raise invalid("events is for /ws/signals and /ws/candles.", "events")
     if message.events.difference(kind.events):
@@ -101,11 +104,12 @@ RULES: dict[str, str] = {
     "api_key": "api_key must be a text.",
     "symbols": f"symbols must be a list of 1 to {MAX_SYMBOLS} instrument codes.",
     "timeframes": f"timeframes must be a list of at least one of {', '.join(TIMEFRAMES)}.",
+    "categories": f"categories must be a list of at least one of {', '.join(CATEGORIES)}.",
     "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
     "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
     "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}; a position of candles is'
     " named by symbol and timeframe, as EURUSD/1m.",
-    "since": 'since must be the id of a signal, or "closed:" and the id of one that was closed.',
+    "since": "since must be a text: the id of a signal or a news item, or the since of a reply.",
     "takeover": "takeover must be true or false.",
 }
 DETAILS: dict[str, dict[str, Any]] = {
@@ -113,6 +117,7 @@ DETAILS: dict[str, dict[str, Any]] = {
     "id": {"max": MAX_ID_LENGTH},
     "symbols": {"max": MAX_SYMBOLS},
     "timeframes": {"allowed": list(TIMEFRAMES)},
+    "categories": {"allowed": list(CATEGORIES)},
     "features": {"allowed": list(FEATURES)},
     "events": {"allowed": list(EVENTS)},
 }

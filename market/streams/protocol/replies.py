@@ -4,16 +4,20 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from .messages import Milliseconds, StreamName, Timeframe
+from .messages import Category, Milliseconds, StreamName, Timeframe
 from .refusals import Control, EchoedId, Error, Id
 from .subscriptions import Rejected
 
 Positions = Annotated[
     dict[str, int],
     Meta(
-        description="With seq, not on signals: the number after which each symbol's frames go on;"
+        description="With seq, not on signals and news: the number after which each symbol's frames go on;"
         " send it to resume. On candles it is of symbol and timeframe: EURUSD/1m."
     ),
+]
+
+Categories = Annotated[
+    list[Category] | UnsetType, Meta(description="On news: those that are subscribed, of all its symbols.")
 ]
 
 
@@ -26,16 +30,17 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     stream: StreamName
     symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
     timeframes: Timeframes = UNSET
+    categories: Categories = UNSET
     rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
     epoch: Annotated[
-        str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
+        str | UnsetType, Meta(description="With seq, not on signals and news: which numbering it is.")
     ] = UNSET
     positions: Positions | UnsetType = UNSET
     since: Annotated[
         str | UnsetType,
         Meta(
-            description="On signals: the place after which they go on, valid in since, for who loses the"
-            " connection before the first signal."
+            description="On signals and news: the place after which they go on, valid in since, for who loses"
+            " the connection before the first frame."
         ),
     ] = UNSET
     recovered: Annotated[
@@ -44,8 +49,8 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     unrecovered: Annotated[
         list[str] | UnsetType,
         Meta(
-            description="Symbols that go on from their last frame instead, or on signals from now. On candles"
-            " named as in positions."
+            description="Symbols that go on from their last frame instead, or on signals and news from now."
+            " On candles named as in positions."
         ),
     ] = UNSET
     id: EchoedId = UNSET
@@ -55,6 +60,7 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
     symbols: Annotated[list[str], Meta(description="Those that are left.")]
     timeframes: Timeframes = UNSET
+    categories: Categories = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
@@ -62,6 +68,7 @@ class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
 class Listed(Control, tag="subscriptions", kw_only=True):
     symbols: list[str]
     timeframes: Timeframes = UNSET
+    categories: Categories = UNSET
     id: EchoedId = UNSET
     time: Milliseconds
 
@@ -121,6 +128,7 @@ def subscribed(
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     *,
     timeframes: list[Timeframe] | UnsetType = UNSET,
+    categories: Categories = UNSET,
     epoch: str | UnsetType = UNSET,
     positions: dict[str, int] | UnsetType = UNSET,
     since: str | UnsetType = UNSET,
@@ -131,6 +139,7 @@ def subscribed(
         stream=stream,
         symbols=symbols,
         timeframes=timeframes,
+        categories=categories,
         rejected=rejected,
         epoch=epoch,
         positions=positions,

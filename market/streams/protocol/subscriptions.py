@@ -6,12 +6,22 @@ from sys import intern
 from typing import Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from market.prices.candles import key_of_candles
 
-from .messages import ALL, TIMEFRAMES, Event, RequestedFeature, Subscribe, Timeframe, Unsubscribe
+from .messages import (
+    ALL,
+    CATEGORIES,
+    TIMEFRAMES,
+    Category,
+    Event,
+    RequestedFeature,
+    Subscribe,
+    Timeframe,
+    Unsubscribe,
+)
 from .refusals import invalid
 
 
@@ -66,13 +76,15 @@ def united(some: frozenset[T], more: frozenset[T]) -> frozenset[T]:
 class Subscriptions:
     """They add up, and so do features and events: a later message takes nothing away."""
 
-    __slots__ = ("_symbols", "events", "features", "timeframes")
+    __slots__ = ("_symbols", "categories", "events", "features", "timeframes")
 
     def __init__(self) -> None:
         self._symbols: tuple[str, ...] = ()
         """Sorted. Thousands of sockets have some, and a set takes five times as much memory."""
         self.timeframes: tuple[Timeframe, ...] = ()
         """Of all symbols, the finest first, on the stream that has them."""
+        self.categories: frozenset[Category] = frozenset()
+        """Those of all symbols, on the stream that has them."""
         self.features: frozenset[RequestedFeature] = frozenset()
         self.events: frozenset[Event] = frozenset()
 
@@ -94,12 +106,23 @@ class Subscriptions:
             key_of_candles(symbol, timeframe) for symbol in self._symbols for timeframe in self.timeframes
         ]
 
+    @property
+    def shown_categories(self) -> list[Category] | UnsetType:
+        """As in replies."""
+        if not self.categories:
+            return UNSET
+        return [name for name in CATEGORIES if name in self.categories and self._symbols]
+
     def covers(self, symbol: str) -> bool:
         return symbol in self._symbols or self.has_all
 
     def subscribe(self, message: Subscribe, is_known: Callable[[str], bool]) -> SubscriptionChange:
         self.features = united(self.features, message.features)
         self.events = united(self.events, message.events)
+        if message.categories is not UNSET:
+            # Who has left all symbols begins anew.
+            had: frozenset[Category] = self.categories if self._symbols else frozenset()
+            self.categories = united(had, message.categories)
         if message.timeframes is UNSET:
             return self._subscribe(message, is_known)
         known = set(self.keys) if self.timeframes else set()

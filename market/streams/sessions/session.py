@@ -108,8 +108,13 @@ class StreamSession(WebSocketSession):
             self.say(Pong(id=message.id, time=now_ms()))
 
     def _subscribed(self) -> dict[str, Any]:
+        """What is subscribed now, as replies tell it."""
         wanted = self.subscriptions
-        return {"symbols": wanted.symbols, "timeframes": [*wanted.timeframes] or UNSET}
+        return {
+            "symbols": wanted.symbols,
+            "timeframes": [*wanted.timeframes] or UNSET,
+            "categories": wanted.shown_categories,
+        }
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:

@@ -38,6 +38,10 @@ def list_of(words: list[str]) -> tuple[str, Json]:
     return "query", {"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}
 
 
+MOMENT = ("query", {"type": "string"})
+RANGE = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
+
+
 PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     SYMBOLS: {"expand": list_of([*EXPANSIONS])},
     MARKET: {
@@ -58,6 +62,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "limit": up_to_500(50),
         "symbol": ("query", {"type": "string"}),
         "user": ("query", {"type": "string"}),
+        **RANGE,
     },
     ONE_SIGNAL: {"id": ("path", {"type": "string"})},
     PROOF: {"id": ("path", {"type": "string"})},
@@ -66,7 +71,12 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "limit": up_to_500(50),
     },
     PUBLISHER: {"user": ("path", {"type": "string"})},
-    NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
+    NEWS: {
+        "category": list_of(CATEGORIES),
+        "limit": up_to_500(20),
+        "expand": list_of(NEWS_EXTRAS),
+        **RANGE,
+    },
     CALIBRATION: {},
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     SESSION: {},
@@ -170,4 +180,9 @@ FIELDS = {
         "server_time": "string",
     },
 }
-OPTIONAL = {"Instrument": set(EXPANSIONS), "NewsItem": set(NEWS_EXTRAS)}
+OPTIONAL = {
+    "Instrument": set(EXPANSIONS),
+    "NewsItem": set(NEWS_EXTRAS),
+    "SignalList": {"next"},
+    "NewsList": {"next"},
+}

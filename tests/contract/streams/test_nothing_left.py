@@ -16,16 +16,16 @@ from redis import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from market.streams.hub.subscribers import Subscriber
+from market.streams.protocol.messages import KINDS
 from market.streams.sessions.authenticated import Identity
 from serving.websocket.protocol import WebSocketProtocol
 from tests.client import Server, drop_sockets
 from tests.patience import wait_until
 
-from .client import CANDLES, MARKET, ORDERFLOW, Socket
+from .client import Socket
 from .conftest import Open
 
 OF_A_SOCKET = (WebSocketProtocol, AsyncWebsocketConsumer, Subscriber, Identity, HttpToolsProtocol)
-SIGNALS = "/ws/signals"
 End = Callable[[Server, Socket], object]
 
 
@@ -61,7 +61,7 @@ def refused(server: Server, socket: Socket) -> None:
 
 
 @pytest.mark.parametrize("ended", [left, cut, refused])
-@pytest.mark.parametrize("path", [MARKET, ORDERFLOW, CANDLES, SIGNALS])
+@pytest.mark.parametrize("path", [kind.path for kind in KINDS])
 def test_ended_socket_leaves_nothing(
     service: Server, opened: Open, key: str, symbol: str, path: str, ended: End
 ) -> None:
@@ -77,7 +77,7 @@ def test_ended_socket_leaves_nothing(
     wait_until(lambda: there() <= before)
 
 
-@pytest.mark.parametrize("path", [MARKET, ORDERFLOW, CANDLES, SIGNALS])
+@pytest.mark.parametrize("path", [kind.path for kind in KINDS])
 def test_open_socket_keeps_neither_scope_nor_headers(opened: Open, key: str, symbol: str, path: str) -> None:
     # Other tests may keep scopes that they made themselves.
     before = scopes()

@@ -14,9 +14,10 @@ from market.streams.protocol.messages import CHAOS, FEATURES, KINDS, AnyMessage
 from market.streams.protocol.reading import read
 from market.streams.protocol.refusals import CLOSES, REFUSALS, Code, StreamRefused
 from market.streams.protocol.replies import CONTROLS
+from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 
-DOCUMENT = document((*CHANNELS, SIGNALS), "tickwire.example")
+DOCUMENT = document((*CHANNELS, SIGNALS, NEWS), "tickwire.example")
 MESSAGES = DOCUMENT["components"]["messages"]
 SCHEMAS = DOCUMENT["components"]["schemas"]
 CLIENT_KINDS: tuple[type[Struct], ...] = get_args(AnyMessage)
@@ -37,10 +38,11 @@ SPECIFIED = {
         *("id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "timestamp"),
         "time",
     ],
+    "PublishedNews": ["title", "category", "sentiment", "sentiment_score", "timestamp", "id", "time"],
 }
 
-# Signals have no numbers: they are resumed by their ids.
-EXTRAS = {"NewSignal": ["sent"], "SignalClosed": ["sent"]}
+# Signals and news have no numbers: they are resumed by their ids.
+EXTRAS = {"NewSignal": ["sent"], "SignalClosed": ["sent"], "PublishedNews": ["sent"]}
 
 
 def validator(name: str) -> Draft7Validator:
@@ -74,7 +76,7 @@ def test_document_is_asyncapi_3_and_plain_json() -> None:
 def test_channels_have_the_specified_addresses() -> None:
     addresses = {name: channel["address"] for name, channel in DOCUMENT["channels"].items()}
 
-    names = ["market", "orderflow", "candles", "signals"]
+    names = ["market", "orderflow", "candles", "signals", "news"]
     assert addresses == {name: f"/ws/{name}" for name in names}
 
 
@@ -86,7 +88,8 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_every_message_is_in_it() -> None:
-    data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "CandleUpdate", "NewSignal", "SignalClosed"}
+    data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "CandleUpdate"}
+    data |= {"NewSignal", "SignalClosed", "PublishedNews"}
 
     assert set(MESSAGES) == CLIENT_NAMES | {kind.__name__ for kind in CONTROLS} | data
 
@@ -126,7 +129,7 @@ def test_only_what_a_client_says_is_received() -> None:
         for reference in references(operation["messages"])
     ]
 
-    assert sorted(received) == sorted([kind.__name__ for kind in CLIENT_KINDS] * 4)
+    assert sorted(received) == sorted([kind.__name__ for kind in CLIENT_KINDS] * len(KINDS))
 
 
 def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
@@ -166,7 +169,7 @@ def test_every_part_of_a_refusal_is_described() -> None:
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_signals_have_no_numbers(name: str) -> None:
+def test_signals_and_news_have_no_numbers(name: str) -> None:
     assert "seq" not in SCHEMAS[name]["properties"]
 
 

@@ -1,0 +1,101 @@
+"""Pages of what is listed newest first, ties by id descending: from a range of time, after a cursor."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from django.db import models
+from django.db.models import BooleanField, DateTimeField, F, Func, QuerySet, Value
+
+from core.plain_json import encode
+from core.times import EPOCH, moment
+
+from .cursors import Cursors
+from .errors import InvalidParameter
+from .parameters import QuerySerializer, TextParameter, TimeParameter
+
+MICROSECOND = timedelta(microseconds=1)
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
+
+
+class RangeSerializer(QuerySerializer):
+    """With any of these an answer has `next`."""
+
+    start = TimeParameter(help_text="Only what has this timestamp or a later one: ISO 8601 or milliseconds.")
+    end = TimeParameter(help_text="Only what has an earlier timestamp than this.")
+    cursor = TextParameter(
+        help_text="`next` of the page before, with the parameters of its request; only `limit` may differ."
+    )
+
+
+class PageEnd(NamedTuple):
+    """The last item of a page."""
+
+    at: datetime
+    pk: Any
+
+
+class Range(NamedTuple):
+    """Of the times in the column `published_at`."""
+
+    cursors: Cursors
+    asked: tuple[Any, ...]
+    start_ms: int | None
+    end_ms: int | None
+    after: PageEnd | None
+
+    def of(self, rows: Rows) -> Rows:
+        """Its rows of these, which are ordered, with one index for order and range."""
+        if self.start_ms is not None:
+            rows = rows.filter(published_at__gte=moment(self.start_ms))
+        if self.end_ms is not None:
+            rows = rows.filter(published_at__lt=moment(self.end_ms))
+        if self.after is not None:
+            key: models.Field[Any, Any] = rows.model._meta.pk
+            at = Value(self.after.at, DateTimeField())
+            rows = rows.filter(IsBefore("published_at", "pk", at, Value(key.to_python(self.after.pk), key)))
+        return rows
+
+    def page(self, rows: Sequence[tuple[Any, ...]], limit: int, at: int, pk: int) -> tuple[Any, bytes]:
+        """Of at most one row more than the page: the rows of the page, and `next` as it is written. `at` and
+        `pk` say where in a row its time and its key stand."""
+        if len(rows) <= limit:
+            return rows, b"null"
+        last = rows[limit - 1]
+        return rows[:limit], encode(self.cursors.seal(self.asked, (microseconds(last[at]), str(last[pk]))))
+
+
+def read_range(wanted: dict[str, Any], cursors: Cursors, *asked: Any) -> Range | None:
+    """What the parameters say, or None where they say nothing. `asked` is what else was asked for."""
+    start_ms, end_ms, cursor = wanted["start"], wanted["end"], wanted["cursor"]
+    if start_ms is end_ms is cursor is None:
+        return None
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
+        raise InvalidParameter("start must not be after end.", field="start")
+    asked = (*asked, start_ms, end_ms)
+    after = None
+    if cursor is not None:
+        at, pk = cursors.open(cursor, asked)
+        after = PageEnd(EPOCH + at * MICROSECOND, pk)
+    return Range(cursors, asked, start_ms, end_ms, after)
+
+
+def microseconds(at: datetime) -> int:
+    """Since the epoch; a naive one comes from SQLite, which keeps UTC without saying so."""
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND
+
+
+class IsBefore(Func):
+    """Whether the first two values, as a pair, are less than the last two. For two comparisons joined by OR a
+    database would read all that has the same time."""
+
+    output_field = BooleanField()
+
+    def __init__(self, at: str, pk: str, than_at: Value, than_pk: Value) -> None:
+        super().__init__(F(at), F(pk), than_at, than_pk)
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **options: Any) -> Any:
+        compiled = [compiler.compile(each) for each in self.get_source_expressions()]
+        at, pk, than_at, than_pk = (sql for sql, _ in compiled)
+        params = tuple(param for _, params in compiled for param in params)
+        return f"({at}, {pk}) < ({than_at}, {than_pk})", params

@@ -1,0 +1,216 @@
+"""A stream of what is announced in the database: read in commit order, for all that listen or were away."""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec import UNSET
+
+from core.background import BackgroundLoop
+from core.clock import now_ms
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from market.streams.hub.subscribers import Subscriber
+from market.streams.protocol import replies
+from market.streams.protocol.messages import AnyMessage, StreamKind, Subscribe
+from market.streams.sessions.session import StreamSession
+from serving.websocket.framing import frame
+
+from .market_streams import is_known
+from .stream import Stream
+from .wire import OutgoingFrame
+
+AFTER_POSITION = "after:"
+LATEST = 2**63 - 1
+DIGITS = re.compile("[0-9]{1,18}")
+
+# Less than may wait for a slow reader.
+CHUNK = 500
+RETRY_S = 0.25
+
+
+class Announced(NamedTuple):
+    position: int
+    topics: frozenset[str]
+    """What it is about; nobody hears of it where there is none."""
+    frame: bytes
+
+
+Read = Callable[[int, int, int], Awaitable[list[Announced]]]
+"""Announcements after the first position up to the second, in commit order, at most so many."""
+
+
+def read_in_thread(read: Callable[[int, int, int], list[Announced]]) -> Read:
+    async def read_there(after: int, upto: int, limit: int) -> list[Announced]:
+        return await in_thread(read, after, upto, limit)
+
+    return read_there
+
+
+def since_of(position: int) -> str:
+    """The `since` of a client that has not heard of anything yet."""
+    return f"{AFTER_POSITION}{position}"
+
+
+def whole_number(text: str) -> int | None:
+    return int(text) if DIGITS.fullmatch(text) else None
+
+
+class Missed(NamedTuple):
+    """A portion of what a client missed."""
+
+    upto: int
+    """The position up to which it was read, unless the portion is full."""
+    found: list[Announced]
+
+
+class AnnouncedStream(Stream, ABC):
+    """Control events only say that there is something to read; what is sent, and in which order, is in the
+    database. So nothing is lost while the database is away, and nothing comes twice."""
+
+    def __init__(self, kind: StreamKind, read: Read, fault: LastingFault, chunk: int = CHUNK) -> None:
+        super().__init__(kind)
+        self.position = 0
+        """The position of the last announcement that the hub was given."""
+        self._read, self._chunk = read, chunk
+        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
+        self._loop = BackgroundLoop(
+            f"stream of {kind.name}",
+            self.send_new,
+            fault=fault,
+            broke=f"What was announced on {kind.path} could not be sent, trying again",
+            before=self._woken,
+            again=self._try_again,
+        )
+
+    @abstractmethod
+    def last_position(self) -> int:
+        """Of all that was announced. Called in a thread, like the next one."""
+
+    @abstractmethod
+    def position_of(self, since: str) -> int | None:
+        """The position of what a client had last; None if it is unknown or too old."""
+
+    def concerns(self, topics: frozenset[str] | set[str], announced: Announced) -> bool:
+        """Whether a client with these topics hears of it."""
+        return not announced.topics.isdisjoint(topics)
+
+    def recipients(self, announced: Announced) -> Iterable[str]:
+        """The topics whose clients hear of it. No client may have two of them."""
+        return announced.topics
+
+    async def start(self) -> None:
+        """Start after the control events, so that whatever is announced from now on wakes it."""
+        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
+        self.position = await in_thread(self.last_position)
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        await self._loop.stop()
+        self.clear()
+
+    async def find(self, since: str) -> int | None:
+        return await in_thread(self.position_of, since)
+
+    async def send_new(self) -> None:
+        """Send everything new to the clients that listen."""
+        async with self._sending:
+            is_more = True
+            while is_more:
+                found = await self._read(self.position, LATEST, self._chunk)
+                # Whatever is committed after the read wakes it again.
+                is_more = len(found) == self._chunk
+                sent_ms = now_ms()
+                for announced in found:
+                    # Both in one step: a client that joins has either had it or will get it.
+                    self.position = announced.position
+                    outgoing = OutgoingFrame(announced.frame, 0, sent_ms)
+                    self.hub.publish(outgoing, *self.recipients(announced))
+
+    async def look_back(self, after: int) -> Missed:
+        if after > self.position:
+            # Another process sent it, which is ahead of this one.
+            await self.send_new()
+        upto = self.position
+        return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
+
+    async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
+        """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
+        had = subscriber.topics
+        await subscriber.drained()
+        while subscriber.is_open:
+            upto, found = missed
+            send(
+                subscriber,
+                [each for each in found if self.concerns(topics, each) and not self.concerns(had, each)],
+                variant,
+            )
+            after = upto if len(found) < self._chunk else found[-1].position
+            if after >= self.position:
+                break
+            await subscriber.drained()
+            if subscriber.is_open:
+                missed = await self.look_back(after)
+        # There was no await since the comparison, so nothing was sent meanwhile.
+        self.hub.subscribe(subscriber, topics, variant)
+
+    def wake(self, facts: dict[str, Any]) -> None:
+        self._wake.set()
+
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+
+    async def _try_again(self) -> None:
+        await asyncio.sleep(RETRY_S)
+        self._wake.set()
+
+
+def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
+    sent_ms = now_ms()
+    if missed:
+        subscriber.send(
+            b"".join(frame(OutgoingFrame(each.frame, 0, sent_ms).payload(variant)) for each in missed)
+        )
+
+
+class AnnouncedConsumer(StreamSession):
+    stream: ClassVar[AnnouncedStream]
+
+    _goes_on_after: int | None = None
+    """The position after which a returning client continues."""
+
+    async def take(self, message: AnyMessage) -> None:
+        stream = self.stream
+        self._goes_on_after, missed = None, None
+        if isinstance(message, Subscribe) and message.since is not UNSET:
+            await self.identity.show(message.api_key)
+            self._goes_on_after = await stream.find(message.since)
+            if self._goes_on_after is not None:
+                # Before the reply, because a client that was promised a continuation must get it.
+                missed = await stream.look_back(self._goes_on_after)
+        await super().take(message)
+        if missed is not None and self.is_open:
+            topics, variant = stream.topics_of(self.subscriptions), stream.variant_of(self.subscriptions)
+            await stream.replay(self.subscriber, missed, topics, variant)
+
+    def subscribe(self, message: Subscribe) -> None:
+        wanted, stream = self.subscriptions, self.stream
+        change = wanted.subscribe(message, is_known)
+        unrecovered = wanted.symbols if self._goes_on_after is None else []
+        self.say(
+            replies.subscribed(
+                stream.kind.name,
+                wanted.symbols,
+                change.rejected,
+                now_ms(),
+                message.id,
+                categories=wanted.shown_categories,
+                since=since_of(stream.position if self._goes_on_after is None else self._goes_on_after),
+                unrecovered=UNSET if message.since is UNSET else unrecovered,
+            )
+        )
+        if self._goes_on_after is None:
+            self.listen()
