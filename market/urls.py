@@ -1,8 +1,12 @@
 from django.urls import re_path
 
+from .api.order_flow import OrderFlowViewSet
 from .api.prices import MarketViewSet
+from .api.quotes import QuotesViewSet
 
 urlpatterns = [
     re_path(r"^market/(?P<symbol>[^/]+)/?$", MarketViewSet.as_view({"get": "retrieve"}), name="market"),
     re_path(r"^market/(?P<symbol>[^/]+)/quote/?$", MarketViewSet.as_view({"get": "quote"}), name="quote"),
+    re_path(r"^quotes/?$", QuotesViewSet.as_view({"get": "list"}), name="quotes"),
+    re_path(r"^orderflow/(?P<symbol>[^/]+)/?$", OrderFlowViewSet.as_view({"get": "list"}), name="orderflow"),
 ]
