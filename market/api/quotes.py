@@ -78,8 +78,8 @@ class QuotesViewSet(KeyedViewSet):
         },
         tag="Market",
         details="For polling many at once: one request, whatever it names. They come in the order asked, "
-        "each once. On a closed or stale market it is the last quote there was, with its own time; `state` and "
-        "`age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered.",
+        "each once. On a closed or stale market it is the last quote there was, with its own time; `state` "
+        "and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered.",
         query=[QuotesQuerySerializer],
         refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD"],
     )

@@ -69,8 +69,8 @@ class OrderFlow:
     time."""
 
     __slots__ = (
-        *("_absorptions", "_bought", "_day_ends_ms", "_digits", "_ended", "_half_points", "_is_whole"),
-        *("_minute_ends_ms", "_scale", "_side", "_sold", "_units"),
+        *("_absorptions", "_before", "_before_is_whole", "_bought", "_day_ends_ms", "_digits"),
+        *("_half_points", "_is_whole", "_minute_ends_ms", "_scale", "_side", "_sold", "_units"),
     )
 
     def __init__(self, digits: int) -> None:
@@ -80,8 +80,8 @@ class OrderFlow:
         self._minute_ends_ms = self._sold = self._bought = self._absorptions = 0
         self._is_whole = True
         """Whether all of the minute is known."""
-        self._ended: MinuteFlow | None = None
-        """The minute before, of which nobody has asked yet."""
+        self._before, self._before_is_whole = self._summed(), True
+        """The minute with updates before this one."""
 
     def take(self, tick: Tick, has_sides: bool) -> FlowUpdate | None:
         """With sides only a trade that has one counts, by its size. Without them each tick counts one, for
@@ -128,18 +128,16 @@ class OrderFlow:
             self._absorptions += 1
 
     def minute(self, opened_ms: int) -> MinuteFlow | None:
-        """The sums of a minute of which nothing more comes; one without an update has the running sum. None
-        where they are not known."""
-        if self._ended is not None and self._ended.opened_ms == opened_ms:
-            return self._ended
-        ends_ms = opened_ms + MINUTE_MS
-        if ends_ms == self._minute_ends_ms:
-            return self._summed() if self._is_whole else None
-        if ends_ms < self._minute_ends_ms:
-            return None
-        return MinuteFlow(
-            opened_ms, 0.0, 0.0, self._units / UNITS if opened_ms < self._day_ends_ms else 0.0, 0
-        )
+        """The sums of a minute of which nothing more comes: none but the running sum, if no update was in it.
+        None where they are not known."""
+        if opened_ms + MINUTE_MS < self._minute_ends_ms:
+            last, is_whole = self._before, self._before_is_whole
+        else:
+            last, is_whole = self._summed(), self._is_whole
+        if opened_ms <= last.opened_ms:
+            return last if is_whole and opened_ms == last.opened_ms else None
+        is_same_day = opened_ms // DAY_MS == last.opened_ms // DAY_MS
+        return MinuteFlow(opened_ms, 0.0, 0.0, last.cumulative_delta if is_same_day else 0.0, 0)
 
     def measure_by(self, digits: int, last: Tick | None) -> None:
         """Prices have other digits from now on; what was summed up stays."""
@@ -162,12 +160,12 @@ class OrderFlow:
         self._half_points = state.half_points
         self._is_whole, minute_ms = state.minute_ms is not None, state.minute_ms
         if minute_ms is None:
-            minute_ms = interval_start(last_ms, MINUTE_MS)
+            minute_ms = interval_start(min(last_ms, self._day_ends_ms - 1), MINUTE_MS)
         self._minute_ends_ms = minute_ms + MINUTE_MS
         self._sold, self._bought, self._absorptions = state.sold, state.bought, state.absorptions
 
     def _begin_minute(self, time_ms: int) -> None:
-        self._ended = self._summed() if self._is_whole else None
+        self._before, self._before_is_whole = self._summed(), self._is_whole
         self._minute_ends_ms = interval_start(time_ms, MINUTE_MS) + MINUTE_MS
         self._sold = self._bought = self._absorptions = 0
         self._is_whole = True
