@@ -1,4 +1,4 @@
-"""The order flow of minutes in the database: over faults, kills and changes of the series, until it is dropped."""
+"""The order flow of minutes in the database: over faults, kills and changes of kind, until it is dropped."""
 
 from __future__ import annotations
 
