@@ -78,9 +78,14 @@ class OrderFlowMinute(models.Model):
     """The order flow of a minute whose candle the engine closed out of ticks. One that was imported, made for
     the demo's past or read from a venue's history has none."""
 
-    # The constraint's index begins with it.
+    # The unique index begins with it. Without a constraint the version before, which does not know of these
+    # rows, can delete what they refer to.
     instrument = models.ForeignKey(
-        "instruments.Instrument", on_delete=models.CASCADE, related_name="order_flow_minutes", db_index=False
+        "instruments.Instrument",
+        on_delete=models.CASCADE,
+        related_name="order_flow_minutes",
+        db_index=False,
+        db_constraint=False,
     )
     simulated = models.BooleanField()
     opened_at = models.DateTimeField()

@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 (
                     "instrument",
                     models.ForeignKey(
+                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="order_flow_minutes",
