@@ -36,11 +36,12 @@ def write_flows(flows: Sequence[FlowToWrite]) -> None:
     """Insert, or replace what is there: writing the same minute twice changes nothing."""
     # One statement cannot touch a row twice.
     last = {(flow.instrument_id, flow.simulated, flow.minute.opened_ms): flow.minute for flow in flows}
+    at = {opened_ms: time_text(opened_ms) for opened_ms in {key[2] for key in last}}
     PUT.put(
         (
             instrument_id,
             simulated,
-            time_text(opened_ms),
+            at[opened_ms],
             *[decimal_text(getattr(minute, name)) for name in VOLUMES],
             minute.absorptions,
         )
