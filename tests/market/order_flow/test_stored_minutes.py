@@ -159,7 +159,8 @@ def test_kill_at_any_tick_changes_no_minute(written: int, lost: int) -> None:
 def test_minute_that_goes_on_from_the_version_before_is_left_out_alone() -> None:
     flush(make_engine(TRADES[:2]))
     row = LastQuote.objects.get()
-    row.flow_state = {name: row.flow_state[name] for name in ("day", "units", "side", "half_points")}
+    kept: dict[str, int] = row.flow_state or {}
+    row.flow_state = {name: kept[name] for name in ("day", "units", "side", "half_points")}
     row.save()
 
     flush(feed(restarted(), TRADES[2:]))
