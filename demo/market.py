@@ -8,13 +8,22 @@ from contextlib import suppress
 
 from django.conf import settings
 from django.db import OperationalError, transaction
+from django.db.models import Exists, OuterRef
 
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, default_feed, feeds_of
 from market.engine import SeriesEnding
-from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote, UnfinishedPast
+from market.models import (
+    Candle,
+    EngineState,
+    FormerQuote,
+    FormingMinute,
+    LastQuote,
+    OrderFlowMinute,
+    UnfinishedPast,
+)
 from market.prices import TIMEFRAMES, interval_start
 from market.simulated_past import MINUTES_MS, last_quote, recent_from, recent_rows
 from market.store import (
@@ -101,6 +110,10 @@ def _remove_candles() -> None:
     mixed = of_demo.exclude(source=DEMO).exclude(timeframe="1m").select_related("instrument")
     remade = [row for candle in mixed if (row := _without_demo(candle)) is not None]
     of_demo.delete()
+    minutes = Candle.objects.filter(
+        instrument=OuterRef("instrument"), simulated=True, timeframe="1m", opened_at=OuterRef("opened_at")
+    )
+    OrderFlowMinute.objects.filter(~Exists(minutes), simulated=True).delete()
     write_candles(remade)
 
 

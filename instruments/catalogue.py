@@ -63,6 +63,11 @@ class Catalogue:
         facts = self.by_symbol.get(symbol)
         return facts if facts is not None and facts.active else None
 
+    def find_offered(self, symbol: str) -> InstrumentFacts | None:
+        """One that is offered, by its exact symbol."""
+        facts = self.by_symbol.get(symbol)
+        return facts if facts is not None and facts.is_offered else None
+
     def get(self, symbol: str) -> InstrumentFacts:
         """One that is offered, whatever the case of its symbol."""
         facts = self.get_any(symbol)

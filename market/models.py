@@ -74,6 +74,41 @@ class Candle(BarFields):
         return f"{self.instrument_id} {self.timeframe} {self.opened_at:%Y-%m-%d %H:%M}"
 
 
+class OrderFlowMinute(models.Model):
+    """The order flow of a minute whose candle the engine closed out of ticks. One that was imported, made for
+    the demo's past or read from a venue's history has none."""
+
+    # The unique index begins with it. Without a constraint the version before, which does not know of these
+    # rows, can delete what they refer to.
+    instrument = models.ForeignKey(
+        "instruments.Instrument",
+        on_delete=models.CASCADE,
+        related_name="order_flow_minutes",
+        db_index=False,
+        db_constraint=False,
+    )
+    simulated = models.BooleanField()
+    opened_at = models.DateTimeField()
+    bid_volume = models.DecimalField(max_digits=24, decimal_places=8)
+    ask_volume = models.DecimalField(max_digits=24, decimal_places=8)
+    cumulative_delta = models.DecimalField(max_digits=24, decimal_places=8, help_text="Since 00:00 UTC.")
+    absorptions = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("instrument", "simulated", "opened_at"), name="order_flow_minute_is_unique"
+            ),
+            models.CheckConstraint(
+                name="order_flow_minute_volumes_are_not_negative",
+                condition=Q(bid_volume__gte=0, ask_volume__gte=0),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.instrument_id} {self.opened_at:%Y-%m-%d %H:%M}"
+
+
 class FormingMinute(BarFields):
     """The checkpoint of an instrument's forming 1m candle, so that a restart goes on with it."""
 

@@ -1,7 +1,9 @@
 from django.urls import re_path
 
 from .api.history import HistoryViewSet
+from .api.order_flow import OrderFlowViewSet
 from .api.prices import MarketViewSet
+from .api.quotes import QuotesViewSet
 
 urlpatterns = [
     re_path(r"^market/(?P<symbol>[^/]+)/?$", MarketViewSet.as_view({"get": "retrieve"}), name="market"),
@@ -9,4 +11,6 @@ urlpatterns = [
     re_path(
         r"^market/(?P<symbol>[^/]+)/history/?$", HistoryViewSet.as_view({"get": "history"}), name="history"
     ),
+    re_path(r"^quotes/?$", QuotesViewSet.as_view({"get": "list"}), name="quotes"),
+    re_path(r"^orderflow/(?P<symbol>[^/]+)/?$", OrderFlowViewSet.as_view({"get": "list"}), name="orderflow"),
 ]

@@ -14,8 +14,18 @@ from core.viewset import ApiViewSet
 
 from .errors import ErrorBody
 from .openapi_errors import Json, answer_headers, error_responses
-from .parameters import BooleanParameter, ChoiceParameter, IntegerParameter, WordListParameter
+from .parameters import (
+    LATEST_MS,
+    BooleanParameter,
+    ChoiceParameter,
+    IntegerParameter,
+    SymbolListParameter,
+    TimeParameter,
+    WordListParameter,
+)
 from .schema import Description, descriptions
+
+SINCE_1970 = "^(19[7-9]|[2-9])"
 
 
 def in_path(name: str, description: str, *examples: str) -> OpenApiParameter:
@@ -97,7 +107,7 @@ class ApiSchema(AutoSchema):
 def _query_parameters(description: Description) -> Iterator[OpenApiParameter]:
     for serializer in description.query:
         for name, field in serializer().fields.items():
-            is_list = isinstance(field, WordListParameter)
+            is_list = isinstance(field, WordListParameter | SymbolListParameter)
             yield OpenApiParameter(
                 name,
                 _parameter_schema(field),
@@ -119,5 +129,10 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
             return {"type": "string", "enum": field.words, **default}
         case WordListParameter():
             return {"type": "array", "minItems": 1, "items": {"type": "string", "enum": field.words}}
+        case SymbolListParameter():
+            return {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}}
+        case TimeParameter():
+            epoch_ms = {"type": "integer", "minimum": 0, "maximum": LATEST_MS}
+            return {"oneOf": [{"type": "string", "format": "date-time", "pattern": SINCE_1970}, epoch_ms]}
         case _:
             return {"type": "string"}

@@ -91,6 +91,23 @@ class WordListParameter(serializers.Field[Any, str, Any, Any]):
         return tuple(dict.fromkeys(wanted))
 
 
+class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
+    """A comma-separated list of symbols, which are looked up and not validated; None where it is absent."""
+
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(default=None, help_text=help_text)
+
+    def to_internal_value(self, data: str) -> list[str]:
+        symbols = data.split(",")
+        if not all(symbols):
+            name = str(self.field_name)
+            raise InvalidParameter(
+                f"{name} must be instrument codes separated by single commas, such as EURUSD,XAUUSD.",
+                field=name,
+            )
+        return symbols
+
+
 class TextParameter(serializers.Field[Any, str, str, Any]):
     """Any text, which is looked up rather than validated; None where it is absent."""
 

@@ -26,6 +26,7 @@ from market.prices.records import (
 )
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
+from market.store.flow_minutes import FlowToWrite
 
 from .admission import FeedChoice, FeedState
 from .instrument_state import InstrumentState
@@ -50,6 +51,8 @@ class Engine:
         self.instruments: dict[str, InstrumentState] = {}
         self.rows: list[CandleToWrite] = []
         """Closed candles that are not written yet."""
+        self.minute_flows: list[FlowToWrite] = []
+        """The order flow of closed minutes, likewise."""
         self.changed: dict[str, InstrumentState] = {}
         """Instruments that took a tick since the last checkpoint."""
         self.records: list[AnyRecord] = []
@@ -80,6 +83,7 @@ class Engine:
             feed_state.refused[reason] += 1
             return reason
         if tick.time_ms >= state.minute_ends_ms:
+            self._end_windows(state, tick.time_ms)
             self._pass_time(state, tick.time_ms)
         if state.switches != state.choice.switches:
             state.choose(state.choice)
@@ -119,12 +123,10 @@ class Engine:
     def end_until(self, state: InstrumentState, until_ms: int) -> None:
         """Nothing more is taken from before then."""
         facts = state.facts
+        self._end_windows(state, until_ms)
         self._pass_time(state, until_ms)
         if self.prices.history(facts).builder.has_ended(until_ms):
             self.apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
-        if found := state.absorption.end_until(until_ms):
-            self.records += [state.absorbed(each) for each in found]
-            self.changed[facts.symbol] = state
         is_open = facts.hours.is_open(until_ms)
         if state.is_open is not is_open and not is_open:
             reopens_ms = facts.hours.next_open(until_ms)
@@ -158,6 +160,7 @@ class Engine:
                 continue
             if taken and closed_until_ms:
                 self._fill(state, closed_until_ms, opened_ms)
+            self._end_windows(state, opened_ms)
             own = msgspec.structs.replace(minute, source=state.source)
             self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis))
             taken += 1
@@ -240,11 +243,9 @@ class Engine:
         if facts is None:
             return
         state = self.instrument(facts, at_ms)
-        if isinstance(record, TickAccepted):
+        if isinstance(record, TickAccepted | AbsorptionFound):
             state.repeat(record)
             self.changed[record.symbol] = state
-        elif isinstance(record, AbsorptionFound):
-            state.flow_seq = record.flow_seq
         if closed_by(record):
             state.repeat_candles(record)
             self.changed[record.symbol] = state
@@ -252,8 +253,10 @@ class Engine:
 
     def clear(self) -> None:
         self.prices.clear()
-        for kept in (self.feed_states, self.instruments, self.changed, self.rows, self.records):
-            kept.clear()
+        for known in (self.feed_states, self.instruments, self.changed):
+            known.clear()
+        for waiting in (self.rows, self.minute_flows, self.records):
+            waiting.clear()
 
     def go_on_from(self, state: InstrumentState, tick: Tick) -> None:
         """A quote that nobody was sent, but that stands for what went by meanwhile."""
@@ -273,6 +276,12 @@ class Engine:
         the price is by now nobody has said."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
             state.late_at_ms = state.unsure_ms = at_ms
+
+    def _end_windows(self, state: InstrumentState, until_ms: int) -> None:
+        """Before their minute is closed: what they show counts in it."""
+        if found := state.absorption.end_until(until_ms):
+            self.records += [state.absorbed(each) for each in found]
+            self.changed[state.facts.symbol] = state
 
     def _pass_time(self, state: InstrumentState, at_ms: int) -> None:
         """A minute that went by without a tick is flat, while the feed that sent the last one was alive."""
@@ -332,6 +341,8 @@ class Engine:
         for timeframe, candle in closed:
             if timeframe == "1m":
                 state.note_minute(candle.opened_ms, record)
+                if not state.is_backfilled and (flow := state.flow.minute(candle.opened_ms)):
+                    self.minute_flows.append(FlowToWrite(state.facts.id, is_simulated(candle.source), flow))
             # What contains a minute of a venue's trade prices is no candle of our own ticks.
             own = "trades" if candle.opened_ms <= state.refilled_ms else basis
             self.rows.append((state.facts.id, timeframe, candle, own))

@@ -62,6 +62,9 @@ class InstrumentState:
     """When the last minute opened that came from a venue's trade prices, or repeats one that did."""
     is_refilled: bool = False
     """Whether that was the last of all."""
+    is_backfilled: bool = False
+    """Whether the last minute came from a venue's history, or repeats one that did: nobody knows its order
+    flow."""
     late_at_ms: int = 0
     """When a tick last came of a minute that the clock would have closed."""
     is_open: bool | None = None
@@ -111,9 +114,9 @@ class InstrumentState:
     def note_minute(self, opened_ms: int, record: AnyRecord) -> None:
         """One that was closed, and by what: a flat one is of the prices that it repeats."""
         if isinstance(record, HistoryMinute) and record.minute.opened_ms == opened_ms:
-            self.is_refilled = record.basis == "trades"
+            self.is_backfilled, self.is_refilled = True, record.basis == "trades"
         elif not (isinstance(record, EmptyMinute) and record.minute_ms == opened_ms):
-            self.is_refilled = False
+            self.is_backfilled = self.is_refilled = False
         if self.is_refilled:
             self.refilled_ms = opened_ms
 
@@ -167,6 +170,7 @@ class InstrumentState:
 
     def absorbed(self, found: Absorption) -> AbsorptionFound:
         self.flow_seq += 1
+        self.flow.note_absorption(found.time_ms)
         return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
     def resume(self, checkpoint: Checkpoint) -> None:
@@ -174,7 +178,8 @@ class InstrumentState:
         self.source_seqs, self.candle_seqs = dict(checkpoint.source_seqs), dict(checkpoint.candle_seqs)
         self.origin = checkpoint.source or self.choice.feed
         if checkpoint.flow_state is not None:
-            self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
+            last_ms = checkpoint.last.time_ms if checkpoint.last else 0
+            self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState), last_ms)
         self.kind_since_ms = checkpoint.kind_since_ms
         if checkpoint.simulated != self.simulated:
             # What prices it now is not what its series is of: that has to be ended first.
@@ -188,12 +193,16 @@ class InstrumentState:
         seq, flow_seq, candle_seqs = self.seq, self.flow_seq, self.candle_seqs
         self.choose(choice)
         self.simulated, self.minute_ends_ms, self.refilled_ms = checkpoint.simulated, 0, -1
-        self.unsure_ms, self.is_refilled = None, False
+        self.unsure_ms, self.is_refilled, self.is_backfilled = None, False, False
         self.resume(checkpoint)
         self.seq, self.flow_seq, self.candle_seqs = seq, flow_seq, candle_seqs
 
-    def repeat(self, record: TickAccepted) -> None:
-        """Go on from a tick that another engine let in."""
+    def repeat(self, record: TickAccepted | AbsorptionFound) -> None:
+        """Go on from what another engine made of a tick."""
+        if isinstance(record, AbsorptionFound):
+            self.flow_seq = record.flow_seq
+            self.flow.note_absorption(record.time_ms)
+            return
         side = (record.ask_volume > 0) - (record.bid_volume > 0)
         traded = record.ask_volume + record.bid_volume
         price = record.price if side else None

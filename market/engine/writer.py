@@ -19,6 +19,7 @@ from market.prices.records import JournalPosition
 from market.store import checkpoints
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
+from market.store.flow_minutes import FlowToWrite
 from market.store.lease import Lease, LeaseLost
 from market.store.predecessor import wait_for_end
 
@@ -126,7 +127,7 @@ class EngineWriter:
         self.flush_now.clear()
         if not self.lease.is_held and not await self.try_lease():
             # The writer writes them; should it end, what it had not written yet is here.
-            del self.engine.rows[:-KEPT_ROWS]
+            del self.engine.rows[:-KEPT_ROWS], self.engine.minute_flows[:-KEPT_ROWS]
             return False
         await self.flush()
         return True
@@ -141,13 +142,14 @@ class EngineWriter:
         engine = self.engine
         self.publish()
         rows, engine.rows = engine.rows, []
+        flows, engine.minute_flows = engine.minute_flows, []
         changed, engine.changed = engine.changed, {}
         made = engine.checkpoints(changed.values())
         notes = [listener.notes(is_behind=self.is_behind) for listener in self.listeners]
         is_done = is_written = False
         position = self.bus.seal()
         try:
-            await in_thread(self._write, rows, made, position, notes)
+            await in_thread(self._write, rows, made, position, notes, flows)
             is_done = is_written = True
             self._written_s = time.monotonic()
             self.bus.written(position)
@@ -162,7 +164,7 @@ class EngineWriter:
         finally:
             # Also when this is cancelled: to write the same again changes nothing.
             if not is_done:
-                self._put_back(rows)
+                self._put_back(rows, flows)
                 engine.changed = changed | engine.changed
         return is_written
 
@@ -178,18 +180,20 @@ class EngineWriter:
         made: dict[int, Checkpoint],
         position: JournalPosition,
         notes: list[Callable[[], None]],
+        flows: list[FlowToWrite],
     ) -> None:
         """One after the other: a cancelled flush goes on in its thread."""
         with self._in_database:
-            checkpoints.write(rows, made, self.lease, position, notes)
+            checkpoints.write(rows, made, self.lease, position, notes, flows)
 
     def _report_loss(self, rows: list[CandleToWrite]) -> None:
         if self.lease.is_held or rows:
             logger.warning("Another process writes the candles of this database; this one does not")
         self.lose_lease()
 
-    def _put_back(self, rows: list[CandleToWrite]) -> None:
+    def _put_back(self, rows: list[CandleToWrite], flows: list[FlowToWrite]) -> None:
         waiting = [*rows, *self.engine.rows]
         if len(waiting) > MAX_PENDING:
             candles_lost.tell(f"{len(waiting) - MAX_PENDING} candles are lost")
         self.engine.rows = waiting[-MAX_PENDING:]
+        self.engine.minute_flows = [*flows, *self.engine.minute_flows][-MAX_PENDING:]

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("market", "0014_key_pepper_name"),
+        ("market", "0015_order_flow_minute"),
     ]
 
     operations = [

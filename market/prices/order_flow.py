@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from core.times import MINUTE_MS
+
 from .candles import DAY_MS, interval_start
 from .records import Tick, TickAccepted
 
@@ -28,8 +30,23 @@ class FlowUpdate(msgspec.Struct, frozen=True, gc=False):
     time_ms: int
 
 
+class MinuteFlow(msgspec.Struct, frozen=True, gc=False):
+    """What the updates of one minute come to, and how many absorptions were found in it."""
+
+    opened_ms: int
+    bid_volume: float
+    ask_volume: float
+    cumulative_delta: float
+    """After its last update."""
+    absorptions: int
+
+    @property
+    def delta(self) -> float:
+        return (round(self.ask_volume * UNITS) - round(self.bid_volume * UNITS)) / UNITS
+
+
 class FlowState(msgspec.Struct, frozen=True):
-    """What must survive a restart."""
+    """What must survive a restart. What is in hundred-millionths is whole."""
 
     day: int = 0
     """UTC days since the epoch, of the last update."""
@@ -38,17 +55,33 @@ class FlowState(msgspec.Struct, frozen=True):
     side: int = 0
     half_points: int = 0
     """Twice the last mid, in points; 0 before the first."""
+    minute_ms: int | None = None
+    """When the minute of the last update opened; None where it is not known whole. The version before sums up
+    no minutes."""
+    sold: int = 0
+    """The bid volume of that minute, in hundred-millionths; `bought` is its ask volume."""
+    bought: int = 0
+    absorptions: int = 0
 
 
 class OrderFlow:
-    """The order flow of one instrument. Ticks come in order of their time."""
+    """The order flow of one instrument, and the sums of the minute that goes on. Ticks come in order of their
+    time."""
 
-    __slots__ = ("_day_ends_ms", "_digits", "_half_points", "_scale", "_side", "_units")
+    __slots__ = (
+        *("_absorptions", "_before", "_before_is_whole", "_bought", "_day_ends_ms", "_digits"),
+        *("_half_points", "_is_whole", "_minute_ends_ms", "_scale", "_side", "_sold", "_units"),
+    )
 
     def __init__(self, digits: int) -> None:
         self._digits = digits
         self._scale: int = 10**digits
         self._day_ends_ms = self._units = self._side = self._half_points = 0
+        self._minute_ends_ms = self._sold = self._bought = self._absorptions = 0
+        self._is_whole = True
+        """Whether all of the minute is known."""
+        self._before, self._before_is_whole = self._summed(), True
+        """The minute with updates before this one."""
 
     def take(self, tick: Tick, has_sides: bool) -> FlowUpdate | None:
         """With sides only a trade that has one counts, by its size. Without them each tick counts one, for
@@ -67,23 +100,44 @@ class OrderFlow:
                 return None
             units, price = UNITS, (tick.bid + tick.ask) / 2
         time_ms = tick.time_ms
-        if time_ms >= self._day_ends_ms:
-            self._day_ends_ms = time_ms - time_ms % DAY_MS + DAY_MS
-            self._units = 0
+        if time_ms >= self._minute_ends_ms:
+            self._begin_minute(time_ms)
         price, volume = round(price, self._digits), units / UNITS
         if side > 0:
             self._units += units
+            self._bought += units
             return FlowUpdate(0.0, volume, volume, self._units / UNITS, price, time_ms)
         self._units -= units
+        self._sold += units
         return FlowUpdate(volume, 0.0, -volume, self._units / UNITS, price, time_ms)
 
     def follow(self, record: TickAccepted) -> None:
         """Go on from what another made of a tick, which it knew as it came and not only as it was told."""
         self._half_points = int((record.bid + record.ask) * self._scale + 0.5)
         if record.flow_seq:
-            self._day_ends_ms = record.time_ms - record.time_ms % DAY_MS + DAY_MS
+            if record.time_ms >= self._minute_ends_ms:
+                self._begin_minute(record.time_ms)
             self._units = round(record.cumulative_delta * UNITS)
+            self._bought += round(record.ask_volume * UNITS)
+            self._sold += round(record.bid_volume * UNITS)
             self._side = 1 if record.ask_volume else -1
+
+    def note_absorption(self, time_ms: int) -> None:
+        """One that ended then: its window lies in the minute before that moment."""
+        if interval_start(time_ms - 1, MINUTE_MS) == self._minute_ends_ms - MINUTE_MS:
+            self._absorptions += 1
+
+    def minute(self, opened_ms: int) -> MinuteFlow | None:
+        """The sums of a minute of which nothing more comes: none but the running sum, if no update was in it.
+        None where they are not known."""
+        if opened_ms + MINUTE_MS < self._minute_ends_ms:
+            last, is_whole = self._before, self._before_is_whole
+        else:
+            last, is_whole = self._summed(), self._is_whole
+        if opened_ms <= last.opened_ms:
+            return last if is_whole and opened_ms == last.opened_ms else None
+        is_same_day = opened_ms // DAY_MS == last.opened_ms // DAY_MS
+        return MinuteFlow(opened_ms, 0.0, 0.0, last.cumulative_delta if is_same_day else 0.0, 0)
 
     def measure_by(self, digits: int, last: Tick | None) -> None:
         """Prices have other digits from now on; what was summed up stays."""
@@ -91,13 +145,39 @@ class OrderFlow:
         self._half_points = 0 if last is None else int((last.bid + last.ask) * self._scale + 0.5)
 
     def state(self) -> FlowState:
-        return FlowState(self._day_ends_ms // DAY_MS - 1, self._units, self._side, self._half_points)
+        # Of one that is not whole the next process can know no more than this one.
+        minute_ms = self._minute_ends_ms - MINUTE_MS if self._is_whole else None
+        return FlowState(
+            *(self._day_ends_ms // DAY_MS - 1, self._units, self._side, self._half_points),
+            *(minute_ms, self._sold, self._bought, self._absorptions),
+        )
 
-    def restore(self, state: FlowState) -> None:
+    def restore(self, state: FlowState, last_ms: int = 0) -> None:
+        """Go on from what was kept when the last tick was that of `last_ms`."""
         self._day_ends_ms = (state.day + 1) * DAY_MS
         self._units = state.units
         self._side = state.side
         self._half_points = state.half_points
+        self._is_whole, minute_ms = state.minute_ms is not None, state.minute_ms
+        if minute_ms is None:
+            minute_ms = interval_start(min(last_ms, self._day_ends_ms - 1), MINUTE_MS)
+        self._minute_ends_ms = minute_ms + MINUTE_MS
+        self._sold, self._bought, self._absorptions = state.sold, state.bought, state.absorptions
+
+    def _begin_minute(self, time_ms: int) -> None:
+        self._before, self._before_is_whole = self._summed(), self._is_whole
+        self._minute_ends_ms = interval_start(time_ms, MINUTE_MS) + MINUTE_MS
+        self._sold = self._bought = self._absorptions = 0
+        self._is_whole = True
+        if time_ms >= self._day_ends_ms:
+            self._day_ends_ms = interval_start(time_ms, DAY_MS) + DAY_MS
+            self._units = 0
+
+    def _summed(self) -> MinuteFlow:
+        opened_ms = self._minute_ends_ms - MINUTE_MS
+        return MinuteFlow(
+            opened_ms, self._sold / UNITS, self._bought / UNITS, self._units / UNITS, self._absorptions
+        )
 
     def _side_of_move(self, tick: Tick) -> int:
         # Whole half points, because the sums of equal mids may differ in their last bit.

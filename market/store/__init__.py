@@ -8,6 +8,7 @@ from .candle_rows import (
     write_prepared,
 )
 from .checkpoints import tick_of, write_quote
+from .flow_minutes import read_flows
 from .lease import LeaseLost, has_writer
 from .partitions import make_months
 from .process_names import is_alive, own_name
@@ -25,6 +26,7 @@ __all__ = [
     "own_name",
     "prepared_batches",
     "present_kind",
+    "read_flows",
     "read_minutes_since",
     "tick_of",
     "wanted_kind",

@@ -15,6 +15,7 @@ from market.prices.candles import PriceBar
 from market.prices.records import JournalPosition, Tick
 
 from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
+from .flow_minutes import FlowToWrite, write_flows
 from .lease import Lease
 from .upserts import Upsert, decimal_text, time_text
 
@@ -58,17 +59,19 @@ def write(
     lease: Lease,
     position: JournalPosition,
     notes: Sequence[Callable[[], None]] = (),
+    flows: Sequence[FlowToWrite] = (),
 ) -> None:
-    """Candles, checkpoints and the notes of listeners in one transaction, as long as the lease is ours."""
+    """Candles, order flow, checkpoints and the notes of listeners in one transaction, as long as the lease is
+    ours."""
     try:
         with transaction.atomic():
             _begin(lease, position, notes)
-            _put(rows, checkpoints)
+            _put(rows, checkpoints, flows)
     except (IntegrityError, DataError):
         # What the database will never take, say candles of a deleted instrument, would hold up the rest.
         with transaction.atomic():
             _begin(lease, position, notes)
-            _put_each(rows, checkpoints)
+            _put_each(rows, checkpoints, flows)
 
 
 def _begin(lease: Lease, position: JournalPosition, notes: Sequence[Callable[[], None]]) -> None:
@@ -78,7 +81,9 @@ def _begin(lease: Lease, position: JournalPosition, notes: Sequence[Callable[[],
         note()
 
 
-def _put_each(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
+def _put_each(
+    rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint], flows: Sequence[FlowToWrite]
+) -> None:
     """All in the transaction that says up to where is written: a kill between two would lose the second."""
     wanted = {row[0] for row in rows} | checkpoints.keys()
     # A key that is missing would refuse everything at the end, so nobody takes one away meanwhile.
@@ -90,13 +95,15 @@ def _put_each(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> 
             if instrument_id not in known:
                 raise IntegrityError("there is no such instrument")
             with transaction.atomic():
-                _put(own, {i: c for i, c in checkpoints.items() if i == instrument_id})
+                own_checkpoints = {i: c for i, c in checkpoints.items() if i == instrument_id}
+                _put(own, own_checkpoints, [flow for flow in flows if flow.instrument_id == instrument_id])
         except (IntegrityError, DataError) as error:
             logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
 
 
-def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
+def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint], flows: Sequence[FlowToWrite]) -> None:
     write_candles(rows)
+    write_flows(flows)
     write_quotes(checkpoints.items())
     PUT_MINUTES.put(
         (

@@ -1,5 +1,6 @@
-"""How many days candles are kept, though never fewer candles than a start reads into memory. Cut at midnight,
-so that a day has all of its 1m candles or none and every interval adds up."""
+"""How many days candles are kept, and the order flow of 1m candles with them, though never fewer candles than
+a start reads into memory. Cut at midnight, so that a day has all of its 1m candles or none and every interval
+adds up."""
 
 import asyncio
 import logging
@@ -15,9 +16,9 @@ from core.background import BackgroundLoop
 from core.clock import clock, now_ms, passed_ms
 from core.fault_log import EachFault
 from core.threads import in_thread
-from core.times import midnight, moment
+from core.times import MINUTE_MS, midnight, moment
 from instruments.models import Instrument
-from market.models import Candle, UnfinishedImport
+from market.models import Candle, OrderFlowMinute, UnfinishedImport
 from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import KEPT
 
@@ -30,6 +31,7 @@ BATCH = 5_000
 PAUSE_S = 0.05
 ROUND_S = 3600.0
 RETRY_S = 60.0
+ORDER_FLOW = "order flow"
 
 # Nobody goes on with an import after so long; if somebody does, it begins at the file's first line.
 IMPORTS_KEPT = timedelta(days=30)
@@ -41,7 +43,8 @@ ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 class Removed(NamedTuple):
-    timeframe: str
+    what: str
+    """A timeframe, or the order flow."""
     number: int
 
 
@@ -73,11 +76,11 @@ async def tidy(now: datetime, *, drops: bool = True) -> None:
     removed: Counter[str] = Counter()
     going = steps(now)
     while (step := await in_thread(next, going, None)) is not None:
-        removed[step.timeframe] += step.number
+        removed[step.what] += step.number
         await asyncio.sleep(PAUSE_S)
     await in_thread(drop_given_up_imports, now)
     if removed:
-        logger.info("Dropped %d old candles: %s", removed.total(), dict(removed))
+        logger.info("Dropped %d rows of old candles and order flow: %s", removed.total(), dict(removed))
 
 
 def drop_given_up_imports(now: datetime) -> int:
@@ -93,7 +96,9 @@ def steps(now: datetime) -> Iterator[Removed]:
             if timeframe == "1m":
                 yield from _whole_months(cut)
             for own in _by_instrument(timeframe, cut):
-                yield from _slices(own, timeframe, cut)
+                yield from _slices(own, own.candles, timeframe, cut)
+            if timeframe == "1m":
+                yield from _order_flow(cut)
 
 
 def _whole_months(cut: datetime) -> Iterator[Removed]:
@@ -122,18 +127,30 @@ def _needs(own: InstrumentCandles, month: datetime, end: datetime) -> bool:
     return own.candles.filter(opened_at__gte=month, opened_at__lt=end).exists() and own.kept_from() < end
 
 
-def _slices(own: InstrumentCandles, timeframe: str, cut: datetime) -> Iterator[Removed]:
+def _order_flow(cut: datetime) -> Iterator[Removed]:
+    """It goes after the candles of its minutes."""
+    for simulated in (False, True):
+        flows = OrderFlowMinute.objects.filter(simulated=simulated)
+        old = flows.filter(instrument=OuterRef("pk"), opened_at__lt=cut)
+        instruments = Instrument.objects.filter(Exists(old)).order_by("pk")
+        for instrument_id in instruments.values_list("pk", flat=True):
+            own = _candles_of(instrument_id, "1m", simulated=simulated)
+            yield from _slices(own, flows.filter(instrument=instrument_id), ORDER_FLOW, cut)
+
+
+def _slices(
+    own: InstrumentCandles, rows: QuerySet[Candle] | QuerySet[OrderFlowMinute], name: str, cut: datetime
+) -> Iterator[Removed]:
     """From the oldest on, so that what is left begins at a midnight whenever this is interrupted."""
-    candles = own.candles
-    span = timedelta(days=max(1, BATCH * TIMEFRAMES[timeframe] // DAY_MS))
-    oldest = _opened_at(candles.order_by("opened_at"))
+    span = timedelta(days=max(1, BATCH * TIMEFRAMES.get(name, MINUTE_MS) // DAY_MS))
+    oldest = _opened_at(rows.order_by("opened_at"))
     if oldest is None or oldest >= cut:
         return
     # Looked at each time: an import may begin meanwhile.
     while oldest is not None and oldest < (until := min(cut, own.kept_from())):
-        number, _ = candles.filter(opened_at__lt=min(until, midnight(oldest) + span)).delete()
-        yield Removed(timeframe, number)
-        oldest = _opened_at(candles.order_by("opened_at"))
+        number, _ = rows.filter(opened_at__lt=min(until, midnight(oldest) + span)).delete()
+        yield Removed(name, number)
+        oldest = _opened_at(rows.order_by("opened_at"))
 
 
 def _by_instrument(timeframe: str, cut: datetime | None = None) -> Iterator[InstrumentCandles]:
@@ -145,12 +162,16 @@ def _by_instrument(timeframe: str, cut: datetime | None = None) -> Iterator[Inst
             of_kind = Candle.objects.filter(simulated=simulated, timeframe=timeframe, opened_at__lt=cut)
             instruments = instruments.filter(Exists(of_kind.filter(instrument=OuterRef("pk"))))
         for instrument_id in instruments.values_list("pk", flat=True):
-            importing = UnfinishedImport.objects.filter(instrument=instrument_id)
-            yield InstrumentCandles(
-                Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe),
-                importing.none() if simulated or timeframe != "1m" else importing,
-            )
+            yield _candles_of(instrument_id, timeframe, simulated=simulated)
 
 
-def _opened_at(candles: QuerySet[Candle], place: int = 0) -> datetime | None:
-    return next(iter(candles.values_list("opened_at", flat=True)[place : place + 1]), None)
+def _candles_of(instrument_id: int, timeframe: str, *, simulated: bool) -> InstrumentCandles:
+    importing = UnfinishedImport.objects.filter(instrument=instrument_id)
+    return InstrumentCandles(
+        Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe),
+        importing.none() if simulated or timeframe != "1m" else importing,
+    )
+
+
+def _opened_at(rows: QuerySet[Candle] | QuerySet[OrderFlowMinute], place: int = 0) -> datetime | None:
+    return next(iter(rows.values_list("opened_at", flat=True)[place : place + 1]), None)

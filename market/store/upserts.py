@@ -12,17 +12,20 @@ TYPES = {
     "DateTimeField": "timestamptz",
     "JSONField": "jsonb",
     "PositiveBigIntegerField": "bigint",
+    "PositiveSmallIntegerField": "smallint",
     "OneToOneField": "bigint",
+    "ForeignKey": "bigint",
     "BooleanField": "boolean",
     "CharField": "text",
 }
 
 
 class Upsert:
-    """Of some columns of a model, the first of which is its key."""
+    """Of some columns of a model, the first of which are its key."""
 
-    def __init__(self, model: type[models.Model], *columns: str) -> None:
-        key, *others = columns
+    def __init__(self, model: type[models.Model], *columns: str, key_columns: int = 1) -> None:
+        self._key_columns = key_columns
+        key, others = ", ".join(columns[:key_columns]), columns[key_columns:]
         fields = {field.column: field for field in model._meta.concrete_fields}
         insert = f"INSERT INTO {model._meta.db_table} ({', '.join(columns)})"
         changes = ", ".join(f"{name} = excluded.{name}" for name in others)
@@ -34,7 +37,7 @@ class Upsert:
     def put(self, rows: Iterable[Sequence[Any]]) -> None:
         """As the database takes them: see `decimal_text` and `time_text`."""
         # Two writers must lock the same rows in the same order.
-        ordered = sorted(rows, key=lambda row: row[0])
+        ordered = sorted(rows, key=lambda row: tuple(row[: self._key_columns]))
         if not ordered:
             return
         with connection.cursor() as cursor:

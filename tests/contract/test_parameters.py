@@ -19,6 +19,7 @@ COUNTS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/market/EURUSD", "bars", {"max": 500}),
     ("/api/signals", "limit", {"max": 500}),
     ("/api/news", "limit", {"max": 500}),
+    ("/api/orderflow/EURUSD", "limit", {"max": 500}),
 ]
 WORDS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/market/EURUSD", "timeframe", {"allowed": TIMEFRAMES}),
@@ -136,6 +137,9 @@ def test_what_is_no_symbol_is_not_found(shared: Api, value: str) -> None:
         ("/api/news", "category", "gold forex"),
         ("/api/news", "expand", "id url"),
         ("/api/symbols", "expand", "digits hours"),
+        ("/api/quotes", "symbols", "EURUSD EURUSD"),
+        ("/api/orderflow/EURUSD", "start", "1 1"),
+        ("/api/orderflow/EURUSD", "end", "1 2"),
     ],
 )
 def test_parameter_given_twice_is_refused(shared: Api, path: str, name: str, values: str) -> None:
@@ -186,6 +190,10 @@ def test_names_that_only_other_paths_know_are_ignored(shared: Api, path: str, qu
         ("/api/news?category=gold%2Cforex", "/api/news?category=gold,forex"),
         ("/api/market/EURUSD?timeframe=%31h&bars=%31%30", "/api/market/EURUSD?timeframe=1h&bars=10"),
         ("/api/signals?limit=005", "/api/signals?limit=5"),
+        (
+            "/api/orderflow/EURUSD?end=2026%2D11-18T10:00:00%5A",
+            "/api/orderflow/EURUSD?end=2026-11-18T10:00:00Z",
+        ),
     ],
 )
 def test_percent_encoding_changes_nothing(shared: Api, path: str, same: str) -> None:

@@ -47,6 +47,11 @@ def rows(shared: Api) -> None:
         # Of what kind its prices are, twice as it has no quote stored; and where the page ends.
         ("/api/market/EURUSD/history", 3),
         ("/api/market/NOSUCH/quote", 0),
+        ("/api/quotes", 0),
+        ("/api/quotes?symbols=EURUSD,NOSUCH", 0),
+        ("/api/orderflow/EURUSD", 1),
+        ("/api/orderflow/EURUSD?start=2026-11-18T10:00:00Z&end=2026-11-18T12:00:00Z", 1),
+        ("/api/orderflow/NOSUCH", 0),
         ("/api/signals?status=all", 1),
         ("/api/signals?status=closed&symbol=EURUSD", 1),
         ("/api/signals?user=marta&status=all", 1),

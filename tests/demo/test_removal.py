@@ -13,7 +13,7 @@ from core.events.outbox import ControlEvent
 from demo.people import PUBLISHERS, seed_people
 from demo.seeding import remove
 from instruments.models import Instrument, TradingCalendar
-from market.models import Candle, FormerQuote, FormingMinute, LastQuote
+from market.models import Candle, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import (
@@ -121,6 +121,21 @@ def test_hour_of_the_demo_and_a_replay_becomes_that_of_the_replay(shipped: Instr
     prices = hour.open, hour.high, hour.low, hour.close, hour.volume
     assert [float(price) for price in prices] == [1.1, 1.2, 1.1, 1.2, 4.0]
     assert Candle.objects.filter(timeframe="1m").count() == 2
+
+
+def test_order_flow_goes_with_its_minutes(shipped: Instrument) -> None:
+    def make_flow(minute: int, *, simulated: bool) -> OrderFlowMinute:
+        at = NOON + timedelta(minutes=minute)
+        sums = dict.fromkeys(("bid_volume", "ask_volume", "cumulative_delta", "absorptions"), 1)
+        return OrderFlowMinute.objects.create(instrument=shipped, simulated=simulated, opened_at=at, **sums)
+
+    make_flow(0, simulated=True)
+    make_candle(shipped, "1m", NOON + timedelta(minutes=1), simulated=True, source="replay")
+    kept = [make_flow(1, simulated=True), make_flow(0, simulated=False)]
+
+    removed()
+
+    assert set(OrderFlowMinute.objects.all()) == set(kept)
 
 
 def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:

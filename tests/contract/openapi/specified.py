@@ -12,12 +12,13 @@ MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 HISTORY = "/api/market/{symbol}/history"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
 ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
+QUOTES, ORDER_FLOW = "/api/quotes", "/api/orderflow/{symbol}"
 SESSION, LIMITS = "/api/session", "/api/limits"
 ONE_SIGNAL = "/api/signals/{id}"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
 PATHS = [
     *(SYMBOLS, MARKET, QUOTE, HISTORY, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
-    *(ANALYSIS, SESSION, LIMITS),
+    *(ANALYSIS, SESSION, LIMITS, QUOTES, ORDER_FLOW),
 ]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
@@ -38,7 +39,15 @@ def list_of(words: list[str]) -> tuple[str, Json]:
     return "query", {"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}
 
 
-MOMENT = ("query", {"type": "string"})
+MOMENT = (
+    "query",
+    {
+        "oneOf": [
+            {"type": "string", "format": "date-time", "pattern": "^(19[7-9]|[2-9])"},
+            {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_999},
+        ]
+    },
+)
 RANGE = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
 
 
@@ -81,6 +90,13 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     SESSION: {},
     LIMITS: {},
+    QUOTES: {
+        "symbols": (
+            "query",
+            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}},
+        )
+    },
+    ORDER_FLOW: {**PATH_SYMBOL, "start": MOMENT, "end": TIME, "limit": up_to_500(100)},
 }
 STATUSES = {
     SYMBOLS: {"200", "400", "401", "429", "500", "503"},
@@ -97,6 +113,8 @@ STATUSES = {
     ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
     LIMITS: {"200", "401", "429", "500", "503"},
+    QUOTES: {"200", "400", "401", "429", "500", "503"},
+    ORDER_FLOW: {"200", "400", "401", "404", "429", "500", "503"},
 }
 SIGNAL = {
     **dict.fromkeys(("id", "user", "symbol", "direction", "status", "timestamp"), "string"),
@@ -124,6 +142,19 @@ FIELDS = {
         "ohlcv": "array",
         "count": "integer",
         "next": ["string", "null"],
+    },
+    "QuoteList": {"items": "array", "count": "integer", "rejected": "array"},
+    "ListedQuote": {
+        **dict.fromkeys(("symbol", "timestamp", "state"), "string"),
+        **dict.fromkeys(("bid", "ask", "spread"), "number"),
+        "age_ms": "integer",
+    },
+    "RejectedSymbol": {"symbol": "string", "code": "string"},
+    "OrderFlow": {"symbol": "string", "items": "array", "count": "integer"},
+    "OrderFlowMinute": {
+        "time": "string",
+        **dict.fromkeys(("bid_volume", "ask_volume", "delta", "cumulative_delta"), "number"),
+        "absorptions": "integer",
     },
     "SignalList": {"items": "array", "count": "integer"},
     "ActiveSignal": SIGNAL,

@@ -8,6 +8,9 @@ import httpx
 import pytest
 
 from instruments.views import EXPANSIONS
+from market.models import LastQuote
+from market.prices.order_flow import MinuteFlow
+from market.store.flow_minutes import FlowToWrite, write_flows
 from tests.client import Api, Server
 from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
@@ -44,6 +47,12 @@ ANSWERS = [
     ("/api/market/{symbol}/history", "?timeframe=1h&limit=2", 200),
     ("/api/market/{symbol}/history", "?limit=10001", 400),
     ("/api/market/{symbol}/history", "?cursor=none", 400),
+    ("/api/quotes", "", 200),
+    ("/api/quotes", "?symbols=EURUSD,SILENT,NOPE", 200),
+    ("/api/quotes", "?symbols=EURUSD,,NOPE", 400),
+    ("/api/orderflow/{symbol}", "", 200),
+    ("/api/orderflow/{symbol}", "?start=2026-11-18T10:00:00Z&limit=2", 200),
+    ("/api/orderflow/{symbol}", "?start=yesterday", 400),
     ("/api/signals", "", 200),
     ("/api/signals", "?status=closed", 200),
     ("/api/signals", "?status=all&symbol=eurusd", 200),
@@ -75,6 +84,8 @@ def market(shared_server: Server) -> None:
     make_signal(eurusd)
     make_signal(eurusd, status="closed")
     make_shown(eurusd)
+    LastQuote.objects.create(instrument=eurusd)
+    write_flows([FlowToWrite(eurusd.pk, False, MinuteFlow(1_795_000_020_000, 0.5, 0.00001, -0.49999, 1))])
     make_news(summary="Yields eased.", url="https://example.com/1", source="desk").symbols.add(eurusd)
 
 

@@ -15,7 +15,18 @@ from accounts.models import TIER_LIMITS, Tier
 from core.contract.errors import CODES, ApiError
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation
-from .specified import CATEGORIES, FIELDS, NEWS, OPTIONAL, PARAMETERS, SIGNALS, STATUSES, SYMBOLS, TIMEFRAMES
+from .specified import (
+    CATEGORIES,
+    FIELDS,
+    NEWS,
+    OPTIONAL,
+    PARAMETERS,
+    QUOTES,
+    SIGNALS,
+    STATUSES,
+    SYMBOLS,
+    TIMEFRAMES,
+)
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
@@ -69,7 +80,7 @@ def test_only_what_is_in_the_path_is_required(path: str) -> None:
         assert parameter.get("required", False) is (parameter["in"] == "path")
 
 
-@pytest.mark.parametrize("path", [SYMBOLS, NEWS])
+@pytest.mark.parametrize("path", [SYMBOLS, NEWS, QUOTES])
 def test_lists_are_separated_by_commas(path: str) -> None:
     lists = [each for each in operation(path)["parameters"] if each["schema"]["type"] == "array"]
     assert {(each["style"], each["explode"]) for each in lists} == {("form", False)}

@@ -1,0 +1,97 @@
+"""GET /api/orderflow/{symbol}: the order flow of closed minutes, as the engine summed it up."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer
+from core.contract.errors import SymbolNotFound
+from core.contract.parameters import IntegerParameter, QuerySerializer, TimeParameter
+from core.contract.schema import describes
+from core.plain_json import encode
+from core.struct_schemas import Moment
+from core.threads import in_thread_promptly
+from core.times import iso_s
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
+from market.prices.order_flow import MinuteFlow
+from market.store import read_flows
+
+MOST = 500
+
+
+class OrderFlowQuerySerializer(QuerySerializer):
+    start = TimeParameter(
+        help_text="Minutes that opened then or later. An ISO 8601 time with its zone, or milliseconds since "
+        "the epoch. Without it, the newest."
+    )
+    end = TimeParameter(help_text="Minutes that opened before then, which is written in the same ways.")
+    limit = IntegerParameter(default=100, max_value=MOST, help_text="Maximum number of minutes.")
+
+
+class FlowBucket(msgspec.Struct):
+    component: ClassVar[str] = "OrderFlowMinute"
+
+    time: Annotated[Moment, Meta(description="When the minute opened.")]
+    bid_volume: Annotated[float, Meta(ge=0, description="What takers sold.")]
+    ask_volume: Annotated[float, Meta(ge=0, description="What takers bought.")]
+    delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
+    cumulative_delta: Annotated[float, Meta(description="The running sum of delta since 00:00 UTC.")]
+    absorptions: Annotated[int, Meta(ge=0, description="How many were found in its windows.")]
+
+
+class FlowList(msgspec.Struct):
+    component: ClassVar[str] = "OrderFlow"
+
+    symbol: str
+    items: Sequence[FlowBucket]
+    count: Annotated[int, Meta(ge=0, description="Minutes in this answer.")]
+
+
+TWO_MINUTES = FlowList(
+    "BTCUSD",
+    [
+        FlowBucket("2026-11-20T14:02:00Z", 1.204, 3.5, 2.296, -14.75, 1),
+        FlowBucket("2026-11-20T14:03:00Z", 0, 0, 0, -14.75, 0),
+    ],
+    2,
+)
+
+
+class OrderFlowViewSet(KeyedViewSet):
+    @describes(
+        "getOrderFlow",
+        FlowList,
+        "Order flow of one instrument, minute by minute",
+        examples={"Two minutes": TWO_MINUTES},
+        tag="Market",
+        details="The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a "
+        "second of its close, and changes no more. Only minutes that were made of ticks have order flow: one "
+        "that was imported, or read from a venue's history after a gap, is left out.",
+        query=[OrderFlowQuerySerializer],
+        refused_queries=["start=yesterday", "end=2026-11-20T14:00:00", "limit=501", "limit=many"],
+        refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],
+    )
+    async def list(self, symbol: str) -> Answer:
+        facts = catalogue.get(symbol)
+        wanted = self.parameters(OrderFlowQuerySerializer)
+        return Answer(await in_thread_promptly(read, facts, wanted["limit"], wanted["start"], wanted["end"]))
+
+
+def read(facts: InstrumentFacts, limit: int, start_ms: int | None, end_ms: int | None) -> bytes:
+    minutes = read_flows(facts.id, limit, start_ms=start_ms, end_ms=end_ms)
+    return encode(FlowList(facts.symbol, [bucket_of(minute) for minute in minutes], len(minutes)))
+
+
+def bucket_of(minute: MinuteFlow) -> FlowBucket:
+    return FlowBucket(
+        iso_s(minute.opened_ms),
+        minute.bid_volume,
+        minute.ask_volume,
+        minute.delta,
+        minute.cumulative_delta,
+        minute.absorptions,
+    )
