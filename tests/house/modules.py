@@ -14,6 +14,7 @@ STEPS = (
     ("config",),
     ("operations",),
     ("demo", "pages"),
+    ("archive",),
     ("analysis",),
     ("news", "signals_feed", "status"),
     ("market",),

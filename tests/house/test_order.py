@@ -1,4 +1,4 @@
-"""Arrows go one way: config → operations → demo, pages → analysis → news, signals_feed, status → market →
+"""Arrows go one way: config → operations → demo, pages → archive → analysis → news, signals_feed, status → market →
 instruments → accounts → serving → core. What a lower room needs of a higher one is handed down by
 config/wiring.py."""
 

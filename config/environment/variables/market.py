@@ -52,3 +52,19 @@ FEEDS = VariableGroup(
         ),
     ),
 )
+
+ARCHIVE = VariableGroup(
+    "The archive",
+    (
+        switch(
+            "ARCHIVE", True, "Keeps accepted ticks and closed minutes as files; needs the extra `archive`."
+        ),
+        text(
+            "ARCHIVE_DIR",
+            None,
+            "Where its files are; processes that share them need one folder that all of them see.",
+            otherwise="`VAR_DIR/archive`",
+        ),
+        whole("ARCHIVE_DAYS", 0, "How many days its files are kept; 0 means forever."),
+    ),
+)

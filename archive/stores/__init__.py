@@ -1,0 +1,15 @@
+"""Where the finished files are kept: a disk, or whatever else a setting names."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+from .disk import DiskStore
+from .store import ArchiveStore, NotStored
+
+__all__ = ["ArchiveStore", "DiskStore", "NotStored", "archive_store"]
+
+
+def archive_store() -> ArchiveStore:
+    """The one that the settings name."""
+    return DiskStore(Path(settings.ARCHIVE_DIR))
