@@ -43,6 +43,13 @@ def checked(path: str) -> str:
     return path
 
 
+def is_ours(path: str) -> bool:
+    try:
+        return bool(checked(path))
+    except BadPath:
+        return False
+
+
 def parse(path: str) -> ArchivePath:
     """Raises BadPath for anything but a path that is made here."""
     try:

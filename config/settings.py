@@ -202,6 +202,12 @@ CANDLE_DAYS = {
 ARCHIVE = env.switch("ARCHIVE")
 ARCHIVE_DIR = Path(env.text("ARCHIVE_DIR", str(VAR_DIR / "archive")))
 ARCHIVE_DAYS = env.whole("ARCHIVE_DAYS")
+# Not on a disk but in a bucket, of Amazon S3 or of a store that speaks its protocol: its name and a prefix.
+ARCHIVE_S3_URL: tuple[str, str] | None = env.parsed("ARCHIVE_S3_URL")
+ARCHIVE_S3_ENDPOINT = env.text("ARCHIVE_S3_ENDPOINT")
+ARCHIVE_S3_REGION = env.text("ARCHIVE_S3_REGION")
+ARCHIVE_S3_KEY_ID = env.text("ARCHIVE_S3_KEY_ID")
+ARCHIVE_S3_SECRET = env.text("ARCHIVE_S3_SECRET")
 
 # Models that score headlines and write summaries besides the built-in one. None is asked unless it is named.
 SENTIMENT_MODEL = env.text("SENTIMENT_MODEL")

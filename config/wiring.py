@@ -31,6 +31,7 @@ from accounts.sealing import resealer
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
+from archive.api.index import archive_index
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -231,6 +232,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),
     (news_tasks.start, news_tasks.stop),
+    (None, archive_index.stop),
     (outgoing.start, outgoing.stop),
     (backup_watch.start, backup_watch.stop),
     (pruner.start, pruner.stop),

@@ -81,9 +81,15 @@ def _name(name: str) -> bytes:
 ENCODED_ON_EVERY_ANSWER = [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
 
 
+def of_every(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """Without those of which the answer has its own."""
+    own = {_name(name) for name in answer.headers}
+    return [(name, value) for name, value in ENCODED_ON_EVERY_ANSWER if name not in own]
+
+
 async def send_answer(answer: Answer, is_head: bool, receive: Any, send: Any) -> None:
     headers = [
-        *ENCODED_ON_EVERY_ANSWER,
+        *(ENCODED_ON_EVERY_ANSWER if answer.headers.keys().isdisjoint(ON_EVERY_ANSWER) else of_every(answer)),
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
     length = len(answer.body) if answer.streamed is None else answer.length

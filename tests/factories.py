@@ -21,7 +21,7 @@ from news.models import NewsItem
 from signals_feed.models import Signal
 from signals_feed.rules import result
 
-# Rank, requests a minute, streams, AI calls a day: the table of the specification. And whether it has archives.
+# Rank, requests a minute, streams, AI calls a day, as specified, and whether it has the archive.
 TIERS = {
     "free": (1, 60, 2, 5, False),
     "pro": (2, 120, 5, 20, False),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from archive.layout import BadPath, checked
+from archive.layout import checked, is_ours
 
 from .store import NotStored
 
@@ -57,7 +57,16 @@ class DiskStore:
     def listing(self, prefix: str = "") -> list[str]:
         folder = self.root / prefix.rpartition("/")[0]
         found = (each.relative_to(self.root).as_posix() for each in folder.rglob("*") if each.is_file())
-        return sorted(path for path in found if path.startswith(prefix) and _is_ours(path))
+        return sorted(path for path in found if path.startswith(prefix) and is_ours(path))
+
+    def marks(self, prefix: str = "") -> dict[str, str]:
+        found = {}
+        for path in self.listing(prefix):
+            # What was removed a moment ago has none.
+            with suppress(FileNotFoundError):
+                facts = self._at(path).stat()
+                found[path] = f"{facts.st_ino}-{facts.st_mtime_ns}-{facts.st_size}"
+        return found
 
     def remove(self, path: str) -> None:
         target = self._at(path)
@@ -76,13 +85,6 @@ class DiskStore:
             self._make_folder(folder.parent)
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
-
-
-def _is_ours(path: str) -> bool:
-    try:
-        return bool(checked(path))
-    except BadPath:
-        return False
 
 
 def _blocks(file: BinaryIO, start: int, end: int | None) -> Iterator[bytes]:

@@ -24,5 +24,8 @@ class ArchiveStore(Protocol):
     def listing(self, prefix: str = "") -> list[str]:
         """Every path that begins so, in order."""
 
+    def marks(self, prefix: str = "") -> dict[str, str]:
+        """The same paths, each with a text that is another one when the file has been replaced."""
+
     def remove(self, path: str) -> None:
         """What is not there is removed already."""

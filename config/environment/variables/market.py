@@ -1,3 +1,4 @@
+from ..addresses import read_s3_url
 from ..variable import VariableGroup, address, number, secret, switch, text, whole
 
 MARKET = VariableGroup(
@@ -65,6 +66,27 @@ ARCHIVE = VariableGroup(
             "Where its files are; processes that share them need one folder that all of them see.",
             otherwise="`VAR_DIR/archive`",
         ),
+        text(
+            "ARCHIVE_S3_URL",
+            None,
+            "s3://bucket/prefix: they are kept there instead; needs the extra `s3`.",
+            otherwise="the folder above",
+            read=read_s3_url,
+        ),
+        address(
+            "ARCHIVE_S3_ENDPOINT",
+            "",
+            "Where a store is that speaks S3's protocol and is not Amazon's.",
+            "https",
+            "http",
+        ),
+        text("ARCHIVE_S3_REGION", "", "The bucket's region, such as eu-central-1."),
+        text(
+            "ARCHIVE_S3_KEY_ID",
+            "",
+            "The id of an access key; without one it is looked for where Amazon's tools do.",
+        ),
+        secret("ARCHIVE_S3_SECRET", "The secret of that access key."),
         whole("ARCHIVE_DAYS", 0, "How many days its files are kept; 0 means forever."),
     ),
 )

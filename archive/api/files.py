@@ -1,0 +1,191 @@
+"""GET /api/archive/{path}: a file of the archive, whole or a part of it, as it lies in the store."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+
+from accounts.viewset import KeyedViewSet
+from archive.manifests import Manifest
+from archive.stores import NotStored, archive_store
+from core.contract.answers import JSON, Answer
+from core.contract.errors import NotFound, Overloaded, RangeNotSatisfiable
+from core.contract.schema import describes
+from core.request_headers import header
+from instruments.catalogue import WITHHELD, catalogue
+
+from .access import refuse_without_archive
+from .days import ArchiveFile, is_served
+from .index import AWAY, archive_index
+from .listing import WITHOUT
+from .ranges import Part, Unsatisfiable, has_already, may_have_part, part_of
+from .samples import MANIFEST_BODY
+from .threads import in_archive_thread
+
+PARQUET = "application/vnd.apache.parquet"
+NO_SUCH_FILE = (
+    "The archive has no such file. GET /api/archive lists what it has; the open day comes after midnight UTC."
+)
+CHANGED = "This file is just being replaced. Try again shortly."
+# What is finished seldom changes; a client that asks again with the ETag costs a request and no bytes.
+KEPT_S = 3600
+MOST_OF_ACCOUNT, MOST = 32, 128
+
+
+class Downloads:
+    """Those that are under way in this process, by account."""
+
+    def __init__(self) -> None:
+        self._open: Counter[int] = Counter()
+
+    def refuse_more(self, account_id: int) -> None:
+        if self._open[account_id] >= MOST_OF_ACCOUNT:
+            raise Overloaded(
+                f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended.",
+                retry_after=5,
+            )
+        if self._open.total() >= MOST:
+            raise Overloaded(retry_after=5)
+
+    @contextmanager
+    def one(self, account_id: int) -> Iterator[None]:
+        self._open[account_id] += 1
+        try:
+            yield
+        finally:
+            self._open[account_id] -= 1
+            self._open += Counter()
+
+
+downloads = Downloads()
+
+
+class ArchiveFileViewSet(KeyedViewSet):
+    @describes(
+        "getArchiveFile",
+        Manifest,
+        "A file of the archive",
+        tag="Archive",
+        examples={"A manifest": MANIFEST_BODY},
+        details="Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is "
+        "the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes in "
+        "`Range` is answered with 206 and that part, so a download can be resumed, with `If-Range` safely; "
+        "several ranges are answered with the whole. A body that turns out to differ from its SHA-256 breaks "
+        "off before its end.",
+        other_forms={PARQUET: "A Parquet file (zstd) of ticks or candles."},
+        refusals=[WITHOUT, NotFound(NO_SUCH_FILE), RangeNotSatisfiable(1_904_771)],
+        headers=["ETag", "Accept-Ranges"],
+        has_parts=True,
+    )
+    async def retrieve(self, path: str) -> Answer:
+        await refuse_without_archive(self.caller)
+        file = await self._find(path)
+        tag = f'"{file.sha256}"'
+        headers = {
+            "ETag": tag,
+            "Accept-Ranges": "bytes",
+            "Cache-Control": f"private, max-age={KEPT_S}",
+            "Vary": "X-API-Key",
+        }
+        if has_already(header(self.scope, b"if-none-match"), tag):
+            return Answer(b"", headers, 304)
+        headers["Content-Disposition"] = f'attachment; filename="{file.path.replace("/", "-")}"'
+        part = self._part(file, tag)
+        if part is not None:
+            headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{file.bytes}"
+        streamed = await self._open(file, part or Part(0, file.bytes))
+        return Answer(
+            b"",
+            headers,
+            status=200 if part is None else 206,
+            media_type=JSON if file.kind == "manifest" else PARQUET,
+            streamed=streamed,
+            length=file.bytes if part is None else part.stop - part.start,
+        )
+
+    async def _find(self, path: str) -> ArchiveFile:
+        kept = (await archive_index.current()).find(with_upper_symbol(path))
+        if kept is None:
+            raise NotFound(NO_SUCH_FILE)
+        if not is_served(kept, catalogue.withheld):
+            raise NotFound(WITHHELD.format(symbol=kept.file.symbol))
+        return kept.file
+
+    def _part(self, file: ArchiveFile, tag: str) -> Part | None:
+        """Ranges are of GET alone."""
+        if self.request.method != "GET" or not may_have_part(header(self.scope, b"if-range"), tag):
+            return None
+        try:
+            return part_of(header(self.scope, b"range"), file.bytes)
+        except Unsatisfiable:
+            raise RangeNotSatisfiable(file.bytes) from None
+
+    async def _open(self, file: ArchiveFile, part: Part) -> AsyncGenerator[bytes, None]:
+        downloads.refuse_more(self.caller.account_id)
+        try:
+            blocks = await in_archive_thread(open_blocks, file, part)
+        except NotStored:
+            archive_index.forget()
+            raise NotFound(NO_SUCH_FILE) from None
+        except OSError as error:
+            raise Overloaded(AWAY, retry_after=5) from error
+        if blocks is None:
+            archive_index.forget()
+            raise Overloaded(CHANGED, retry_after=5)
+        return self._stream(file, part, blocks)
+
+    async def _stream(
+        self, file: ArchiveFile, part: Part, blocks: Iterator[bytes]
+    ) -> AsyncGenerator[bytes, None]:
+        """The last block only goes out when all of them are what they should be."""
+        sending = Sending(file, part, blocks)
+        with downloads.one(self.caller.account_id):
+            while block := await in_archive_thread(sending.next):
+                yield block
+
+
+class Sending:
+    """In a thread: the blocks of a file, counted, and compared with its digest if they are all of it."""
+
+    def __init__(self, file: ArchiveFile, part: Part, blocks: Iterator[bytes]) -> None:
+        self._file, self._blocks = file, blocks
+        self._left = part.stop - part.start
+        self._digest = sha256() if self._left == file.bytes else None
+
+    def next(self) -> bytes:
+        """Empty after the last one."""
+        block = next(self._blocks, b"") if self._left else b""
+        self._left -= len(block)
+        if self._digest is not None:
+            self._digest.update(block)
+        is_short = self._left < 0 or (self._left > 0 and not block)
+        is_other = (
+            not self._left and self._digest is not None and self._digest.hexdigest() != self._file.sha256
+        )
+        if is_short or is_other:
+            archive_index.forget()
+            raise DamagedFile(self._file.path)
+        return block
+
+
+class DamagedFile(Exception):
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} in the archive is not what its manifest says, so nobody was given all of it: the "
+            "command verify_archive tells more."
+        )
+
+
+def open_blocks(file: ArchiveFile, part: Part) -> Iterator[bytes] | None:
+    """None for a file that is not the one that its manifest names."""
+    store = archive_store()
+    if store.size(file.path) != file.bytes:
+        return None
+    return store.open(file.path, part.start, part.stop)
+
+
+def with_upper_symbol(path: str) -> str:
+    """The case of a symbol does not matter, here as anywhere."""
+    folder, _, name = path.rpartition("/")
+    above, _, symbol = folder.rpartition("/")
+    return f"{above}/{symbol.upper()}/{name}" if above and folder.isascii() else path
