@@ -4,10 +4,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from .disk import DiskStore
+from .disk import DiskStore, sync_folder
 from .store import ArchiveStore, NotStored
 
-__all__ = ["ArchiveStore", "DiskStore", "NotStored", "archive_store"]
+__all__ = ["ArchiveStore", "DiskStore", "NotStored", "archive_store", "sync_folder"]
 
 
 def archive_store() -> ArchiveStore:
