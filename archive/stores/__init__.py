@@ -5,11 +5,20 @@ from pathlib import Path
 
 from django.conf import settings
 
-from .disk import DiskStore
+from .disk import DiskStore, sync_folder
 from .s3 import Bucket, S3Store, StoreFault
 from .store import ArchiveStore, NotStored
 
-__all__ = ["ArchiveStore", "Bucket", "DiskStore", "NotStored", "S3Store", "StoreFault", "archive_store"]
+__all__ = [
+    "ArchiveStore",
+    "Bucket",
+    "DiskStore",
+    "NotStored",
+    "S3Store",
+    "StoreFault",
+    "archive_store",
+    "sync_folder",
+]
 
 
 def archive_store() -> ArchiveStore:

@@ -274,7 +274,7 @@ class Engine:
         facts = state.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
             if facts.active and facts.hours.is_open(minute_ms):
-                self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
+                self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms, state.source))
 
     def apply_if_it_closes(self, state: InstrumentState, record: AnyRecord) -> None:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""

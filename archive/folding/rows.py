@@ -1,0 +1,135 @@
+"""The ticks of one symbol and day on their way out of the journal, in columns."""
+
+from array import array
+from typing import Any, NamedTuple
+
+from archive.manifests import Gap
+from market.prices import EmptyMinute, HistoryMinute, TickAccepted
+
+
+class Names:
+    """Texts that come again and again, by a small number."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        return self.known.setdefault(name, len(self.known))
+
+
+class TickRows:
+    """Rows that are waiting to be written."""
+
+    def __init__(self, epochs: Names, sources: Names) -> None:
+        self._epochs, self._sources = epochs, sources
+        self.clear()
+
+    def clear(self) -> None:
+        self.seq, self.time_ms = array("q"), array("q")
+        self.bid, self.ask, self.volume = array("d"), array("d"), array("d")
+        self.epoch, self.source, self.side = array("i"), array("i"), array("b")
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def add(self, epoch: str, tick: TickAccepted) -> None:
+        self.seq.append(tick.seq)
+        self.time_ms.append(tick.time_ms)
+        self.bid.append(tick.bid)
+        self.ask.append(tick.ask)
+        self.volume.append(tick.volume)
+        self.side.append(tick.side)
+        self.epoch.append(self._epochs.number(epoch))
+        self.source.append(self._sources.number(tick.source))
+
+
+class Carried(NamedTuple):
+    """The last tick of a symbol before the day."""
+
+    seq: int
+    time_ms: int
+    bid: float
+    ask: float
+
+
+class SymbolDay:
+    """What of one symbol belongs into the file of one day. Its numbers have no holes, or it says where."""
+
+    def __init__(self, symbol: str, start_ms: int, end_ms: int, carried: Carried | None) -> None:
+        self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
+        self.carried = carried
+        self.epochs, self.sources = Names(), Names()
+        self.rows = TickRows(self.epochs, self.sources)
+        self.events: list[dict[str, Any]] = []
+        """What else made minutes, each after the tick that came before it."""
+        self.gaps: list[Gap] = []
+        self.number = 0
+        """Of ticks."""
+        self.last = carried
+        self._seq = carried.seq if carried is not None else None
+        """The last number that is accounted for; None before anything is known."""
+        self.is_real = True
+        """Otherwise the numbers are given to ticks that are not kept."""
+        self._minutes: set[int] = set()
+        self._is_over = False
+
+    def begins(self, seq: int, at_ms: int) -> None:
+        """An engine begins, and says how far the numbers had come."""
+        if self._seq is None and seq and at_ms > self._start_ms:
+            # Nobody knows which of them were of this day.
+            self.gaps.append(Gap(self._start_ms, min(at_ms, self._end_ms), None))
+        elif self._seq is not None and seq > self._seq and self.is_real:
+            self._miss(seq, at_ms)
+        # Or the database is an older one, and its numbers are given again.
+        self._seq = seq
+
+    def begins_series(self, seq: int, *, simulated: bool) -> None:
+        """What was numbered until now was of the other kind."""
+        if not self.number and self.carried is None:
+            self.gaps.clear()
+        self._seq, self.is_real = seq, not simulated
+
+    def take(self, epoch: str, tick: TickAccepted) -> None:
+        if self._seq is not None and tick.seq <= self._seq:
+            # Written twice.
+            return
+        if self._seq is not None and tick.seq > self._seq + 1:
+            self._miss(tick.seq - 1, tick.time_ms)
+        self._seq = tick.seq
+        if tick.time_ms >= self._end_ms:
+            self._is_over = True
+        elif not self._is_over:
+            self.rows.add(epoch, tick)
+            self.number += 1
+            self.last = Carried(tick.seq, tick.time_ms, tick.bid, tick.ask)
+
+    def make_minute(self, minute: EmptyMinute | HistoryMinute) -> None:
+        opened_ms = minute.minute_ms if isinstance(minute, EmptyMinute) else minute.minute.opened_ms
+        if not self._start_ms <= opened_ms < self._end_ms or opened_ms in self._minutes:
+            return
+        self._minutes.add(opened_ms)
+        after = self.last.seq if self.last is not None else 0
+        self.events.append({"after_seq": after, **minute_values(minute)})
+
+    def end(self, seq: int) -> None:
+        """The numbers are known to have come so far by now."""
+        if self._seq is not None and seq > self._seq and self.is_real:
+            self._miss(seq, self._end_ms)
+
+    def _miss(self, upto: int, at_ms: int) -> None:
+        """Ticks up to this number came before this time, and are not in the journal."""
+        assert self._seq is not None
+        missing, self._seq = upto - self._seq, upto
+        known_ms = self.last.time_ms if self.last is not None else self._start_ms
+        if not self._is_over and at_ms > self._start_ms:
+            self.gaps.append(Gap(max(known_ms, self._start_ms), min(at_ms, self._end_ms), missing))
+
+
+def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:
+    if isinstance(record, EmptyMinute):
+        return {"minute": record.minute_ms, "kind": "flat", "source": record.source}
+    bar = record.minute
+    prices = {name: getattr(bar, name) for name in ("open", "high", "low", "close", "volume")}
+    asks = {"ask_high": bar.ask_high, "ask_low": bar.ask_low}
+    minute = {"minute": bar.opened_ms, "kind": "history", "source": bar.source, "basis": record.basis}
+    return minute | prices | asks
