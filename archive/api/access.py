@@ -7,7 +7,9 @@ from accounts.models import Tier
 from core.contract.errors import NotAllowed, Overloaded
 from core.threads import in_thread_promptly
 
-FOR_PAGES = "Pages have no archive. Ask for it with an API key of your account: the settings panel issues them."
+FOR_PAGES = (
+    "Pages have no archive. Ask for it with an API key of your account: the settings panel issues them."
+)
 
 
 async def refuse_without_archive(caller: Caller) -> None:

@@ -1,5 +1,7 @@
 """GET /api/archive/{path}: a file of the archive, whole or a part of it, as it lies in the store."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -68,8 +70,8 @@ class ArchiveFileViewSet(KeyedViewSet):
         tag="Archive",
         examples={"A manifest": MANIFEST_BODY},
         details="Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is "
-        "the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes in "
-        "`Range` is answered with 206 and that part, so a download can be resumed, with `If-Range` safely; "
+        "the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes "
+        "in `Range` is answered with 206 and that part, so a download can be resumed, with `If-Range` safely; "
         "several ranges are answered with the whole. A body that turns out to differ from its SHA-256 breaks "
         "off before its end.",
         other_forms={PARQUET: "A Parquet file (zstd) of ticks or candles."},
@@ -121,31 +123,48 @@ class ArchiveFileViewSet(KeyedViewSet):
             raise RangeNotSatisfiable(file.bytes) from None
 
     async def _open(self, file: ArchiveFile, part: Part) -> AsyncGenerator[bytes, None]:
+        """With its first block, so that a store which does not answer is no answer that breaks off."""
         downloads.refuse_more(self.caller.account_id)
         try:
-            blocks = await in_archive_thread(open_blocks, file, part)
+            sending = await in_archive_thread(begin, file, part, is_head=self.request.method == "HEAD")
         except NotStored:
             archive_index.forget()
             raise NotFound(NO_SUCH_FILE) from None
+        except OtherFile:
+            archive_index.forget()
+            raise Overloaded(CHANGED, retry_after=5) from None
         except OSError as error:
             raise Overloaded(AWAY, retry_after=5) from error
-        if blocks is None:
-            archive_index.forget()
-            raise Overloaded(CHANGED, retry_after=5)
-        return self._stream(file, part, blocks)
+        return self._stream(sending)
 
-    async def _stream(
-        self, file: ArchiveFile, part: Part, blocks: Iterator[bytes]
-    ) -> AsyncGenerator[bytes, None]:
-        """The last block only goes out when all of them are what they should be."""
-        sending = Sending(file, part, blocks)
+    async def _stream(self, sending: Sending) -> AsyncGenerator[bytes, None]:
         with downloads.one(self.caller.account_id):
-            while block := await in_archive_thread(sending.next):
+            block = sending.first
+            while block:
                 yield block
+                block = await in_archive_thread(sending.next)
+
+
+class OtherFile(Exception):
+    """The one that is stored is not the one that the manifest names."""
+
+
+def begin(file: ArchiveFile, part: Part, *, is_head: bool) -> Sending:
+    store = archive_store()
+    if store.size(file.path) != file.bytes:
+        raise OtherFile
+    blocks = iter(()) if is_head else store.open(file.path, part.start, part.stop)
+    sending = Sending(file, part, blocks)
+    if not is_head:
+        sending.first = sending.next()
+    return sending
 
 
 class Sending:
-    """In a thread: the blocks of a file, counted, and compared with its digest if they are all of it."""
+    """In a thread: the blocks of a file, counted, and compared with its digest if they are all of it. The
+    last one is only given when all are what they should be."""
+
+    first = b""
 
     def __init__(self, file: ArchiveFile, part: Part, blocks: Iterator[bytes]) -> None:
         self._file, self._blocks = file, blocks
@@ -159,13 +178,13 @@ class Sending:
         if self._digest is not None:
             self._digest.update(block)
         is_short = self._left < 0 or (self._left > 0 and not block)
-        is_other = (
-            not self._left and self._digest is not None and self._digest.hexdigest() != self._file.sha256
-        )
-        if is_short or is_other:
+        if is_short or (not self._left and self._is_other()):
             archive_index.forget()
             raise DamagedFile(self._file.path)
         return block
+
+    def _is_other(self) -> bool:
+        return self._digest is not None and self._digest.hexdigest() != self._file.sha256
 
 
 class DamagedFile(Exception):
@@ -174,14 +193,6 @@ class DamagedFile(Exception):
             f"{path} in the archive is not what its manifest says, so nobody was given all of it: the "
             "command verify_archive tells more."
         )
-
-
-def open_blocks(file: ArchiveFile, part: Part) -> Iterator[bytes] | None:
-    """None for a file that is not the one that its manifest names."""
-    store = archive_store()
-    if store.size(file.path) != file.bytes:
-        return None
-    return store.open(file.path, part.start, part.stop)
 
 
 def with_upper_symbol(path: str) -> str:

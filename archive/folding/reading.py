@@ -90,9 +90,7 @@ def _records(
                     yield frame.epoch, record
 
 
-def _counts(
-    record: TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan, bound: tuple[int, int]
-) -> bool:
+def _counts(record: TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan, bound: tuple[int, int]) -> bool:
     seq, closed_until_ms = bound
     if isinstance(record, TickAccepted | SeriesBegan):
         return record.seq <= seq

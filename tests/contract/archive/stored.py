@@ -55,5 +55,8 @@ def store_day(
 
 
 def write(path: Path, body: bytes) -> None:
+    """As the store puts it: in place of what was there, and never into it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(body)
+    fresh = path.with_name(f"{path.name}.fresh")
+    fresh.write_bytes(body)
+    fresh.replace(path)
