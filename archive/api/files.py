@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from threading import Lock
 
 from accounts.viewset import KeyedViewSet
 from archive.manifests import Manifest
@@ -22,7 +23,7 @@ from .index import AWAY, archive_index
 from .listing import WITHOUT
 from .ranges import Part, Unsatisfiable, has_already, may_have_part, part_of
 from .samples import MANIFEST_BODY
-from .threads import in_archive_thread
+from .threads import do_later, in_archive_thread
 
 PARQUET = "application/vnd.apache.parquet"
 NO_SUCH_FILE = (
@@ -71,9 +72,9 @@ class ArchiveFileViewSet(KeyedViewSet):
         examples={"A manifest": MANIFEST_BODY},
         details="Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is "
         "the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes "
-        "in `Range` is answered with 206 and that part, so a download can be resumed, with `If-Range` safely; "
-        "several ranges are answered with the whole. A body that turns out to differ from its SHA-256 breaks "
-        "off before its end.",
+        "in `Range` is answered with 206 and that part, so a download can be resumed, safely with "
+        "`If-Range`; several are answered with the whole. A body that turns out to differ from its SHA-256 "
+        "breaks off before its end.",
         other_forms={PARQUET: "A Parquet file (zstd) of ticks or candles."},
         refusals=[WITHOUT, NotFound(NO_SUCH_FILE), RangeNotSatisfiable(1_904_771)],
         headers=["ETag", "Accept-Ranges"],
@@ -139,10 +140,13 @@ class ArchiveFileViewSet(KeyedViewSet):
 
     async def _stream(self, sending: Sending) -> AsyncGenerator[bytes, None]:
         with downloads.one(self.caller.account_id):
-            block = sending.first
-            while block:
-                yield block
-                block = await in_archive_thread(sending.next)
+            try:
+                block = sending.first
+                while block:
+                    yield block
+                    block = await in_archive_thread(sending.next)
+            finally:
+                do_later(sending.close)
 
 
 class OtherFile(Exception):
@@ -153,11 +157,15 @@ def begin(file: ArchiveFile, part: Part, *, is_head: bool) -> Sending:
     store = archive_store()
     if store.size(file.path) != file.bytes:
         raise OtherFile
-    blocks = iter(()) if is_head else store.open(file.path, part.start, part.stop)
-    sending = Sending(file, part, blocks)
-    if not is_head:
-        sending.first = sending.next()
+    if is_head:
+        return Sending(file, part, nothing())
+    sending = Sending(file, part, store.open(file.path, part.start, part.stop))
+    sending.first = sending.next()
     return sending
+
+
+def nothing() -> Generator[bytes, None, None]:
+    yield from ()
 
 
 class Sending:
@@ -166,22 +174,30 @@ class Sending:
 
     first = b""
 
-    def __init__(self, file: ArchiveFile, part: Part, blocks: Iterator[bytes]) -> None:
+    def __init__(self, file: ArchiveFile, part: Part, blocks: Generator[bytes, None, None]) -> None:
         self._file, self._blocks = file, blocks
+        self._in_use = Lock()
         self._left = part.stop - part.start
         self._digest = sha256() if self._left == file.bytes else None
 
     def next(self) -> bytes:
         """Empty after the last one."""
-        block = next(self._blocks, b"") if self._left else b""
-        self._left -= len(block)
-        if self._digest is not None:
-            self._digest.update(block)
-        is_short = self._left < 0 or (self._left > 0 and not block)
-        if is_short or (not self._left and self._is_other()):
-            archive_index.forget()
-            raise DamagedFile(self._file.path)
-        return block
+        with self._in_use:
+            block = next(self._blocks, b"") if self._left else b""
+            self._left -= len(block)
+            if self._digest is not None:
+                self._digest.update(block)
+            is_short = self._left < 0 or (self._left > 0 and not block)
+            if is_short or (not self._left and self._is_other()):
+                self._blocks.close()
+                archive_index.forget()
+                raise DamagedFile(self._file.path)
+            return block
+
+    def close(self) -> None:
+        """Where a client left while a block was read, after that."""
+        with self._in_use:
+            self._blocks.close()
 
     def _is_other(self) -> bool:
         return self._digest is not None and self._digest.hexdigest() != self._file.sha256

@@ -23,3 +23,8 @@ async def in_archive_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwar
         raise Overloaded(
             "The archive's store does not answer just now. Try again shortly.", retry_after=5
         ) from None
+
+
+def do_later(act: Callable[[], object]) -> None:
+    """Nobody waits for it."""
+    _pool.submit(act)

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -35,7 +35,7 @@ class DiskStore:
             raise
         sync_folder(target.parent)
 
-    def open(self, path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
         try:
             file = self._at(path).open("rb")
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class DiskStore:
         sync_folder(folder.parent)
 
 
-def _blocks(file: BinaryIO, start: int, end: int | None) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, start: int, end: int | None) -> Generator[bytes, None, None]:
     with file:
         file.seek(start)
         left = None if end is None else max(0, end - start)

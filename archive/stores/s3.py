@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -68,7 +68,7 @@ class S3Store:
 
         self._ask(path, send)
 
-    def open(self, path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
         found = self._look(path)
         stop = found.size if end is None else min(end, found.size)
         return self._pieces(path, found.tag, start, stop)
@@ -115,7 +115,7 @@ class S3Store:
         found = self._ask(path, lambda: self._client.head_object(**self._at(path)))
         return Stored(int(found["ContentLength"]), str(found["ETag"]))
 
-    def _pieces(self, path: str, tag: str, start: int, stop: int) -> Iterator[bytes]:
+    def _pieces(self, path: str, tag: str, start: int, stop: int) -> Generator[bytes, None, None]:
         """All of the same object: one that is replaced meanwhile is a fault."""
         for begin in range(start, stop, PIECE):
             last = min(begin + PIECE, stop) - 1

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +13,7 @@ class ArchiveStore(Protocol):
     def put(self, path: str, local: Path) -> None:
         """Whole or not at all, in place of what is there; `local` stays. It outlasts a power cut then."""
 
-    def open(self, path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
         """The bytes from `start` up to `end`, which is excluded, in blocks. Raises NotStored, as the next two
         do, before the first block is asked for."""
 

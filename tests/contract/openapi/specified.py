@@ -14,9 +14,10 @@ ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
 SESSION, LIMITS = "/api/session", "/api/limits"
 ONE_SIGNAL = "/api/signals/{id}"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
+ARCHIVE, ARCHIVE_FILE = "/api/archive", "/api/archive/{path}"
 PATHS = [
     *(SYMBOLS, MARKET, QUOTE, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
-    *(ANALYSIS, SESSION, LIMITS),
+    *(ANALYSIS, ARCHIVE, ARCHIVE_FILE, SESSION, LIMITS),
 ]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
@@ -62,6 +63,15 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
     CALIBRATION: {},
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
+    ARCHIVE: {
+        "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
+        **dict.fromkeys(("symbol", "start", "end", "cursor"), ("query", {"type": "string"})),
+        "limit": up_to_500(100),
+    },
+    ARCHIVE_FILE: {
+        "path": ("path", {"type": "string"}),
+        **dict.fromkeys(("Range", "If-Range", "If-None-Match"), ("header", {"type": "string"})),
+    },
     SESSION: {},
     LIMITS: {},
 }
@@ -77,6 +87,8 @@ STATUSES = {
     NEWS: {"200", "400", "401", "429", "500", "503"},
     CALIBRATION: {"200", "401", "429", "500", "503"},
     ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
+    ARCHIVE: {"200", "400", "401", "404", "429", "500", "503"},
+    ARCHIVE_FILE: {"200", "206", "304", "401", "404", "416", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
     LIMITS: {"200", "401", "429", "500", "503"},
 }
@@ -146,6 +158,13 @@ FIELDS = {
         **dict.fromkeys(("count", "left_out", "pending"), "integer"),
         **dict.fromkeys(("mean_move_percent", "median_move_percent", "hit_rate"), ["number", "null"]),
         "too_few": "boolean",
+    },
+    "ArchiveList": {"items": "array", "count": "integer", "next": ["string", "null"]},
+    "ArchiveFile": {
+        **dict.fromkeys(("path", "kind", "day", "sha256"), "string"),
+        "symbol": ["string", "null"],
+        "bytes": "integer",
+        "rows": ["integer", "null"],
     },
     "Session": {
         **dict.fromkeys(
