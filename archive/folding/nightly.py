@@ -76,7 +76,9 @@ async def run_apart() -> None:
             process.kill()
         await process.wait()
     if process.returncode:
-        lines = said.decode("utf-8", "replace").strip().splitlines() or [f"it ended with {process.returncode}"]
+        lines = said.decode("utf-8", "replace").strip().splitlines() or [
+            f"it ended with {process.returncode}"
+        ]
         raise NotFolded(lines[-1][:MOST_TOLD])
 
 

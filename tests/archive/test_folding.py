@@ -15,6 +15,7 @@ MINUTE_MS = 60_000
 
 async def test_a_day_of_ticks_becomes_a_file(folder: Path) -> None:
     from core.threads import in_thread
+
     await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         for n in range(300):
@@ -31,6 +32,6 @@ async def test_a_day_of_ticks_becomes_a_file(folder: Path) -> None:
     m = decoded(store.read("manifests/2026-11-18.json"))
     print(store.read("manifests/2026-11-18.json").decode())
     t = pq.read_table(store.root / "ticks/EURUSD/2026-11-18.parquet")
-    print(t.schema, t.num_rows, t.slice(0,3).to_pylist())
+    print(t.schema, t.num_rows, t.slice(0, 3).to_pylist())
     print(len(journal_of(folder).segments()))
     assert 0
