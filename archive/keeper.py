@@ -1,5 +1,5 @@
-"""Keeps what the engine decides: a listener that only puts it aside, and has it on the disk before a checkpoint
-says that it is written."""
+"""Keeps what the engine decides: a listener that only puts it aside, and has it on the disk before a
+checkpoint says that it is written."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -14,7 +14,7 @@ from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord
 
 from .folding.nightly import nightly
-from .journal import JournalWriter
+from .journal import TickJournalWriter
 from .places import LACKS_PYARROW, has_pyarrow, journal_folder
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ MOST_BATCHES = 20_000
 
 class TickKeeper:
     def __init__(self) -> None:
-        self.writer: JournalWriter | None = None
+        self.writer: TickJournalWriter | None = None
         """None while no engine runs here, or nothing is to be kept."""
         self._heard: list[tuple[str, list[AnyRecord]]] = []
         self._thread: ThreadPoolExecutor | None = None
@@ -45,7 +45,7 @@ class TickKeeper:
             return
         self._epoch = start.epoch
         at_ms = clock.now_ms()
-        self.writer = JournalWriter(journal_folder(), settings.CANDLE_PRICE, start.standings, at_ms)
+        self.writer = TickJournalWriter(journal_folder(), settings.CANDLE_PRICE, start.standings, at_ms)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
         if start.tail:
             self.hear(start.tail)

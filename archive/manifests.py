@@ -29,7 +29,7 @@ class LedgerAt(msgspec.Struct):
 
 
 class Hole(msgspec.Struct):
-    """Ticks that were accepted and are not in the file: between these two, of which one may be the day's end."""
+    """Ticks that were accepted and are not in the file, between two times: at most the whole day."""
 
     symbol: str
     start: str
@@ -38,7 +38,7 @@ class Hole(msgspec.Struct):
     """How many, with those of the days beside where it goes on there; null where nobody knows."""
 
 
-class Manifest(msgspec.Struct):
+class ArchiveManifest(msgspec.Struct):
     day: str
     version: int
     made_at: str
@@ -53,13 +53,13 @@ class BadManifest(ValueError):
     """It is not what is written here."""
 
 
-def encoded(manifest: Manifest) -> bytes:
+def encoded(manifest: ArchiveManifest) -> bytes:
     return msgspec.json.format(encode(manifest), indent=2) + b"\n"
 
 
-def decoded(data: bytes) -> Manifest:
+def decoded(data: bytes) -> ArchiveManifest:
     try:
-        manifest = msgspec.json.decode(data, type=Manifest)
+        manifest = msgspec.json.decode(data, type=ArchiveManifest)
     except msgspec.MsgspecError as error:
         raise BadManifest(f"it is no manifest ({error})") from None
     if manifest.version != VERSION:
@@ -67,7 +67,7 @@ def decoded(data: bytes) -> Manifest:
     return manifest
 
 
-class Gap(NamedTuple):
+class NumberGap(NamedTuple):
     """A hole in the numbers of one symbol."""
 
     start_ms: int
@@ -75,9 +75,9 @@ class Gap(NamedTuple):
     missing: int | None
 
 
-def joined(gaps: list[Gap]) -> list[Gap]:
+def joined(gaps: list[NumberGap]) -> list[NumberGap]:
     if len(gaps) <= MOST_HOLES:
         return gaps
     known = [gap.missing for gap in gaps if gap.missing is not None]
     missing = sum(known) if len(known) == len(gaps) else None
-    return [Gap(gaps[0].start_ms, gaps[-1].end_ms, missing)]
+    return [NumberGap(gaps[0].start_ms, gaps[-1].end_ms, missing)]

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from django.conf import settings
 
-from .journal import JournalFolder
+from .journal import TickJournal
 
 LACKS_PYARROW = (
     "pyarrow is missing, with which the archive writes and reads Parquet: install tickwire-server[archive]"
 )
 
 
-def journal_folder() -> JournalFolder:
-    return JournalFolder(Path(settings.VAR_DIR) / "ticks")
+def journal_folder() -> TickJournal:
+    return TickJournal(Path(settings.VAR_DIR) / "ticks")
 
 
 def has_pyarrow() -> bool:

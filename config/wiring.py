@@ -32,6 +32,7 @@ from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from archive.api.index import archive_index
+from archive.keeper import keeper
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -129,8 +130,8 @@ def hand_down() -> None:
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
     catalogue.stored_sources = stored_sources
-    # The watcher of signals follows each decision of the engine, and writes within its transactions.
-    market.engine_listeners = (watcher,)
+    # Both follow each decision of the engine, and write before or within its transactions.
+    market.engine_listeners = (watcher, keeper)
     # They hear each record after it has been applied, the streams first.
     market.listen(market_streams.publish, market_streams.begin_numbering, market_streams.keep)
     market.listen(flows.hear, flows.begin, flows.keep)

@@ -57,7 +57,7 @@ def candle_table(instrument: ArchivedInstrument, day: date) -> tuple[pa.Table, s
     import pyarrow as pa
 
     rows = stored_minutes(instrument.id, day)
-    columns = list(zip(*rows, strict=True)) or [[] for _ in range(len(PRICES) + 3)]
+    columns = list(zip(*rows, strict=True)) or [()] * (len(PRICES) + 3)
     times, *prices, bases, sources = columns
     name = pa.dictionary(pa.int32(), pa.string())
     arrays = [

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archive.journal import Segment
+from archive.journal import TickSegment
 from archive.layout import candles_path, ticks_path
-from archive.manifests import Gap, ManifestFile, joined
+from archive.manifests import ManifestFile, NumberGap, joined
 from archive.stores import ArchiveStore, NotStored
 from instruments.handing_on import may_be_handed_on
 
@@ -32,7 +32,7 @@ class DayFiles:
     def __init__(self, day: date, store: ArchiveStore, folder: Path, withheld: Collection[str]) -> None:
         self.day, self.store, self.folder, self._withheld = day, store, folder, withheld
         self.files: list[ManifestFile] = []
-        self.gaps: dict[str, list[Gap]] = {}
+        self.gaps: dict[str, list[NumberGap]] = {}
         self._writers: dict[str, TickWriter] = {}
         self._waiting = 0
         self.reader: DayReader
@@ -41,7 +41,7 @@ class DayFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
-    def read(self, segments: list[Segment], carried: dict[str, Carried]) -> None:
+    def read(self, segments: list[TickSegment], carried: dict[str, Carried]) -> None:
         self.reader = DayReader(self.day, carried, self._note_row)
         self.reader.read(segments)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
-from archive.journal import JournalFolder
+from archive.journal import TickJournal
 from archive.layout import manifest_path
-from archive.manifests import VERSION, Hole, Manifest, decoded, encoded
+from archive.manifests import VERSION, ArchiveManifest, Hole, LedgerAt, decoded, encoded
 from archive.stores import ArchiveStore, NotStored, sync_folder
 from core.times import iso_ms
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
+from signals_feed.ledger_days import position_before
 
-from .candles import with_minutes
+from .candles import span_of, with_minutes
 from .day_files import DayFiles
-from .ledger_head import ledger_at_end_of
 from .rows import Carried
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Folded(msgspec.Struct):
 
 
 class Folder:
-    def __init__(self, journal: JournalFolder, store: ArchiveStore, now: datetime) -> None:
+    def __init__(self, journal: TickJournal, store: ArchiveStore, now: datetime) -> None:
         self._journal, self._store, self._now = journal, store, now
         self._note = journal.path / "folded.json"
         self._scratch = journal.path / "folding"
@@ -90,13 +90,13 @@ class Folder:
             made = {file.path: file for file in before.files} | made
             symbols = {file.symbol for file in files.files if file.kind == "ticks"}
             holes += [hole for hole in before.holes if hole.symbol not in symbols]
-        manifest = Manifest(
+        manifest = ArchiveManifest(
             day=str(day),
             version=VERSION,
             made_at=iso_ms(int(self._now.timestamp() * 1000)),
             complete=not holes,
             holes=holes,
-            ledger=ledger_at_end_of(day),
+            ledger=LedgerAt(*position_before(span_of(day)[1])),
             files=[made[path] for path in sorted(made)],
         )
         local = self._scratch / "manifest.json"

@@ -7,13 +7,15 @@ from typing import Any
 
 import msgspec
 
-from archive.manifests import Gap
+from archive.manifests import NumberGap
 
 from .parquet import METADATA, write_table
 
 
-def merged(one: Path, other: Path, to: Path, gaps: list[Gap]) -> tuple[Path, int, list[Gap], list[str]]:
-    """The file that has the ticks of both, each once; its rows, the holes that neither fills, and its sources."""
+def merged(
+    one: Path, other: Path, to: Path, gaps: list[NumberGap]
+) -> tuple[Path, int, list[NumberGap], list[str]]:
+    """The file that has the ticks of both, each once; its rows, the holes that are left, and its sources."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -35,7 +37,7 @@ def merged(one: Path, other: Path, to: Path, gaps: list[Gap]) -> tuple[Path, int
     return to, len(firsts), left, sources
 
 
-def _is_filled(gap: Gap, times: list[int], number: int) -> bool:
+def _is_filled(gap: NumberGap, times: list[int], number: int) -> bool:
     """Whether as many ticks as it lacks are there now."""
     inside = sum(gap.start_ms < time_ms < gap.end_ms for time_ms in times)
     return gap.missing is not None and number > 0 and inside >= gap.missing

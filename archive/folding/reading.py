@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 
-from archive.journal import Heard, Opened, Segment
+from archive.journal import HeardRecords, Opened, TickSegment
 from core.times import epoch_ms
 from market.prices import TIMEFRAMES, EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 
@@ -47,7 +47,7 @@ class DayReader:
         for symbol in carried:
             self._symbol(symbol)
 
-    def read(self, segments: list[Segment]) -> None:
+    def read(self, segments: list[TickSegment]) -> None:
         heads = [segment.head() for segment in segments]
         for segment, head, bounds in zip(segments, heads, bounds_of(heads), strict=True):
             if head is not None:
@@ -81,10 +81,10 @@ class DayReader:
 
 
 def _records(
-    segment: Segment, bounds: Bounds
+    segment: TickSegment, bounds: Bounds
 ) -> Iterator[tuple[str, TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan]]:
     for frame in segment.frames():
-        if isinstance(frame, Heard):
+        if isinstance(frame, HeardRecords):
             for record in frame.records:
                 if bounds is None or _counts(record, bounds.get(record.symbol, (0, 0))):
                     yield frame.epoch, record

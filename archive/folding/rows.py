@@ -3,7 +3,7 @@
 from array import array
 from typing import Any, NamedTuple
 
-from archive.manifests import Gap
+from archive.manifests import NumberGap
 from market.prices import EmptyMinute, HistoryMinute, TickAccepted
 
 
@@ -62,7 +62,7 @@ class SymbolDay:
         self.rows = TickRows(self.epochs, self.sources)
         self.events: list[dict[str, Any]] = []
         """What else made minutes, each after the tick that came before it."""
-        self.gaps: list[Gap] = []
+        self.gaps: list[NumberGap] = []
         self.number = 0
         """Of ticks."""
         self.last = carried
@@ -77,9 +77,9 @@ class SymbolDay:
         """An engine begins, and says how far the numbers had come."""
         if self._seq is None and seq and at_ms > self._start_ms:
             # Nobody knows which of them were of this day.
-            self.gaps.append(Gap(self._start_ms, min(at_ms, self._end_ms), None))
+            self.gaps.append(NumberGap(self._start_ms, min(at_ms, self._end_ms), None))
         elif self._seq is not None and seq > self._seq and self.is_real:
-            self._miss(seq, at_ms)
+            self._miss(self._seq, seq, at_ms)
         # Or the database is an older one, and its numbers are given again.
         self._seq = seq
 
@@ -94,7 +94,7 @@ class SymbolDay:
             # Written twice.
             return
         if self._seq is not None and tick.seq > self._seq + 1:
-            self._miss(tick.seq - 1, tick.time_ms)
+            self._miss(self._seq, tick.seq - 1, tick.time_ms)
         self._seq = tick.seq
         if tick.time_ms >= self._end_ms:
             self._is_over = True
@@ -114,15 +114,14 @@ class SymbolDay:
     def end(self, seq: int) -> None:
         """The numbers are known to have come so far by now."""
         if self._seq is not None and seq > self._seq and self.is_real:
-            self._miss(seq, self._end_ms)
+            self._miss(self._seq, seq, self._end_ms)
 
-    def _miss(self, upto: int, at_ms: int) -> None:
+    def _miss(self, known: int, upto: int, at_ms: int) -> None:
         """Ticks up to this number came before this time, and are not in the journal."""
-        assert self._seq is not None
-        missing, self._seq = upto - self._seq, upto
+        missing, self._seq = upto - known, upto
         known_ms = self.last.time_ms if self.last is not None else self._start_ms
         if not self._is_over and at_ms > self._start_ms:
-            self.gaps.append(Gap(max(known_ms, self._start_ms), min(at_ms, self._end_ms), missing))
+            self.gaps.append(NumberGap(max(known_ms, self._start_ms), min(at_ms, self._end_ms), missing))
 
 
 def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import fcntl
 from datetime import UTC, date, datetime
 
-from archive.journal import JournalFolder
+from archive.journal import TickJournal
 from archive.stores import ArchiveStore
 
 from .fold import Folder
@@ -14,9 +14,7 @@ class Busy(Exception):
     """Another process is at it."""
 
 
-def fold_what_is_due(
-    journal: JournalFolder, store: ArchiveStore, now: datetime, keep_days: int
-) -> list[date]:
+def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, keep_days: int) -> list[date]:
     """Returns the days of which files were made."""
     journal.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     with journal.path.joinpath("folding.lock").open("wb") as lock:

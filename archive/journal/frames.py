@@ -27,14 +27,14 @@ class Opened(msgspec.Struct, array_like=True, tag=0):
     before this one have beyond that counts for nothing. None where the same engine goes on."""
 
 
-class Heard(msgspec.Struct, array_like=True, tag=1):
+class HeardRecords(msgspec.Struct, array_like=True, tag=1):
     """Records in the order in which the engine decided them."""
 
     epoch: str
     records: list[KeptRecord]
 
 
-Frame = Opened | Heard
+Frame = Opened | HeardRecords
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
 

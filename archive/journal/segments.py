@@ -16,7 +16,7 @@ BLOCK = 1 << 20
 READABLE = 0o600
 
 
-class Segment(NamedTuple):
+class TickSegment(NamedTuple):
     number: int
     day: date
     """No tick of a later day is in it."""
@@ -32,14 +32,14 @@ class Segment(NamedTuple):
         return first if isinstance(first, Opened) else None
 
 
-class JournalFolder:
+class TickJournal:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[TickSegment]:
         found = ((NAME.fullmatch(path.name), path) for path in self.path.glob("*.ticks"))
         return sorted(
-            Segment(int(match[1]), date.fromisoformat(match[2]), path) for match, path in found if match
+            TickSegment(int(match[1]), date.fromisoformat(match[2]), path) for match, path in found if match
         )
 
     def create(self, day: date) -> tuple[int, Path]:
@@ -59,6 +59,6 @@ class JournalFolder:
             sync_folder(self.path)
             return opened, path
 
-    def remove(self, segment: Segment) -> None:
+    def remove(self, segment: TickSegment) -> None:
         segment.path.unlink(missing_ok=True)
         sync_folder(self.path)

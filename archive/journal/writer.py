@@ -1,5 +1,5 @@
-"""Writes what the engine decided into segments, in a thread of its own. What the disk does not take waits, and
-in the end goes: prices never wait for the archive."""
+"""Writes what the engine decided into segments, in a thread of its own. What the disk does not take waits,
+and in the end goes: prices never wait for the archive."""
 
 import logging
 import os
@@ -12,11 +12,11 @@ from typing import TypeGuard
 
 from core.fault_log import LastingFault
 from instruments.sources import is_simulated
-from market.engine import Standing
+from market.engine import SymbolStanding
 from market.prices import AnyRecord, EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 
-from .frames import VERSION, Heard, KeptRecord, Opened, framed
-from .segments import JournalFolder
+from .frames import VERSION, HeardRecords, KeptRecord, Opened, framed
+from .segments import TickJournal
 
 logger = logging.getLogger(__name__)
 # Frames are small enough that encoding one holds nobody up.
@@ -28,19 +28,19 @@ Batch = tuple[str, list[AnyRecord]]
 """The epoch of the numbering, and what was decided in it."""
 
 
-class JournalWriter:
+class TickJournalWriter:
     def __init__(
-        self, folder: JournalFolder, candle_price: str, standings: Mapping[str, Standing], at_ms: int
+        self, folder: TickJournal, candle_price: str, standings: Mapping[str, SymbolStanding], at_ms: int
     ) -> None:
         self._folder = folder
         self._head: Opened | None = Opened(VERSION, at_ms, candle_price, dict(standings))
         """Of the first segment; None once that is written."""
         self._candle_price = candle_price
-        self._waiting: deque[Heard] = deque()
+        self._waiting: deque[HeardRecords] = deque()
         self._file: int | None = None
         self._day = date.min
         self._path: Path | None = None
-        self._unsynced: list[Heard] = []
+        self._unsynced: list[HeardRecords] = []
         """Written, and perhaps not on the disk yet."""
         self.fault = ""
         """Why nothing is written now."""
@@ -73,7 +73,7 @@ class JournalWriter:
         for epoch, records in batches:
             kept = [record for record in records if is_kept(record)]
             for start in range(0, len(kept), MOST_IN_FRAME):
-                self._waiting.append(Heard(epoch, kept[start : start + MOST_IN_FRAME]))
+                self._waiting.append(HeardRecords(epoch, kept[start : start + MOST_IN_FRAME]))
 
     def _write_waiting(self) -> None:
         if self._head is not None and not self._waiting and not self._folder.segments():
@@ -84,32 +84,27 @@ class JournalWriter:
         has_more = bool(self._waiting)
         while self._waiting:
             frame = self._waiting[0]
-            day = self._day_of(frame)
-            if self._file is None or day > self._day:
+            file, day = self._file, self._day_of(frame)
+            if file is None or day > self._day:
                 self._sync()
-                self._open(max(day, self._day))
-            self._append(framed(frame))
+                file = self._open(max(day, self._day))
+            _append(file, framed(frame))
             self._unsynced.append(self._waiting.popleft())
         if has_more:
             self._sync()
 
-    def _day_of(self, frame: Heard | None) -> date:
+    def _day_of(self, frame: HeardRecords | None) -> date:
         times = [time_of(record) for record in frame.records] if frame is not None else []
         at_ms = max(times, default=0) or (self._head.at_ms if self._head is not None else 0)
         return datetime.fromtimestamp(at_ms // 1000, UTC).date()
 
-    def _open(self, day: date) -> None:
+    def _open(self, day: date) -> int:
         self._leave_file()
         self._file, self._path = self._folder.create(day)
         self._day = day
-        self._append(framed(self._head or Opened(VERSION, 0, self._candle_price)))
+        _append(self._file, framed(self._head or Opened(VERSION, 0, self._candle_price)))
         self._head = self._path = None
-
-    def _append(self, data: bytes) -> None:
-        assert self._file is not None
-        # A disk that fills up takes a part of it, and says nothing.
-        if os.write(self._file, data) < len(data):
-            raise OSError("the disk has no room for all of a frame")
+        return self._file
 
     def _sync(self) -> None:
         if self._file is not None:
@@ -118,7 +113,7 @@ class JournalWriter:
         self._unsynced.clear()
 
     def _stand_still(self, error: OSError) -> None:
-        """The reader stops at what is torn, and goes on with the next segment. What is in both counts once."""
+        """The reader stops at what is torn and goes on with the next segment; what is in both counts once."""
         self.fault = error.strerror or str(error)
         self._waiting.extendleft(reversed(self._unsynced))
         self._unsynced.clear()
@@ -144,6 +139,12 @@ class JournalWriter:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _append(file: int, data: bytes) -> None:
+    # A disk that fills up takes a part of it, and says nothing.
+    if os.write(file, data) < len(data):
+        raise OSError("the disk has no room for all of a frame")
 
 
 def is_kept(record: AnyRecord) -> TypeGuard[KeptRecord]:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from market.prices.records import AnyRecord, Tick
 
 
-class Standing(NamedTuple):
+class SymbolStanding(NamedTuple):
     """How far an instrument has come when an engine begins."""
 
     seq: int
@@ -22,8 +22,8 @@ class EngineStart(NamedTuple):
     """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
-    standings: Mapping[str, Standing] = {}
-    """By symbol, with the tail. Numbers above these will be given again: whoever had them counts for nothing."""
+    standings: Mapping[str, SymbolStanding] = {}
+    """By symbol, with the tail. Numbers above these are given again: what had them counts for nothing."""
 
 
 class SeriesEnding(NamedTuple):

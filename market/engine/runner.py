@@ -19,7 +19,7 @@ from market.store import retention
 from market.store.loading import LoadedMarket, load
 
 from .engine import Engine
-from .listeners import EngineListener, EngineStart, Standing
+from .listeners import EngineListener, EngineStart, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
 from .status import EngineStatus, status_of, status_record
@@ -112,10 +112,10 @@ class Runner:
         for listener in self.listeners:
             await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail, self._standings()))
 
-    def _standings(self) -> dict[str, Standing]:
+    def _standings(self) -> dict[str, SymbolStanding]:
         histories = self.engine.prices.histories
         return {
-            symbol: Standing(state.seq, histories[symbol].closed_until_ms if symbol in histories else 0)
+            symbol: SymbolStanding(state.seq, histories[symbol].closed_until_ms if symbol in histories else 0)
             for symbol, state in self.engine.instruments.items()
         }
 

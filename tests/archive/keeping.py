@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-import time_machine
-
 from archive.folding.work import fold_what_is_due
+from archive.journal import TickJournal
 from archive.keeper import TickKeeper
-from archive.journal import JournalFolder
 from archive.stores import DiskStore
-from core.times import MINUTE_MS, epoch_ms
-from market.engine.engine import Engine
+from core.times import epoch_ms
 from market.engine.bus.local_bus import LocalBus, LocalJournal
+from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick
@@ -66,14 +62,13 @@ class KeptEngine:
     async def kill(self) -> None:
         """As kill -9 does: what is neither in the database nor in a file is gone."""
         await stop_engine_tasks()
-        self.keeper._heard.clear()
-        self.keeper._close()
+        self.keeper.writer = None
         await self.keeper.end()
         await self.runner.writer.leave()
 
 
-def journal_of(folder: Path) -> JournalFolder:
-    return JournalFolder(folder / "var" / "ticks")
+def journal_of(folder: Path) -> TickJournal:
+    return TickJournal(folder / "var" / "ticks")
 
 
 def store_of(folder: Path) -> DiskStore:

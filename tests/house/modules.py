@@ -53,7 +53,7 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "api", "apps", "management", "page_urls", "stream"),
         ("judging",),
         ("publishing",),
-        ("closing",),
+        ("closing", "ledger_days"),
         ("ledger", "publishers", "stored_minutes"),
         ("levels", "models"),
         ("rules", "wire"),

@@ -38,6 +38,9 @@ LATE = frozenset(
         "onnxruntime",
         "tokenizers",
         "numpy",
+        "pyarrow",
+        "pyarrow.compute",
+        "pyarrow.parquet",
     }
 )
 # Where Django and its libraries demand a name in words.
