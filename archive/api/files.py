@@ -9,7 +9,7 @@ from hashlib import sha256
 from threading import Lock
 
 from accounts.viewset import KeyedViewSet
-from archive.manifests import Manifest
+from archive.manifests import ArchiveManifest
 from archive.stores import NotStored, archive_store
 from core.contract.answers import JSON, Answer
 from core.contract.errors import NotFound, Overloaded, RangeNotSatisfiable
@@ -47,8 +47,12 @@ class Downloads:
                 f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended.",
                 retry_after=5,
             )
-        if self._open.total() >= MOST:
+        if self.under_way >= MOST:
             raise Overloaded(retry_after=5)
+
+    @property
+    def under_way(self) -> int:
+        return self._open.total()
 
     @contextmanager
     def one(self, account_id: int) -> Iterator[None]:
@@ -66,7 +70,7 @@ downloads = Downloads()
 class ArchiveFileViewSet(KeyedViewSet):
     @describes(
         "getArchiveFile",
-        Manifest,
+        ArchiveManifest,
         "A file of the archive",
         tag="Archive",
         examples={"A manifest": MANIFEST_BODY},

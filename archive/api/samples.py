@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from archive.manifests import LedgerAt, Manifest, ManifestFile
+from archive.manifests import ArchiveManifest, LedgerAt, ManifestFile
 
 from .days import ArchiveFile
 
@@ -16,7 +16,7 @@ def sample(path: str, kind: str, symbol: str | None, size: int, rows: int | None
 CANDLES = sample(f"candles/1m/EURUSD/{DAY}.parquet", "candles", "EURUSD", 48_213, 1440)
 MANIFEST = sample(f"manifests/{DAY}.json", "manifest", None, 1204, None)
 TICKS = sample(f"ticks/EURUSD/{DAY}.parquet", "ticks", "EURUSD", 1_904_771, 88_412)
-MANIFEST_BODY = Manifest(
+MANIFEST_BODY = ArchiveManifest(
     day=DAY,
     version=1,
     made_at="2026-11-21T00:05:12.804Z",

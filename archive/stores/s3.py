@@ -146,8 +146,9 @@ class Faults(NamedTuple):
     """The library's own, which are only known once it is imported."""
 
     refused: type[Exception]
-    any: type[Exception]
     broken: tuple[type[Exception], ...]
+    """The connection was, while a body came."""
+    other: tuple[type[Exception], ...]
 
     @contextmanager
     def told(self, bucket: Bucket, path: str) -> Iterator[None]:
@@ -160,8 +161,8 @@ class Faults(NamedTuple):
                 raise NotStored(path) from None
             says = str(why.get("Message", "")).rstrip(".")
             raise StoreFault(f"{bucket} refuses ({code}): {says}") from None
-        except self.any as error:
-            raise StoreFault(f"{bucket} does not answer: {str(error).rstrip('.')}") from None
+        except self.other as error:
+            raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
 
 
 def connect(bucket: Bucket) -> tuple[Any, Faults]:
@@ -169,6 +170,7 @@ def connect(bucket: Bucket) -> tuple[Any, Faults]:
         import boto3
         from botocore import exceptions
         from botocore.config import Config
+        from urllib3.exceptions import HTTPError
     except ImportError:
         raise StoreFault(NO_BOTO) from None
     config = Config(
@@ -182,11 +184,9 @@ def connect(bucket: Bucket) -> tuple[Any, Faults]:
         # Buckets of a store of one's own seldom have names in the DNS.
         s3={"addressing_style": "path" if bucket.endpoint else "auto"},
     )
-    faults = Faults(
-        exceptions.ClientError,
-        exceptions.BotoCoreError,
-        (exceptions.IncompleteReadError, exceptions.HTTPClientError),
-    )
+    # A body that breaks off is told by either library, each in its own words.
+    broken = exceptions.IncompleteReadError, exceptions.HTTPClientError, HTTPError
+    faults = Faults(exceptions.ClientError, broken, (exceptions.BotoCoreError, HTTPError))
     try:
         client = boto3.session.Session().client(
             "s3",
@@ -198,5 +198,5 @@ def connect(bucket: Bucket) -> tuple[Any, Faults]:
             config=config,
         )
     except (exceptions.BotoCoreError, ValueError) as error:
-        raise StoreFault(f"{bucket} cannot be asked: {str(error).rstrip('.')}") from None
+        raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
     return client, faults

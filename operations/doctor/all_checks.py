@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from core.process import pending_migrations
+from operations.archive_bucket import check_bucket
 from operations.last_backup import check_last_backup
 from operations.void_keys import check_void_keys
 
@@ -31,6 +32,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
         yield from check_prices()
         yield from check_last_backup()
         yield from check_void_keys()
+    yield from check_bucket()
     yield from check_mail(mail_to)
     yield from check_static_files()
     yield from check_clock()
