@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from django.conf import settings
 
-from archive.stores import Bucket, NotStored, S3Store, StoreFault, archive_store
+from archive.stores import NotStored, S3Bucket, S3Store, StoreFault, archive_store
 
 from .doctor.diagnosis import Diagnosis, fail, ok
 
@@ -27,7 +27,7 @@ def check_bucket() -> Iterator[Diagnosis]:
         yield ok(ABOUT, f"{bucket} takes files, lists them, gives them back and removes them.")
 
 
-def try_out() -> Bucket:
+def try_out() -> S3Bucket:
     store = archive_store()
     assert isinstance(store, S3Store)  # noqa: S101 - as the settings say
     store.try_out()

@@ -2,7 +2,7 @@
 
 from django.db import Error
 
-from accounts.keys.caller import Caller
+from accounts.keys import Caller
 from accounts.models import Tier
 from core.contract.errors import NotAllowed, Overloaded
 from core.threads import in_thread_promptly

@@ -6,14 +6,14 @@ from pathlib import Path
 from django.conf import settings
 
 from .disk import DiskStore, sync_folder
-from .s3 import Bucket, S3Store, StoreFault
+from .s3 import S3Bucket, S3Store, StoreFault
 from .store import ArchiveStore, NotStored
 
 __all__ = [
     "ArchiveStore",
-    "Bucket",
     "DiskStore",
     "NotStored",
+    "S3Bucket",
     "S3Store",
     "StoreFault",
     "archive_store",
@@ -26,7 +26,7 @@ def archive_store() -> ArchiveStore:
     if settings.ARCHIVE_S3_URL is None:
         return DiskStore(Path(settings.ARCHIVE_DIR))
     return connected(
-        Bucket(
+        S3Bucket(
             *settings.ARCHIVE_S3_URL,
             endpoint=settings.ARCHIVE_S3_ENDPOINT,
             region=settings.ARCHIVE_S3_REGION,

@@ -31,7 +31,7 @@ class StoreFault(OSError):
     """The store did not do what it was asked; the sentence says why."""
 
 
-class Bucket(NamedTuple):
+class S3Bucket(NamedTuple):
     name: str
     prefix: str
     """Empty, or with a slash at its end."""
@@ -52,7 +52,7 @@ class Stored(NamedTuple):
 class S3Store:
     """Its client may be used by many threads at once."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: S3Bucket) -> None:
         self.bucket = bucket
         self._client, self._faults = connect(bucket)
 
@@ -151,7 +151,7 @@ class Faults(NamedTuple):
     other: tuple[type[Exception], ...]
 
     @contextmanager
-    def told(self, bucket: Bucket, path: str) -> Iterator[None]:
+    def told(self, bucket: S3Bucket, path: str) -> Iterator[None]:
         try:
             yield
         except self.refused as error:
@@ -165,7 +165,7 @@ class Faults(NamedTuple):
             raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
 
 
-def connect(bucket: Bucket) -> tuple[Any, Faults]:
+def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
     try:
         import boto3
         from botocore import exceptions

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django.fixtures import Settings
 
-from archive.stores import Bucket
+from archive.stores import S3Bucket
 from operations.archive_bucket import check_bucket
 from tests.archive.stores.buckets import client_of, store_on_loopback
 
@@ -13,7 +13,7 @@ from .doctor.diagnoses import faults, only_fault
 
 
 @pytest.fixture
-def bucket(settings: Settings) -> Iterator[Bucket]:
+def bucket(settings: Settings) -> Iterator[S3Bucket]:
     with store_on_loopback() as found:
         settings.ARCHIVE_S3_URL = (found.name, found.prefix)
         settings.ARCHIVE_S3_ENDPOINT, settings.ARCHIVE_S3_REGION = found.endpoint, found.region
@@ -26,12 +26,12 @@ def test_on_a_disk_there_is_nothing_to_look_at(settings: Settings) -> None:
     assert list(check_bucket()) == []
 
 
-def test_bucket_in_order_is_tried_out_and_left_as_it_was(bucket: Bucket) -> None:
+def test_bucket_in_order_is_tried_out_and_left_as_it_was(bucket: S3Bucket) -> None:
     assert faults(check_bucket()) == []
     assert "Contents" not in client_of(bucket).list_objects_v2(Bucket=bucket.name)
 
 
-def test_missing_bucket_is_a_fault(bucket: Bucket, settings: Settings) -> None:
+def test_missing_bucket_is_a_fault(bucket: S3Bucket, settings: Settings) -> None:
     settings.ARCHIVE_S3_URL = ("nowhere", "")
     level, says = only_fault(check_bucket())
     assert level == "fail"
@@ -39,7 +39,7 @@ def test_missing_bucket_is_a_fault(bucket: Bucket, settings: Settings) -> None:
     assert bucket.secret not in says
 
 
-def test_store_that_does_not_answer_is_a_fault(bucket: Bucket, settings: Settings) -> None:
+def test_store_that_does_not_answer_is_a_fault(bucket: S3Bucket, settings: Settings) -> None:
     settings.ARCHIVE_S3_ENDPOINT = "http://127.0.0.1:9"
     level, says = only_fault(check_bucket())
     assert level == "fail"

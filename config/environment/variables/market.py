@@ -73,12 +73,12 @@ ARCHIVE = VariableGroup(
             otherwise="the folder above",
             read=read_s3_url,
         ),
-        address(
+        text(
             "ARCHIVE_S3_ENDPOINT",
-            "",
+            None,
             "Where a store is that speaks S3's protocol and is not Amazon's.",
-            "https",
-            "http",
+            otherwise="Amazon's",
+            begins=("https://", "http://"),
         ),
         text("ARCHIVE_S3_REGION", "", "The bucket's region, such as eu-central-1."),
         text(

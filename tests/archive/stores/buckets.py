@@ -9,19 +9,19 @@ import boto3
 import httpx
 from moto.server import ThreadedMotoServer
 
-from archive.stores import Bucket
+from archive.stores import S3Bucket
 
 REGION = "eu-central-1"
 
 
 @contextmanager
-def store_on_loopback() -> Iterator[Bucket]:
+def store_on_loopback() -> Iterator[S3Bucket]:
     """Empty, and with a bucket in it."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
-        bucket = Bucket(
+        bucket = S3Bucket(
             "ticks", "wire/main/", f"http://{host}:{port}", REGION, "AKIATEST", "a-secret-of-tests"
         )
         # What another one left is still in the memory of this process.
@@ -34,7 +34,7 @@ def store_on_loopback() -> Iterator[Bucket]:
         server.stop()
 
 
-def client_of(bucket: Bucket) -> boto3.client:
+def client_of(bucket: S3Bucket) -> boto3.client:
     return boto3.client(
         "s3",
         endpoint_url=bucket.endpoint,

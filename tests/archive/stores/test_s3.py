@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from archive.stores import Bucket, S3Store, StoreFault, archive_store
+from archive.stores import S3Bucket, S3Store, StoreFault, archive_store
 from tests.local_http import LocalHttp, read_request, whole_answer
 
 from .buckets import client_of, store_on_loopback
@@ -19,7 +19,7 @@ TICKS = "ticks/EURUSD/2026-11-17.parquet"
 
 
 @pytest.fixture
-def bucket() -> Iterator[Bucket]:
+def bucket() -> Iterator[S3Bucket]:
     with store_on_loopback() as found:
         yield found
 
@@ -31,7 +31,7 @@ def local(tmp_path: Path) -> Path:
     return path
 
 
-def test_names_begin_with_the_prefix(bucket: Bucket, local: Path) -> None:
+def test_names_begin_with_the_prefix(bucket: S3Bucket, local: Path) -> None:
     S3Store(bucket).put(TICKS, local)
     S3Store(bucket._replace(prefix="")).put(TICKS, local)
     found = client_of(bucket).list_objects_v2(Bucket=bucket.name)["Contents"]
@@ -39,7 +39,7 @@ def test_names_begin_with_the_prefix(bucket: Bucket, local: Path) -> None:
     assert S3Store(bucket).listing() == [TICKS]
 
 
-def test_file_that_is_replaced_while_it_is_read_is_a_fault(bucket: Bucket, local: Path) -> None:
+def test_file_that_is_replaced_while_it_is_read_is_a_fault(bucket: S3Bucket, local: Path) -> None:
     store = S3Store(bucket)
     store.put(TICKS, local)
     blocks = store.open(TICKS)
@@ -50,7 +50,7 @@ def test_file_that_is_replaced_while_it_is_read_is_a_fault(bucket: Bucket, local
         next(blocks)
 
 
-def test_missing_bucket_and_dead_store_are_faults_in_a_sentence(bucket: Bucket) -> None:
+def test_missing_bucket_and_dead_store_are_faults_in_a_sentence(bucket: S3Bucket) -> None:
     with pytest.raises(StoreFault, match=r"^s3://none/wire/main refuses \(NoSuchBucket\): "):
         S3Store(bucket._replace(name="none")).listing()
     with pytest.raises(StoreFault, match="could not be asked: Could not connect"):
@@ -58,14 +58,14 @@ def test_missing_bucket_and_dead_store_are_faults_in_a_sentence(bucket: Bucket) 
 
 
 def test_without_the_library_the_sentence_says_what_to_install(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(StoreFault, match=r"needs the extra `s3`: pip install 'tickwire-server\[s3\]'"):
         S3Store(bucket)
 
 
-def test_settings_name_it(bucket: Bucket, settings: Any) -> None:
+def test_settings_name_it(bucket: S3Bucket, settings: Any) -> None:
     settings.ARCHIVE_S3_URL = (bucket.name, bucket.prefix)
     settings.ARCHIVE_S3_ENDPOINT, settings.ARCHIVE_S3_REGION = bucket.endpoint, bucket.region
     settings.ARCHIVE_S3_KEY_ID, settings.ARCHIVE_S3_SECRET = bucket.key_id, bucket.secret
@@ -107,7 +107,7 @@ async def careful(request: pytest.FixtureRequest) -> AsyncIterator[CarefulStore]
 
 
 async def test_what_was_damaged_on_the_way_is_not_taken(careful: CarefulStore, local: Path) -> None:
-    store = S3Store(Bucket("ticks", "", careful.url, "eu-central-1", "id", "secret"))
+    store = S3Store(S3Bucket("ticks", "", careful.url, "eu-central-1", "id", "secret"))
     is_bad = careful.bad
     putting = asyncio.to_thread(store.put, TICKS, local)
     if is_bad:
@@ -136,7 +136,7 @@ class BrokenStore(LocalHttp):
 @pytest.mark.parametrize(("breaks", "is_read"), [(0, True), (2, True), (3, False)])
 async def test_body_that_breaks_off_is_asked_for_again_twice(breaks: int, is_read: bool) -> None:
     async with BrokenStore(breaks) as running:
-        store = S3Store(Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
+        store = S3Store(S3Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
         reading = asyncio.to_thread(store.read, TICKS)
         if is_read:
             assert await reading == b"x" * 1000
@@ -165,5 +165,5 @@ class PagedStore(LocalHttp):
 
 async def test_all_pages_of_a_list_are_read() -> None:
     async with PagedStore() as running:
-        store = S3Store(Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
+        store = S3Store(S3Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
         assert await asyncio.to_thread(store.listing) == list(PagedStore.PATHS)
