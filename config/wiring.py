@@ -32,6 +32,7 @@ from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from archive.keeper import keeper
+from archive.metrics import ArchiveMetrics
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -46,6 +47,7 @@ from instruments.sources import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS
+from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
@@ -108,16 +110,19 @@ def connect() -> None:
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
+    archive_metrics = ArchiveMetrics()
     own = (
         ProcessMarketMetrics(),
         http_requests,
         stream_metrics,
         ReadinessMetrics(),
+        archive_metrics,
         *EVENT_METRICS,
         *counters,
     )
     for collector in own:
         REGISTRY.register(collector)
+    engine_health.registry.register(archive_metrics)
     SHARED.register(MarketMetrics())
     SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms

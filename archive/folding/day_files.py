@@ -45,14 +45,18 @@ class DayFiles:
         self.reader = DayReader(self.day, carried, self._note_row)
         self.reader.read(segments)
 
-    def put_ticks(self, known: dict[str, tuple[int, int]]) -> None:
+    def put_ticks(self, known: dict[str, tuple[int, int]], *, is_late: bool) -> None:
         """`known` are the instruments' last numbers in the database, and their digits."""
         for symbol, own in sorted(self.reader.symbols.items()):
             last, digits = known.get(symbol, (0, 0))
-            own.end(last)
+            if is_late:
+                # What is known of the whole day stands in the manifest.
+                own.gaps = [gap for gap in own.gaps if gap.missing is not None]
+            else:
+                own.end(last)
             if own.number:
                 self._put_ticks(own, digits)
-            elif own.gaps and last:
+            elif own.gaps and last and not is_late:
                 self.gaps[symbol] = own.gaps
 
     def put_candles(self, instruments: list[ArchivedInstrument]) -> None:

@@ -8,6 +8,7 @@ from core.process import pending_migrations
 from operations.last_backup import check_last_backup
 from operations.void_keys import check_void_keys
 
+from .archive import check_archive
 from .clocks import check_clock
 from .data_folder import check_folder
 from .database import check_database, is_made
@@ -29,6 +30,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from check_redis()
     if has_database and not pending_migrations():
         yield from check_prices()
+        yield from check_archive()
         yield from check_last_backup()
         yield from check_void_keys()
     yield from check_mail(mail_to)
