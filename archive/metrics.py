@@ -27,3 +27,6 @@ class ArchiveMetrics(Collector):
         lost = "Records that its disk did not take in time: holes in the files."
         yield CounterMetricFamily("tickwire_archive_records", written, value=writer.written)
         yield CounterMetricFamily("tickwire_archive_lost", lost, value=writer.lost)
+
+
+archive_metrics = ArchiveMetrics()

@@ -32,7 +32,7 @@ from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from archive.keeper import keeper
-from archive.metrics import ArchiveMetrics
+from archive.metrics import archive_metrics
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -110,7 +110,6 @@ def connect() -> None:
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
-    archive_metrics = ArchiveMetrics()
     own = (
         ProcessMarketMetrics(),
         http_requests,

@@ -68,34 +68,34 @@ class Folder:
     def _make(self, day: date, carried: dict[str, Carried], *, is_late: bool) -> DayFiles:
         """`is_late`: what came of a day after its files were made is put with them."""
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
-        files = DayFiles(day, self._store, self._scratch, withheld)
+        files = DayFiles(day, self._store, self._scratch, withheld, self._manifest(day))
         files.begin()
         # Before the journal is read: what the database knows by now is in it.
         known = _known_numbers()
         files.read(self._journal.segments(), carried)
         files.put_ticks(known, is_late=is_late)
         files.put_candles(with_minutes(day))
-        if files.files or files.gaps:
-            self._put_manifest(day, files, is_late=is_late)
+        if files.files or any(files.gaps.values()):
+            self._put_manifest(day, files)
             logger.info("Archived %s: %d files", day, len(files.files))
         return files
 
-    def _put_manifest(self, day: date, files: DayFiles, *, is_late: bool) -> None:
+    def _manifest(self, day: date) -> ArchiveManifest | None:
+        try:
+            return decoded(self._store.read(manifest_path(day)))
+        except NotStored:
+            return None
+
+    def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [
             Hole(symbol, iso_ms(gap.start_ms), iso_ms(gap.end_ms), gap.missing)
             for symbol, gaps in sorted(files.gaps.items())
             for gap in gaps
         ]
         made = {file.path: file for file in files.files}
-        try:
-            before = decoded(self._store.read(manifest_path(day)))
-        except NotStored:
-            pass
-        else:
-            # Of another machine, which led for a part of the day, or of what came until then.
-            made = {file.path: file for file in before.files} | made
-            now = set() if is_late else {file.symbol for file in files.files if file.kind == "ticks"}
-            holes += [hole for hole in before.holes if hole.symbol not in now and hole not in holes]
+        if files.before is not None:
+            made = {file.path: file for file in files.before.files} | made
+            holes += [hole for hole in files.before.holes if hole.symbol not in files.gaps]
         manifest = ArchiveManifest(
             day=str(day),
             version=VERSION,

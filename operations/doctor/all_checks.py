@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from core.process import pending_migrations
+from operations.archived_ticks import check_archive
 from operations.last_backup import check_last_backup
 from operations.void_keys import check_void_keys
 
-from .archive import check_archive
 from .clocks import check_clock
 from .data_folder import check_folder
 from .database import check_database, is_made

@@ -13,7 +13,7 @@ from core.program.commands import command
 from instruments.models import Instrument
 from market.store import wanted_kind
 
-from .diagnosis import Diagnosis, fail, ok, warn
+from .doctor.diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "archive"
 # The night after a day makes its files; one may be late.
