@@ -33,6 +33,7 @@ from analysis.analyses import analyses
 from analysis.reading import flows
 from archive.api.index import archive_index
 from archive.keeper import keeper
+from archive.metrics import archive_metrics
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -47,6 +48,7 @@ from instruments.sources import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS
+from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
@@ -114,11 +116,13 @@ def connect() -> None:
         http_requests,
         stream_metrics,
         ReadinessMetrics(),
+        archive_metrics,
         *EVENT_METRICS,
         *counters,
     )
     for collector in own:
         REGISTRY.register(collector)
+    engine_health.registry.register(archive_metrics)
     SHARED.register(MarketMetrics())
     SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms

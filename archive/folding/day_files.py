@@ -12,6 +12,7 @@ from archive.journal import TickSegment
 from archive.layout import candles_path, ticks_path
 from archive.manifests import ManifestFile, NumberGap, joined
 from archive.stores import ArchiveStore, NotStored
+from core.times import epoch_ms, read_iso
 from instruments.handing_on import may_be_handed_on
 
 from .candles import candle_table
@@ -29,8 +30,17 @@ MOST_ROWS, LEAST_GROUP = 1_000_000, 20_000
 
 
 class DayFiles:
-    def __init__(self, day: date, store: ArchiveStore, folder: Path, withheld: Collection[str]) -> None:
+    def __init__(
+        self,
+        day: date,
+        store: ArchiveStore,
+        folder: Path,
+        withheld: Collection[str],
+        before: ArchiveManifest | None,
+    ) -> None:
+        """`before` is what was known until now: another machine's part, or what came until then."""
         self.day, self.store, self.folder, self._withheld = day, store, folder, withheld
+        self.before = before
         self.files: list[ManifestFile] = []
         self.gaps: dict[str, list[NumberGap]] = {}
         self._writers: dict[str, TickWriter] = {}
@@ -45,14 +55,18 @@ class DayFiles:
         self.reader = DayReader(self.day, carried, self._note_row)
         self.reader.read(segments)
 
-    def put_ticks(self, known: dict[str, tuple[int, int]]) -> None:
+    def put_ticks(self, known: dict[str, tuple[int, int]], *, is_late: bool) -> None:
         """`known` are the instruments' last numbers in the database, and their digits."""
         for symbol, own in sorted(self.reader.symbols.items()):
             last, digits = known.get(symbol, (0, 0))
-            own.end(last)
+            if is_late:
+                # What is known of the whole day stands in the manifest.
+                own.gaps = [gap for gap in own.gaps if gap.missing is not None]
+            else:
+                own.end(last)
             if own.number:
                 self._put_ticks(own, digits)
-            elif own.gaps and last:
+            elif own.gaps and last and not is_late:
                 self.gaps[symbol] = own.gaps
 
     def put_candles(self, instruments: list[ArchivedInstrument]) -> None:
@@ -90,7 +104,7 @@ class DayFiles:
             "minutes": own.events,
         }
         writer.close(about)
-        gaps, rows = own.gaps, own.number
+        gaps, rows = [*own.gaps, *self._known_gaps(own)], own.number
         path, local = ticks_path(own.symbol, self.day), writer.path
         try:
             other = self.folder / "other.parquet"
@@ -98,13 +112,20 @@ class DayFiles:
         except NotStored:
             pass
         else:
-            # Another machine's engine led for a part of the day, or this is done a second time.
             local, rows, gaps, sources = merged(local, other, self.folder / "merged.parquet", gaps)
-        if gaps:
-            self.gaps[own.symbol] = joined(gaps)
+        self.gaps[own.symbol] = joined(gaps)
         if may_be_handed_on(sources, self._withheld):
             self._put(path, "ticks", own.symbol, local, rows, sources)
         local.unlink()
+
+    def _known_gaps(self, own: SymbolDay) -> list[NumberGap]:
+        holes = [] if self.before is None else self.before.holes
+        known = [
+            NumberGap(epoch_ms(read_iso(hole.start)), epoch_ms(read_iso(hole.end)), hole.missing)
+            for hole in holes
+            if hole.symbol == own.symbol
+        ]
+        return [gap for gap in known if gap not in own.gaps]
 
     def _put(
         self, path: str, kind: str, symbol: str, local: Path, rows: int, sources: Collection[str]

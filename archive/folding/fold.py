@@ -3,6 +3,7 @@ day goes last."""
 
 import logging
 import os
+import shutil
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -54,25 +55,36 @@ class Folder:
 
     def _fold(self, day: date) -> bool:
         folded = self._folded()
-        withheld = list(WithheldSource.objects.values_list("name", flat=True))
-        files = DayFiles(day, self._store, self._scratch, withheld)
-        files.begin()
-        # Before the journal is read: what the database knows by now is in it.
-        known = _known_numbers()
-        files.read(self._journal.segments(), folded.last)
-        files.put_ticks(known)
-        files.put_candles(with_minutes(day))
-        if files.files or files.gaps:
-            self._put_manifest(day, files)
+        files = self._make(day, folded.last, is_late=False)
+        for earlier in files.reader.earlier_days():
+            self._make(earlier, {}, is_late=True)
         self._note_folded(day, files, folded)
         for segment in self._journal.segments():
             if segment.day <= day:
                 self._journal.remove(segment)
-        files.begin()
-        self._scratch.rmdir()
-        if files.files:
-            logger.info("Archived %s: %d files", day, len(files.files))
+        shutil.rmtree(self._scratch, ignore_errors=True)
         return bool(files.files)
+
+    def _make(self, day: date, carried: dict[str, Carried], *, is_late: bool) -> DayFiles:
+        """`is_late`: what came of a day after its files were made is put with them."""
+        withheld = list(WithheldSource.objects.values_list("name", flat=True))
+        files = DayFiles(day, self._store, self._scratch, withheld, self._manifest(day))
+        files.begin()
+        # Before the journal is read: what the database knows by now is in it.
+        known = _known_numbers()
+        files.read(self._journal.segments(), carried)
+        files.put_ticks(known, is_late=is_late)
+        files.put_candles(with_minutes(day))
+        if files.files or any(files.gaps.values()):
+            self._put_manifest(day, files)
+            logger.info("Archived %s: %d files", day, len(files.files))
+        return files
+
+    def _manifest(self, day: date) -> ArchiveManifest | None:
+        try:
+            return decoded(self._store.read(manifest_path(day)))
+        except NotStored:
+            return None
 
     def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [
@@ -81,15 +93,9 @@ class Folder:
             for gap in gaps
         ]
         made = {file.path: file for file in files.files}
-        try:
-            before = decoded(self._store.read(manifest_path(day)))
-        except NotStored:
-            pass
-        else:
-            # Of another machine, which led for a part of the day.
-            made = {file.path: file for file in before.files} | made
-            symbols = {file.symbol for file in files.files if file.kind == "ticks"}
-            holes += [hole for hole in before.holes if hole.symbol not in symbols]
+        if files.before is not None:
+            made = {file.path: file for file in files.before.files} | made
+            holes += [hole for hole in files.before.holes if hole.symbol not in files.gaps]
         manifest = ArchiveManifest(
             day=str(day),
             version=VERSION,
@@ -113,8 +119,8 @@ class Folder:
         last: dict[str, Any] = dict(before.last)
         for symbol, own in files.reader.symbols.items():
             last.pop(symbol, None)
-            if own.is_real and own.last is not None:
-                last[symbol] = own.last
+            if (carries := own.carries) is not None:
+                last[symbol] = carries
         self._journal.path.mkdir(parents=True, exist_ok=True)
         write_whole(self._note, msgspec.json.encode(Folded(str(day), last)))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,35 +15,46 @@ from archive.manifests import NumberGap
 from .parquet import METADATA, write_table
 
 
-def merged(
-    one: Path, other: Path, to: Path, gaps: list[NumberGap]
-) -> tuple[Path, int, list[NumberGap], list[str]]:
-    """The file that has the ticks of both, each once; its rows, the holes that are left, and its sources."""
+class Merged(NamedTuple):
+    path: Path
+    rows: int
+    gaps: list[NumberGap]
+    """Those that neither fills."""
+    sources: list[str]
+
+
+def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merged:
+    """The file that has the ticks of both, each once. `gaps` are those of either."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    tables = [pq.read_table(path) for path in (other, one)]
-    about = [msgspec.json.decode(table.schema.metadata[METADATA]) for table in tables]
-    plain = [table.replace_schema_metadata(None).unify_dictionaries() for table in tables]
-    whole = pa.concat_tables(plain).unify_dictionaries().combine_chunks()
+    opened = [pq.ParquetFile(path) for path in (other, one)]
+    about = [msgspec.json.decode(file.metadata.metadata[METADATA]) for file in opened]
+    tables = [file.read().replace_schema_metadata(None) for file in opened]
+    whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     order = pc.sort_indices(whole, sort_keys=[("time", "ascending"), ("seq", "ascending")])
     whole = whole.take(order)
     seqs = whole["seq"].to_pylist()
     firsts = [place for place, seq in enumerate(seqs) if place == 0 or seq != seqs[place - 1]]
     whole = whole.take(pa.array(firsts))
     write_table(to, whole, _about_both(*about))
-    times = whole["time"].cast(pa.int64()).to_pylist()
-    kept = {seqs[place] for place in firsts}
-    left = [gap for gap in gaps if not _is_filled(gap, times, len(kept))]
-    sources = sorted(set(whole["source"].to_pylist()))
-    return to, len(firsts), left, sources
+    times, seqs = whole["time"].cast(pa.int64()).to_pylist(), [seqs[place] for place in firsts]
+    left = [gap for gap in gaps if not is_filled(gap, times, seqs)]
+    return Merged(to, len(firsts), left, sorted(set(whole["source"].to_pylist())))
 
 
-def _is_filled(gap: NumberGap, times: list[int], number: int) -> bool:
-    """Whether as many ticks as it lacks are there now."""
-    inside = sum(gap.start_ms < time_ms < gap.end_ms for time_ms in times)
-    return gap.missing is not None and number > 0 and inside >= gap.missing
+def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool:
+    """Whether the numbers go through from before it to behind it. At an end of the day, where nobody is on the
+    other side, there must be as many as it lacks."""
+    first, end = bisect_left(times, gap.start_ms), bisect_right(times, gap.end_ms)
+    has_sides = first > 0 or (first < end and times[first] == gap.start_ms)
+    has_sides &= end < len(times) or (first < end and times[end - 1] == gap.end_ms)
+    within = seqs[max(0, first - 1) : end + 1]
+    if any(later != seq + 1 for seq, later in pairwise(within)):
+        return False
+    inside = sum(gap.start_ms < time_ms < gap.end_ms for time_ms in times[first:end])
+    return has_sides or inside >= (1 if gap.missing is None else gap.missing)
 
 
 def _about_both(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

@@ -68,9 +68,14 @@ class DayReader:
             own.take(epoch, record)
             self._on_rows(own)
         elif isinstance(record, SeriesBegan):
-            own.begins_series(record.seq, simulated=record.simulated)
+            own.begins_series(record.seq, record.at_ms, simulated=record.simulated)
         else:
             own.make_minute(record)
+
+    def earlier_days(self) -> list[date]:
+        """Those before it of which something came after their files were made."""
+        began = {start_ms for own in self.symbols.values() for start_ms in own.earlier_ms}
+        return sorted(datetime.fromtimestamp(start_ms // 1000, UTC).date() for start_ms in began)
 
     def _symbol(self, symbol: str) -> SymbolDay:
         known = self.symbols.get(symbol)

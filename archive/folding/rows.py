@@ -4,7 +4,9 @@ from array import array
 from typing import Any, NamedTuple
 
 from archive.manifests import NumberGap
-from market.prices import EmptyMinute, HistoryMinute, TickAccepted
+from market.prices import TIMEFRAMES, EmptyMinute, HistoryMinute, TickAccepted
+
+DAY_MS = TIMEFRAMES["1d"]
 
 
 class Names:
@@ -57,7 +59,7 @@ class SymbolDay:
 
     def __init__(self, symbol: str, start_ms: int, end_ms: int, carried: Carried | None) -> None:
         self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
-        self.carried = carried
+        self.carried = self.last = carried
         self.epochs, self.sources = Names(), Names()
         self.rows = TickRows(self.epochs, self.sources)
         self.events: list[dict[str, Any]] = []
@@ -65,13 +67,22 @@ class SymbolDay:
         self.gaps: list[NumberGap] = []
         self.number = 0
         """Of ticks."""
-        self.last = carried
-        self._seq = carried.seq if carried is not None else None
-        """The last number that is accounted for; None before anything is known."""
         self.is_real = True
         """Otherwise the numbers are given to ticks that are not kept."""
+        self.earlier_ms: set[int] = set()
+        """When days before this one began of which something came after it."""
+        self._seq = None if carried is None else carried.seq
+        """The last number that is accounted for; None before anything is known."""
+        self._seq_of_day = self._seq
         self._minutes: set[int] = set()
         self._is_over = False
+
+    @property
+    def carries(self) -> Carried | None:
+        """What the next day goes on from."""
+        if self.last is None or self._seq_of_day is None or not self.is_real:
+            return None
+        return self.last._replace(seq=self._seq_of_day)
 
     def begins(self, seq: int, at_ms: int) -> None:
         """An engine begins, and says how far the numbers had come."""
@@ -81,13 +92,14 @@ class SymbolDay:
         elif self._seq is not None and seq > self._seq and self.is_real:
             self._miss(self._seq, seq, at_ms)
         # Or the database is an older one, and its numbers are given again.
-        self._seq = seq
+        self._note(seq, at_ms)
 
-    def begins_series(self, seq: int, *, simulated: bool) -> None:
+    def begins_series(self, seq: int, at_ms: int, *, simulated: bool) -> None:
         """What was numbered until now was of the other kind."""
         if not self.number and self.carried is None:
             self.gaps.clear()
-        self._seq, self.is_real = seq, not simulated
+        self.is_real = not simulated
+        self._note(seq, at_ms)
 
     def take(self, epoch: str, tick: TickAccepted) -> None:
         if self._seq is not None and tick.seq <= self._seq:
@@ -95,33 +107,42 @@ class SymbolDay:
             return
         if self._seq is not None and tick.seq > self._seq + 1:
             self._miss(self._seq, tick.seq - 1, tick.time_ms)
-        self._seq = tick.seq
+        self._note(tick.seq, tick.time_ms)
         if tick.time_ms >= self._end_ms:
             self._is_over = True
-        elif not self._is_over:
+            return
+        self.last = Carried(tick.seq, tick.time_ms, tick.bid, tick.ask)
+        if tick.time_ms < self._start_ms:
+            self.earlier_ms.add(tick.time_ms - tick.time_ms % DAY_MS)
+        else:
             self.rows.add(epoch, tick)
             self.number += 1
-            self.last = Carried(tick.seq, tick.time_ms, tick.bid, tick.ask)
 
     def make_minute(self, minute: EmptyMinute | HistoryMinute) -> None:
         opened_ms = minute.minute_ms if isinstance(minute, EmptyMinute) else minute.minute.opened_ms
-        if not self._start_ms <= opened_ms < self._end_ms or opened_ms in self._minutes:
-            return
-        self._minutes.add(opened_ms)
-        after = self.last.seq if self.last is not None else 0
-        self.events.append({"after_seq": after, **minute_values(minute)})
+        if opened_ms < self._start_ms:
+            self.earlier_ms.add(opened_ms - opened_ms % DAY_MS)
+        elif opened_ms < self._end_ms and opened_ms not in self._minutes:
+            self._minutes.add(opened_ms)
+            after = self.last.seq if self.last is not None else 0
+            self.events.append({"after_seq": after, **minute_values(minute)})
 
     def end(self, seq: int) -> None:
         """The numbers are known to have come so far by now."""
         if self._seq is not None and seq > self._seq and self.is_real:
             self._miss(self._seq, seq, self._end_ms)
 
+    def _note(self, seq: int, at_ms: int) -> None:
+        self._seq = seq
+        if at_ms < self._end_ms and not self._is_over:
+            self._seq_of_day = seq
+
     def _miss(self, known: int, upto: int, at_ms: int) -> None:
         """Ticks up to this number came before this time, and are not in the journal."""
-        missing, self._seq = upto - known, upto
         known_ms = self.last.time_ms if self.last is not None else self._start_ms
         if not self._is_over and at_ms > self._start_ms:
-            self.gaps.append(NumberGap(max(known_ms, self._start_ms), min(at_ms, self._end_ms), missing))
+            start_ms, end_ms = max(known_ms, self._start_ms), min(at_ms, self._end_ms)
+            self.gaps.append(NumberGap(start_ms, end_ms, upto - known))
 
 
 def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -9,29 +11,42 @@ from typing import Any
 from archive.folding.work import fold_what_is_due
 from archive.journal import TickJournal
 from archive.keeper import TickKeeper
+from archive.manifests import ArchiveManifest, ManifestFile, decoded
 from archive.stores import DiskStore
-from core.times import epoch_ms
+from core.times import MINUTE_MS, epoch_ms
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.engine import Engine
+from market.engine.listeners import EngineListener
 from market.engine.runner import Runner
+from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
-from market.prices.records import AnyRecord, Tick
+from market.prices.records import Tick
 from tests.market.running import no_feed, stop_engine_tasks
 
 DAY = date(2026, 11, 18)
 DAY_MS = epoch_ms(datetime(2026, 11, 18, tzinfo=UTC))
+NEXT_MS = DAY_MS + 24 * 60 * MINUTE_MS
+NIGHT = datetime(2026, 11, 19, 0, 5, tzinfo=UTC)
+PAUSES_MS = (0, 0, 40, 900, 2_500, 7_000, 70_000)
 
 
 class KeptEngine:
     """Everything of it lies in one folder; the next one goes on there, as the next process does."""
 
-    def __init__(self, folder: Path, source: str = "push") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        source: str = "push",
+        candle_price: str = "bid",
+        listeners: Sequence[EngineListener] = (),
+        prices: Prices | None = None,
+    ) -> None:
         self.folder, self.source = folder, source
-        self.engine = Engine(Prices("bid"), source)
+        self.engine = Engine(prices or Prices(candle_price), source)
         self.keeper = TickKeeper()
-        self.records: list[AnyRecord] = []
         journal = LocalJournal(folder / "bus", self._numbers)
-        self.runner = Runner(self.engine, no_feed, LocalBus(lambda records: None, journal), [self.keeper])
+        bus = LocalBus(lambda records: None, journal)
+        self.runner = Runner(self.engine, no_feed, bus, [*listeners, self.keeper])
 
     def _numbers(self) -> dict[str, tuple[int, int]]:
         return {symbol: (known.seq, known.flow_seq) for symbol, known in self.engine.numbers().items()}
@@ -46,14 +61,29 @@ class KeptEngine:
         await self.runner.stop()
 
     def tick(self, bid: float, at_ms: int, spread: float = 0.0001, **fields: Any) -> None:
-        symbol = fields.pop("symbol", "EURUSD")
+        symbol, origin = fields.pop("symbol", "EURUSD"), fields.pop("origin", self.source)
         tick = Tick(symbol, bid, round(bid + spread, 5), at_ms, **fields)
-        assert self.engine.accept(tick, at_ms, self.source) is None
+        assert self.engine.accept(tick, at_ms, origin) is None
         self.runner.publish()
+
+    def walk(self, number: int, at_ms: int, seed: int = 1, **fields: Any) -> int:
+        """Ticks of a market that moves, with flat minutes between some; returns when the last came."""
+        draw, points = random.Random(seed), 108_000  # noqa: S311 - prices
+        for _ in range(number):
+            at_ms += draw.choice(PAUSES_MS)
+            points += draw.randint(-9, 9)
+            self.pass_time(at_ms)
+            volume, side = draw.randint(1, 10**9) / 1e8, draw.choice((-1, 1))
+            self.tick(points / 1e5, at_ms, draw.randint(0, 20) / 1e5, volume=volume, side=side, **fields)
+        return at_ms
 
     def pass_time(self, at_ms: int) -> None:
         self.engine.feed_state(self.source).heard(at_ms)
         self.engine.keep_time(at_ms)
+        self.runner.publish()
+
+    def backfill(self, minutes: Sequence[PriceBar], at_ms: int, basis: str = "trades") -> None:
+        assert self.engine.backfill("EURUSD", minutes, basis, at_ms) == len(minutes)
         self.runner.publish()
 
     async def write(self) -> None:
@@ -75,6 +105,14 @@ def store_of(folder: Path) -> DiskStore:
     return DiskStore(folder / "archive")
 
 
-def fold(folder: Path, now: datetime | None = None, keep_days: int = 0) -> list[date]:
-    now = now or datetime(2026, 11, 19, 0, 5, tzinfo=UTC)
+def fold(folder: Path, now: datetime = NIGHT, keep_days: int = 0) -> list[date]:
     return fold_what_is_due(journal_of(folder), store_of(folder), now, keep_days)
+
+
+def manifest_of(folder: Path, day: date = DAY) -> ArchiveManifest:
+    return decoded(store_of(folder).read(f"manifests/{day}.json"))
+
+
+def file_of(folder: Path, kind: str = "ticks", symbol: str = "EURUSD") -> ManifestFile:
+    found = manifest_of(folder).files
+    return next(file for file in found if (file.kind, file.symbol) == (kind, symbol))
