@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.journal import TickSegment
 from archive.layout import candles_path, ticks_path
-from archive.manifests import ManifestFile, NumberGap, joined
+from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, joined
 from archive.stores import ArchiveStore, NotStored
 from core.times import epoch_ms, read_iso
 from instruments.handing_on import may_be_handed_on

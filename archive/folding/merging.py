@@ -45,8 +45,8 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
 
 
 def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool:
-    """Whether the numbers go through from before it to behind it. At an end of the day, where nobody is on the
-    other side, there must be as many as it lacks."""
+    """Whether the numbers go through from before it to behind it. At an end of the day, where nothing is on
+    the other side, there must be as many as it lacks."""
     first, end = bisect_left(times, gap.start_ms), bisect_right(times, gap.end_ms)
     has_sides = first > 0 or (first < end and times[first] == gap.start_ms)
     has_sides &= end < len(times) or (first < end and times[end - 1] == gap.end_ms)

@@ -23,8 +23,9 @@ class Opened(msgspec.Struct, array_like=True, tag=0):
     at_ms: int
     candle_price: str
     standings: dict[str, tuple[int, int]] | None = None
-    """Where an engine began, by symbol: the last number and the end of the last closed minute. What segments
-    before this one have beyond that counts for nothing. None where the same engine goes on."""
+    """What the database knew when an engine began, by symbol: the last number and the end of the last closed
+    minute. What segments before this one have beyond that comes again in this one, or counts for nothing.
+    None where the same engine goes on."""
 
 
 class HeardRecords(msgspec.Struct, array_like=True, tag=1):

@@ -7,7 +7,7 @@ from market.prices.records import AnyRecord, Tick
 
 
 class SymbolStanding(NamedTuple):
-    """How far an instrument has come when an engine begins."""
+    """How far the database knows an instrument when an engine begins."""
 
     seq: int
     """The last number that was given to a tick of it."""
@@ -23,7 +23,7 @@ class EngineStart(NamedTuple):
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
     standings: Mapping[str, SymbolStanding] = {}
-    """By symbol, with the tail. Numbers above these are given again: what had them counts for nothing."""
+    """By symbol, without the tail. What had higher numbers is in the tail, or the numbers are given again."""
 
 
 class SeriesEnding(NamedTuple):

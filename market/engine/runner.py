@@ -101,6 +101,7 @@ class Runner:
         loaded: LoadedMarket = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
+        standings = self._standings()
         tail = await self.bus.open(self.writer, loaded.journal_position)
         for number, record in enumerate(tail, 1):
             self.engine.repeat(record, at_ms)
@@ -110,7 +111,7 @@ class Runner:
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
         for listener in self.listeners:
-            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail, self._standings()))
+            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail, standings))
 
     def _standings(self) -> dict[str, SymbolStanding]:
         histories = self.engine.prices.histories

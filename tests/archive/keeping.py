@@ -27,7 +27,8 @@ DAY = date(2026, 11, 18)
 DAY_MS = epoch_ms(datetime(2026, 11, 18, tzinfo=UTC))
 NEXT_MS = DAY_MS + 24 * 60 * MINUTE_MS
 NIGHT = datetime(2026, 11, 19, 0, 5, tzinfo=UTC)
-PAUSES_MS = (0, 0, 40, 900, 2_500, 7_000, 70_000)
+PAUSES_MS = (0, 0, 40, 900, 2_500, 7_000, 30_000, 200_000)
+HEARD_EVERY_MS = 10_000
 
 
 class KeptEngine:
@@ -70,9 +71,10 @@ class KeptEngine:
         """Ticks of a market that moves, with flat minutes between some; returns when the last came."""
         draw, points = random.Random(seed), 108_000  # noqa: S311 - prices
         for _ in range(number):
-            at_ms += draw.choice(PAUSES_MS)
+            for pause_ms in split(draw.choice(PAUSES_MS)):
+                at_ms += pause_ms
+                self.pass_time(at_ms)
             points += draw.randint(-9, 9)
-            self.pass_time(at_ms)
             volume, side = draw.randint(1, 10**9) / 1e8, draw.choice((-1, 1))
             self.tick(points / 1e5, at_ms, draw.randint(0, 20) / 1e5, volume=volume, side=side, **fields)
         return at_ms
@@ -95,6 +97,12 @@ class KeptEngine:
         self.keeper.writer = None
         await self.keeper.end()
         await self.runner.writer.leave()
+
+
+def split(pause_ms: int) -> list[int]:
+    """The source is heard meanwhile, so that minutes go by flat."""
+    times, rest = divmod(pause_ms, HEARD_EVERY_MS)
+    return [HEARD_EVERY_MS] * times + [rest]
 
 
 def journal_of(folder: Path) -> TickJournal:
