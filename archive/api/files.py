@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from archive.stores import NotStored, archive_store
 from core.contract.answers import JSON, Answer
 from core.contract.errors import NotFound, Overloaded, RangeNotSatisfiable
 from core.contract.schema import describes
+from core.fault_log import LastingFault
 from core.request_headers import header
 from instruments.catalogue import WITHHELD, catalogue
 
@@ -25,6 +27,8 @@ from .ranges import Part, Unsatisfiable, has_already, may_have_part, part_of
 from .samples import MANIFEST_BODY
 from .threads import do_later, in_archive_thread
 
+logger = logging.getLogger(__name__)
+unread = LastingFault(logger, "A file of the archive cannot be read")
 PARQUET = "application/vnd.apache.parquet"
 NO_SUCH_FILE = (
     "The archive has no such file. GET /api/archive lists what it has; the open day comes after midnight UTC."
@@ -139,7 +143,8 @@ class ArchiveFileViewSet(KeyedViewSet):
             archive_index.forget()
             raise Overloaded(CHANGED, retry_after=5) from None
         except OSError as error:
-            raise Overloaded(AWAY, retry_after=5) from error
+            raise away(error) from error
+        unread.over()
         return self._stream(sending)
 
     async def _stream(self, sending: Sending) -> AsyncGenerator[bytes, None]:
@@ -149,8 +154,15 @@ class ArchiveFileViewSet(KeyedViewSet):
                 while block:
                     yield block
                     block = await in_archive_thread(sending.next)
+            except OSError as error:
+                raise away(error) from error
             finally:
                 do_later(sending.close)
+
+
+def away(error: OSError) -> Overloaded:
+    unread.tell(error)
+    return Overloaded(AWAY, retry_after=5)
 
 
 class OtherFile(Exception):

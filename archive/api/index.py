@@ -68,11 +68,11 @@ class ArchiveIndex:
     def _find(self) -> FinishedDays:
         store, today = self._store(), iso_date(clock.now_ms())
         marks = store.marks(MANIFESTS)
-        read = {path: found for path, found in self._read.items() if marks.get(path) == found[0]}
+        # What was read stays, should all of them take longer than anybody waits.
+        self._read = read = {path: found for path, found in self._read.items() if marks.get(path) == found[0]}
         for path, mark in marks.items():
             if path not in read and (day := self._read_day(store, path)) is not None:
                 read[path] = mark, day
-        self._read = read
         days = {str(parse(path).day): day for path, (_, day) in read.items()}
         return FinishedDays({name: day for name, day in days.items() if name < today})
 

@@ -128,5 +128,6 @@ def test_store_that_is_away_is_a_503_and_nothing_else_is(
     refusal(response, 503, "overloaded")
     assert response.headers["Retry-After"] == "5"
     assert entitled.ask("/api/archive").json()["count"] == 3
-    assert "127.0.0.1:9" in caplog.text
+    assert "The archive cannot be listed: s3://ticks could not be asked" in caplog.text
+    assert "A file of the archive cannot be read: s3://ticks could not be asked" in caplog.text
     assert entitled.ask("/api/symbols").status_code == 200
