@@ -64,7 +64,7 @@ class DayFiles:
                 own.gaps = [gap for gap in own.gaps if gap.missing is not None]
             else:
                 own.end(last)
-            if own.number:
+            if own.number or own.events:
                 self._put_ticks(own, digits)
             elif own.gaps and last and not is_late:
                 self.gaps[symbol] = own.gaps

@@ -24,7 +24,8 @@ class Merged(NamedTuple):
 
 
 def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merged:
-    """The file that has the ticks of both, each once. `gaps` are those of either."""
+    """The file that has the ticks of both, each once: `one`, where the other adds nothing. `gaps` are those
+    of either."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -38,10 +39,15 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
     seqs = whole["seq"].to_pylist()
     firsts = [place for place, seq in enumerate(seqs) if place == 0 or seq != seqs[place - 1]]
     whole = whole.take(pa.array(firsts))
-    write_table(to, whole, _about_both(*about))
+    both = _about_both(*about)
+    if len(firsts) == opened[1].metadata.num_rows and both == about[1]:
+        to = one
+    else:
+        write_table(to, whole, both)
     times, seqs = whole["time"].cast(pa.int64()).to_pylist(), [seqs[place] for place in firsts]
     left = [gap for gap in gaps if not is_filled(gap, times, seqs)]
-    return Merged(to, len(firsts), left, sorted(set(whole["source"].to_pylist())))
+    sources = {*whole["source"].to_pylist(), *(minute["source"] for minute in both["minutes"])}
+    return Merged(to, len(firsts), left, sorted(sources))
 
 
 def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool:
@@ -58,8 +64,8 @@ def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool
 
 
 def _about_both(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    minutes = {each["minute"]: each for each in (*now["minutes"], *before["minutes"])}
-    prices = dict.fromkeys([*before["candle_price"], *now["candle_price"]])
-    first = before["before"] or now["before"]
+    minutes = {each["minute"]: each for each in (*before["minutes"], *now["minutes"])}
+    prices = dict.fromkeys([*now["candle_price"], *before["candle_price"]])
+    first = now["before"] or before["before"]
     ordered = [minutes[opened_ms] for opened_ms in sorted(minutes)]
     return {**now, "minutes": ordered, "candle_price": list(prices), "before": first}

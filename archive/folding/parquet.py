@@ -52,7 +52,9 @@ class TickWriter:
         import pyarrow as pa
 
         def named(numbers: Sequence[int], names: dict[str, int]) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(list(names)))
+            return pa.DictionaryArray.from_arrays(
+                pa.array(numbers, pa.int32()), pa.array(list(names), pa.string())
+            )
 
         columns = [
             pa.array(rows.seq, pa.int64()),

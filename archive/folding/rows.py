@@ -126,6 +126,7 @@ class SymbolDay:
             self._minutes.add(opened_ms)
             after = self.last.seq if self.last is not None else 0
             self.events.append({"after_seq": after, **minute_values(minute)})
+            self.sources.number(self.events[-1]["source"])
 
     def end(self, seq: int) -> None:
         """The numbers are known to have come so far by now."""

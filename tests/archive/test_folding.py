@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from core.threads import in_thread
 from instruments.models import WithheldSource
 from market.engine import SymbolStanding
 from market.models import LastQuote
-from market.prices.records import SeriesBegan, TickAccepted
+from market.prices.candles import PriceBar
+from market.prices.records import HistoryMinute, SeriesBegan, TickAccepted
 from tests.archive.keeping import (
     DAY,
     DAY_MS,
@@ -38,7 +40,10 @@ def tick(seq: int, at_ms: int, symbol: str = "EURUSD", source: str = "kraken") -
 
 
 def write(
-    folder: Path, *records: TickAccepted | SeriesBegan, began: int | None = 0, at_ms: int = DAY_MS
+    folder: Path,
+    *records: TickAccepted | SeriesBegan | HistoryMinute,
+    began: int | None = 0,
+    at_ms: int = DAY_MS,
 ) -> None:
     """As an engine that began where `began` says."""
     standings = {} if began is None else {"EURUSD": SymbolStanding(began, 0)}
@@ -202,6 +207,19 @@ def test_what_comes_of_a_day_after_its_files_were_made_is_put_with_them(folder: 
     assert seqs(folder, date(2026, 11, 19)) == [3]
     assert manifest_of(folder).complete
     assert manifest_of(folder, date(2026, 11, 19)).complete
+
+
+def test_minutes_that_are_filled_in_later_are_put_with_them(folder: Path) -> None:
+    make_instrument(source="kraken")
+    write(folder, tick(1, DAY_MS + 1))
+    fold(folder)
+    bar = PriceBar(DAY_MS + HOUR_MS, 1.08, 1.08, 1.08, 1.08, 1.0, 1.09, 1.09, "kraken")
+    write(folder, HistoryMinute("EURUSD", bar, "trades"), began=1, at_ms=NEXT_MS + HOUR_MS)
+    fold(folder, NIGHT + timedelta(days=1))
+    about = pq.ParquetFile(store_of(folder).root / file_of(folder).path).metadata.metadata[b"tickwire"]
+    (minute,) = json.loads(about)["minutes"]
+    assert (minute["minute"], minute["kind"], minute["close"]) == (DAY_MS + HOUR_MS, "history", 1.08)
+    assert seqs(folder) == [1]
 
 
 def test_parts_of_two_machines_make_one_day(folder: Path, tmp_path: Path) -> None:

@@ -61,16 +61,16 @@ def test_polars_reads_times_as_utc_and_names_as_text(archived: Path) -> None:
 def test_imported_back_it_makes_the_same_candles(archived: Path, clock: time_machine.Traveller) -> None:
     clock.move_to(NIGHT)
 
-    def minutes(**which: object) -> list[tuple[object, ...]]:
-        own = Candle.objects.filter(timeframe="1m", opened_at__day=18, **which).order_by("opened_at")
-        return list(own.values_list(*FIELDS))
+    def minutes() -> list[tuple[object, ...]]:
+        """Of which the file has ticks."""
+        own = Candle.objects.filter(timeframe="1m", opened_at__day=18, volume__gt=0)
+        return list(own.order_by("opened_at").values_list(*FIELDS))
 
-    before = minutes(volume__gt=0)
+    before = minutes()
     Candle.objects.all().delete()
     call_command(
         "import_ticks", "EURUSD", str(archived / "ticks/EURUSD/2026-11-18.parquet"), stdout=StringIO()
     )
-    # Where nothing was traded a file has nothing to say.
     assert minutes() == before
     assert len(before) > 20
 
