@@ -32,7 +32,7 @@ def takes_gzip(scope: dict[str, Any]) -> bool:
 
 
 def _weight_of_type(name: str, asked: dict[str, float]) -> float:
-    """What is named more closely counts: `text/*;q=0` refuses all of them but the one that is named besides."""
+    """What is named most closely counts: with `text/*;q=0, text/csv` only the last may be text."""
     family = f"{name.partition('/')[0]}/*"
     return next((asked[each] for each in (name, family, "*/*") if each in asked), 0.0)
 
