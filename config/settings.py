@@ -80,6 +80,7 @@ INSTALLED_APPS = [
     "signals_feed",
     "news",
     "status",
+    "archive",
     "demo",
     "operations",
     "config.apps.ConfigApp",
@@ -196,6 +197,17 @@ CANDLE_DAYS = {
     "4h": env.whole("CANDLE_DAYS_4H"),
     "1d": env.whole("CANDLE_DAYS_1D"),
 }
+
+# Accepted ticks and closed minutes as files, a day each; 0 days is for good.
+ARCHIVE = env.switch("ARCHIVE")
+ARCHIVE_DIR = Path(env.text("ARCHIVE_DIR", str(VAR_DIR / "archive")))
+ARCHIVE_DAYS = env.whole("ARCHIVE_DAYS")
+# Not on a disk but in a bucket, of Amazon S3 or of a store that speaks its protocol: its name and a prefix.
+ARCHIVE_S3_URL: tuple[str, str] | None = env.parsed("ARCHIVE_S3_URL")
+ARCHIVE_S3_ENDPOINT = env.text("ARCHIVE_S3_ENDPOINT")
+ARCHIVE_S3_REGION = env.text("ARCHIVE_S3_REGION")
+ARCHIVE_S3_KEY_ID = env.text("ARCHIVE_S3_KEY_ID")
+ARCHIVE_S3_SECRET = env.text("ARCHIVE_S3_SECRET")
 
 # Models that score headlines and write summaries besides the built-in one. None is asked unless it is named.
 SENTIMENT_MODEL = env.text("SENTIMENT_MODEL")

@@ -24,6 +24,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("signals_feed.api.urls")),
     path("", include("news.urls")),
     path("", include("analysis.urls")),
+    path("", include("archive.urls")),
     re_path(r"^session/?$", SessionViewSet.as_view({"get": "retrieve"}), name="session"),
     path("", include("accounts.urls")),
 ]

@@ -31,6 +31,9 @@ from accounts.sealing import resealer
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
+from archive.api.index import archive_index
+from archive.keeper import keeper
+from archive.metrics import archive_metrics
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -45,6 +48,7 @@ from instruments.sources import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS
+from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
@@ -113,11 +117,13 @@ def connect() -> None:
         http_requests,
         stream_metrics,
         ReadinessMetrics(),
+        archive_metrics,
         *EVENT_METRICS,
         *counters,
     )
     for collector in own:
         REGISTRY.register(collector)
+    engine_health.registry.register(archive_metrics)
     SHARED.register(MarketMetrics())
     SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms
@@ -129,8 +135,8 @@ def hand_down() -> None:
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
     catalogue.stored_sources = stored_sources
-    # The watcher of signals follows each decision of the engine, and writes within its transactions.
-    market.engine_listeners = (watcher,)
+    # Both follow each decision of the engine, and write before or within its transactions.
+    market.engine_listeners = (watcher, keeper)
     # They hear each record after it has been applied, the streams first.
     market.listen(market_streams.publish, market_streams.begin_numbering, market_streams.keep)
     market.listen(flows.hear, flows.begin, flows.keep)
@@ -235,6 +241,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),
     (news_tasks.start, news_tasks.stop),
+    (None, archive_index.stop),
     (outgoing.start, outgoing.stop),
     (backup_watch.start, backup_watch.stop),
     (pruner.start, pruner.stop),

@@ -177,7 +177,8 @@ def api(server: Server) -> Iterator[Api]:
     """A client with a valid key of a tier that no test uses up by accident."""
     from .factories import make_account, make_key, make_tier
 
-    account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, ai_calls_per_day=100_000))
+    limits = {"requests_per_minute": 100_000, "ai_calls_per_day": 100_000}
+    account = make_account(tier=make_tier("roomy", archive=True, **limits))
     with Api(server, make_key(account)) as client:
         yield client
 

@@ -21,8 +21,12 @@ from news.models import NewsItem
 from signals_feed.models import Signal
 from signals_feed.rules import result
 
-# Rank, requests a minute, streams, AI calls a day: the table of the specification.
-TIERS = {"free": (1, 60, 2, 5), "pro": (2, 120, 5, 20), "premium": (3, 300, 10, 50)}
+# Rank, requests a minute, streams, AI calls a day, as specified, and whether it has the archive.
+TIERS = {
+    "free": (1, 60, 2, 5, False),
+    "pro": (2, 120, 5, 20, False),
+    "premium": (3, 300, 10, 50, True),
+}
 ZERO = Decimal(0)
 # What a signal has only once it is closed.
 RESULT = (
@@ -39,8 +43,9 @@ def make_tier(name: str, **limits: int) -> Tier:
 
 
 def make_tiers() -> None:
-    for name, (rank, requests, streams, ai_calls) in TIERS.items():
-        make_tier(name, rank=rank, requests_per_minute=requests, streams=streams, ai_calls_per_day=ai_calls)
+    for name, (rank, requests, streams, ai_calls, archive) in TIERS.items():
+        limits = {"requests_per_minute": requests, "streams": streams, "ai_calls_per_day": ai_calls}
+        make_tier(name, rank=rank, archive=archive, **limits)
 
 
 def make_user(username: str = "", password: str = "", **fields: Any) -> User:

@@ -21,6 +21,7 @@ class Allowances(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     streams: int
     ai_calls: int
+    archive: bool = False
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -50,6 +51,7 @@ class Caller(msgspec.Struct, frozen=True):
                 requests=tier.requests_per_minute,
                 streams=tier.streams,
                 ai_calls=tier.ai_calls_per_day,
+                archive=tier.archive,
             ),
             expires_at=expires_at,
             is_demo=account.is_demo,

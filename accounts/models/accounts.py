@@ -39,6 +39,7 @@ TIER_LIMITS = {
     "requests_per_minute": "Requests a minute",
     "streams": "Streams at once",
     "ai_calls_per_day": "AI calls a day",
+    "archive": "Archive",
 }
 
 
@@ -50,6 +51,9 @@ class Tier(models.Model):
     requests_per_minute = models.PositiveIntegerField()
     streams = models.PositiveIntegerField(help_text="WebSocket streams open at once.")
     ai_calls_per_day = models.PositiveIntegerField()
+    archive = models.BooleanField(
+        default=False, db_default=False, help_text="Whether its keys open the archive of ticks and candles."
+    )
 
     class Meta:
         ordering = ("rank", "name")
@@ -60,9 +64,13 @@ class Tier(models.Model):
     def __str__(self) -> str:
         return self.name.title()
 
-    def limits(self) -> list[tuple[str, int]]:
+    def limits(self) -> list[tuple[str, int | str]]:
         """The title of each limit, as pages show it, and the limit."""
-        return [(title, getattr(self, name)) for name, title in TIER_LIMITS.items()]
+        return [(title, in_words(getattr(self, name))) for name, title in TIER_LIMITS.items()]
+
+
+def in_words(limit: int) -> int | str:
+    return ("no", "yes")[limit] if isinstance(limit, bool) else limit
 
 
 class AccountManager(models.Manager["Account"]):

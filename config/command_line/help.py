@@ -33,6 +33,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "export_candles": "Write stored candles as CSV.",
         "record_feed": "Write what a venue sends, as lines that can be imported and replayed.",
     },
+    "The archive": {
+        "fold_archive": "Make the files of the days that are over, as the engine does each night.",
+        "verify_archive": "Prove the archive's files, minutes and signals; names what differs.",
+        "export_archive": "Copy days of the archive into a folder, each file checked.",
+    },
     "Signals and news": {
         "publish_signal": "Publish a signal, as the form does.",
         "verify_ledger": "Check the ledger of signals; names the first altered row.",
@@ -52,6 +57,7 @@ COMMANDS = {name for group in GROUPS.values() for name in group}
 NEED_DATA = {
     *GROUPS["Accounts and keys"],
     *GROUPS["Market data"],
+    *GROUPS["The archive"],
     *GROUPS["Signals and news"],
     "backup",
     "dbshell",

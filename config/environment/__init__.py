@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from .addresses import read_host, read_proxies, read_redis_prefix, read_redis_url
+from .addresses import read_host, read_proxies, read_redis_prefix, read_redis_url, read_s3_url
 from .database import leave_standby, on_postgresql, on_sqlite, read_database_url
 from .folder import default_folder
 from .values import Environment
@@ -21,6 +21,7 @@ __all__ = [
     "read_proxies",
     "read_redis_prefix",
     "read_redis_url",
+    "read_s3_url",
     "var_dir",
 ]
 

@@ -37,6 +37,18 @@ def read_redis_prefix(text: str) -> str:
     return text
 
 
+def read_s3_url(url: str) -> tuple[str, str]:
+    """The bucket, and what all names in it begin with."""
+    match = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9._-]+)*)/?", url)
+    if match is None:
+        raise ImproperlyConfigured(
+            f"ARCHIVE_S3_URL should be s3://bucket or s3://bucket/prefix, not {url!r}; the address of the "
+            "store itself goes into ARCHIVE_S3_ENDPOINT."
+        )
+    bucket, prefix = match.groups()
+    return bucket, f"{prefix[1:]}/" if prefix else ""
+
+
 # As it stands in a request, with a dot before it for all names below; an asterisk stands for every name.
 HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f]*:[0-9a-f.:]+\]|[.*]+", re.IGNORECASE)
 

@@ -17,6 +17,7 @@ EXPOSED = ", ".join(
         "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
         "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit",
         "X-AI-Limit, X-AI-Remaining, X-AI-Reset, X-Next-Cursor",
+        "ETag, Accept-Ranges, Content-Range, Content-Disposition",
     )
 )
 ON_EVERY_ANSWER = {
@@ -33,7 +34,7 @@ if settings.SECURE_HSTS_SECONDS:
 ON_PREFLIGHT = {
     "Allow": METHODS,
     "Access-Control-Allow-Methods": METHODS,
-    "Access-Control-Allow-Headers": "X-API-Key",
+    "Access-Control-Allow-Headers": "X-API-Key, If-None-Match, If-Range, Range",
     "Access-Control-Max-Age": "86400",
 }
 

@@ -34,6 +34,7 @@ CODES = (
     "invalid_timeframe",
     "parameter_out_of_range",
     "invalid_cursor",
+    "range_not_satisfiable",
     "rate_limit_exceeded",
     "ai_quota_exceeded",
     "model_unavailable",
@@ -137,6 +138,16 @@ class InvalidCursor(InvalidParameter):
         "This cursor is not one that was given for these parameters. Send `next` as it came, with the "
         "parameters of the request that it came with; only limit may differ."
     )
+
+
+class RangeNotSatisfiable(ApiError):
+    status_code, code = 416, "range_not_satisfiable"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"This file has {size} bytes, so there is nothing in that range. `Range: bytes=0-` asks for all."
+        )
+        self.headers["Content-Range"] = f"bytes */{size}"
 
 
 class RetryLater(ApiError):

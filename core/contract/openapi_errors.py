@@ -20,6 +20,7 @@ from .parameters import read_parameters
 from .schema import Description
 
 Json = dict[str, Any]
+EXAMPLE_TAG = '"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"'
 REQUEST_ID = "req_k5ud2wqz3m7xhb4a"
 
 
@@ -66,6 +67,17 @@ HEADERS: dict[str, tuple[str, Json]] = {
     ),
     "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
     "X-Market-State": one_word("The market now.", "open", "closed", "stale"),
+    "ETag": patterned(
+        "The SHA-256 of the whole body, in quotes.",
+        '^"[0-9a-f]{64}"$',
+        EXAMPLE_TAG,
+    ),
+    "Accept-Ranges": one_word("A part can be asked for, with Range.", "bytes"),
+    "Content-Range": patterned(
+        "Which bytes these are, and of how many; after an asterisk how many there are.",
+        r"^bytes (?:[0-9]+-[0-9]+|\*)/[0-9]+$",
+        "bytes 0-1023/48213",
+    ),
     "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
     "X-AI-Remaining": counting("AI calls that are left today.", 18),
     "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when they begin anew.", 1795305600),
@@ -86,6 +98,7 @@ MEANINGS = {
     403: "The key came without TLS, as the proxy says, or does not open this.",
     404: "What the path or the parameter names does not exist.",
     406: "The header Accept names no form in which this path answers.",
+    416: "The range begins behind the end.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
     503: "The service cannot answer just now.",
@@ -120,6 +133,19 @@ def components() -> Json:
 
 def answer_headers(description: Description) -> Json:
     return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW, *description.headers))
+
+
+def part_responses(description: Description, whole: Json) -> Json:
+    forms = {media_type: {"schema": {"type": "string"}} for media_type in whole}
+    headers = answer_headers(description)
+    return {
+        "206": {
+            "description": "The part that `Range` asks for.",
+            "headers": headers | _references(["Content-Range"]),
+            "content": forms,
+        },
+        "304": {"description": "The client has it already.", "headers": headers},
+    }
 
 
 def error_responses(description: Description) -> Json:
@@ -168,12 +194,14 @@ def _title(error: ApiError) -> str:
 def _error_headers(status: int) -> Json:
     if status == 401:
         return _references((*ON_EVERY_ANSWER, "WWW-Authenticate"))
-    if status == 403:
-        return _references(ON_EVERY_ANSWER)
-    if status < 429:
-        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
     # These can come before the caller is known, and then there is no window to report.
     window = {name: _header(name, required=False) for name in OF_THE_WINDOW}
+    if status == 403:
+        return _references(ON_EVERY_ANSWER) | window
+    if status == 416:
+        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW, "Content-Range"))
+    if status < 429:
+        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
     return _references(ON_EVERY_ANSWER if status == 500 else (*ON_EVERY_ANSWER, "Retry-After")) | window
 
 

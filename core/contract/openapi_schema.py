@@ -13,7 +13,7 @@ from core.struct_schemas import Components, schema_of
 from core.viewset import ApiViewSet
 
 from .errors import ErrorBody
-from .openapi_errors import Json, answer_headers, error_responses
+from .openapi_errors import EXAMPLE_TAG, Json, answer_headers, error_responses, part_responses
 from .parameters import (
     LATEST_MS,
     BooleanParameter,
@@ -37,7 +37,25 @@ PATH_PARAMETERS = {
     "symbol": in_path("symbol", "Instrument code, in upper or lower case.", "EURUSD", "XAUUSD"),
     "id": in_path("id", "Identifier of a signal, as in the feed.", "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77"),
     "user": in_path("user", "Publisher, as in the feed.", "marta"),
+    "path": in_path(
+        "path",
+        "As the list has it, with its slashes as they are.",
+        "ticks/EURUSD/2026-11-20.parquet",
+        "manifests/2026-11-20.json",
+    ),
 }
+
+
+def in_header(name: str, description: str, example: str) -> OpenApiParameter:
+    shown = [OpenApiExample(example, example)]
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, examples=shown)
+
+
+OF_PARTS = (
+    in_header("Range", "One range of bytes. What cannot be read is as if it were absent.", "bytes=0-1023"),
+    in_header("If-Range", "The range is only meant if the ETag is still this one.", EXAMPLE_TAG),
+    in_header("If-None-Match", "ETags that the client has already.", EXAMPLE_TAG),
+)
 
 
 class ApiSchema(AutoSchema):
@@ -67,7 +85,8 @@ class ApiSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         named = [PATH_PARAMETERS[name] for name in PATH_PARAMETERS if f"{{{name}}}" in self.path]
-        return [*named, *_query_parameters(self.described)]
+        conditions = OF_PARTS if self.described.has_parts else ()
+        return [*named, *_query_parameters(self.described), *conditions]
 
     def get_response_serializers(self) -> Any:
         examples = [
@@ -97,6 +116,8 @@ class ApiSchema(AutoSchema):
             responses["200"]["content"][media_type] = {
                 "schema": {"type": "string", "description": description}
             }
+        if self.described.has_parts:
+            responses |= part_responses(self.described, responses["200"]["content"])
         return responses | error_responses(self.described)
 
     def _action(self) -> Any:

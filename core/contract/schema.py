@@ -33,6 +33,9 @@ class Description:
     other_forms: Mapping[str, str] = field(default_factory=dict)
     """Media types beside JSON that a client may ask for, and what it gets."""
 
+    has_parts: bool = False
+    """Range is answered with 206, and If-None-Match with 304."""
+
     def __call__(self, action: Action) -> Action:
         descriptions[action] = self
         return action

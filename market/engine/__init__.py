@@ -1,5 +1,5 @@
 """The engine: ticks are let in, folded into prices and order flow, and published."""
 
-from .listeners import EngineStart, SeriesEnding
+from .listeners import EngineStart, SeriesEnding, SymbolStanding
 
-__all__ = ["EngineStart", "SeriesEnding"]
+__all__ = ["EngineStart", "SeriesEnding", "SymbolStanding"]

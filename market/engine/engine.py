@@ -300,7 +300,7 @@ class Engine:
         facts = state.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
             if facts.active and facts.hours.is_open(minute_ms):
-                self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
+                self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms, state.source))
 
     def apply_if_it_closes(
         self, state: InstrumentState, record: ClosingRecord, by_ms: int | None = None

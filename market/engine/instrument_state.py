@@ -157,7 +157,7 @@ class InstrumentState:
         if tick.source_seq is not None:
             taken.numbering, taken.source_seq = numbering(tick, origin), tick.source_seq
             self.source_seqs[taken.numbering] = taken.source_seq
-        taken.accepted_ms = at_ms
+        taken.accepted_ms, taken.source, taken.side = at_ms, self.source, tick.side
         records.append(taken)
         return records
 

@@ -1,9 +1,18 @@
 """Listeners follow the engine in its own process, and write what they make of it with the engine's state."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from market.prices.records import AnyRecord, Tick
+
+
+class SymbolStanding(NamedTuple):
+    """How far the database knows an instrument when an engine begins."""
+
+    seq: int
+    """The last number that was given to a tick of it."""
+    closed_until_ms: int
+    """When its last closed minute ended; 0 before the first."""
 
 
 class EngineStart(NamedTuple):
@@ -13,6 +22,8 @@ class EngineStart(NamedTuple):
     """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
+    standings: Mapping[str, SymbolStanding] = {}
+    """By symbol, without the tail. What had higher numbers is in the tail, or the numbers are given again."""
 
 
 class SeriesEnding(NamedTuple):

@@ -19,7 +19,7 @@ from market.store import retention
 from market.store.loading import LoadedMarket, load
 
 from .engine import Engine
-from .listeners import EngineListener, EngineStart
+from .listeners import EngineListener, EngineStart, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
 from .status import EngineStatus, status_of, status_record
@@ -101,6 +101,7 @@ class Runner:
         loaded: LoadedMarket = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
+        standings = self._standings()
         tail = await self.bus.open(self.writer, loaded.journal_position)
         for number, record in enumerate(tail, 1):
             self.engine.repeat(record, at_ms)
@@ -110,7 +111,14 @@ class Runner:
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
         for listener in self.listeners:
-            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail))
+            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail, standings))
+
+    def _standings(self) -> dict[str, SymbolStanding]:
+        histories = self.engine.prices.histories
+        return {
+            symbol: SymbolStanding(state.seq, histories[symbol].closed_until_ms if symbol in histories else 0)
+            for symbol, state in self.engine.instruments.items()
+        }
 
     async def _start(self) -> None:
         self.writer.is_behind = True

@@ -67,6 +67,10 @@ class TickAccepted(JournalRecord, tag=0):
     source_seq: int = 0
     accepted_ms: int = 0
     """When the engine let it in, by the engine's clock; 0: nobody knows."""
+    source: str = ""
+    """The feed that its candle is of; empty where nobody says."""
+    side: int = 0
+    """That of the trade, as in `Tick`."""
     closed: ClosedCandles = None
 
 
@@ -81,6 +85,7 @@ class EmptyMinute(JournalRecord, tag=2):
     """A minute went by without a tick while the source was alive: a flat candle."""
 
     minute_ms: int
+    source: str = ""
     closed: ClosedCandles = None
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from core.process import pending_migrations
+from operations.archive_bucket import check_bucket
+from operations.archived_ticks import check_archive
 from operations.last_backup import check_last_backup
 from operations.void_keys import check_void_keys
 
@@ -29,8 +31,10 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from check_redis()
     if has_database and not pending_migrations():
         yield from check_prices()
+        yield from check_archive()
         yield from check_last_backup()
         yield from check_void_keys()
+    yield from check_bucket()
     yield from check_mail(mail_to)
     yield from check_static_files()
     yield from check_clock()

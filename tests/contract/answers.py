@@ -26,6 +26,7 @@ PATHS = (
     "/api/news",
     "/api/news/calibration",
     "/api/analysis/EURUSD",
+    "/api/archive",
     "/api/session",
     "/api/limits",
 )

@@ -74,7 +74,8 @@ def forget_redis() -> None:
 @pytest.fixture(scope="module")
 def shared(shared_server: Server) -> Iterator[Api]:
     """A client of that server, with a valid key of a tier that is never used up."""
-    account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, ai_calls_per_day=100_000))
+    limits = {"requests_per_minute": 100_000, "ai_calls_per_day": 100_000}
+    account = make_account(tier=make_tier("roomy", archive=True, **limits))
     with Api(shared_server, make_key(account)) as client:
         yield client
 

@@ -42,7 +42,7 @@ def rows(shared: Api) -> None:
 @pytest.fixture
 def key(shared: Api) -> str:
     """With a window of its own."""
-    return make_key(make_account(tier=make_tier("thirty", requests_per_minute=30)))
+    return make_key(make_account(tier=make_tier("thirty", requests_per_minute=30, archive=True)))
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [*ANSWERS, ("OPTIONS", "/api/symbols", 204)])
@@ -143,7 +143,8 @@ def test_preflight_needs_no_key_and_costs_nothing(shared: Api, key: str, path: s
     assert response.content == b""
     assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
     assert "GET" in response.headers["Access-Control-Allow-Methods"].split(", ")
-    assert response.headers["Access-Control-Allow-Headers"].lower() == "x-api-key"
+    allowed = response.headers["Access-Control-Allow-Headers"].lower()
+    assert allowed == "x-api-key, if-none-match, if-range, range"
     assert shared.ask("/api/limits", key=key).json()["requests"]["remaining"] == 30
 
 

@@ -1,5 +1,5 @@
-"""Arrows go one way: config → operations → demo, pages → analysis → news, signals_feed, status → market →
-instruments → accounts → serving → core. What a lower room needs of a higher one is handed down by
+"""Arrows go one way: config → operations → demo, pages → archive → analysis → news, signals_feed, status →
+market → instruments → accounts → serving → core. What a lower room needs of a higher one is handed down by
 config/wiring.py."""
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ LATE = frozenset(
         "onnxruntime",
         "tokenizers",
         "numpy",
+        "boto3",
+        "botocore",
+        "botocore.config",
+        "urllib3.exceptions",
         "pyarrow",
+        "pyarrow.compute",
         "pyarrow.csv",
+        "pyarrow.parquet",
     }
 )
 # Where Django and its libraries demand a name in words.

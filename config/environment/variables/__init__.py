@@ -15,6 +15,7 @@ GROUPS: tuple[VariableGroup, ...] = (
     accounts.ACCOUNTS,
     market.MARKET,
     market.FEEDS,
+    market.ARCHIVE,
     news.NEWS,
     monitoring.MONITORING,
 )

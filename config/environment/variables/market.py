@@ -1,3 +1,4 @@
+from ..addresses import read_s3_url
 from ..variable import VariableGroup, address, number, secret, switch, text, whole
 
 MARKET = VariableGroup(
@@ -50,5 +51,42 @@ FEEDS = VariableGroup(
         number(
             "REPLAY_SPEED", 1.0, "10 is ten times real speed; 0 plays all at once, with the times it had."
         ),
+    ),
+)
+
+ARCHIVE = VariableGroup(
+    "The archive",
+    (
+        switch(
+            "ARCHIVE", True, "Keeps accepted ticks and closed minutes as files; needs the extra `archive`."
+        ),
+        text(
+            "ARCHIVE_DIR",
+            None,
+            "Where its files are; processes that share them need one folder that all of them see.",
+            otherwise="`VAR_DIR/archive`",
+        ),
+        text(
+            "ARCHIVE_S3_URL",
+            None,
+            "s3://bucket/prefix: they are kept there instead; needs the extra `s3`.",
+            otherwise="the folder above",
+            read=read_s3_url,
+        ),
+        text(
+            "ARCHIVE_S3_ENDPOINT",
+            None,
+            "Where a store is that speaks S3's protocol and is not Amazon's.",
+            otherwise="Amazon's",
+            begins=("https://", "http://"),
+        ),
+        text("ARCHIVE_S3_REGION", "", "The bucket's region, such as eu-central-1."),
+        text(
+            "ARCHIVE_S3_KEY_ID",
+            "",
+            "The id of an access key; without one it is looked for where Amazon's tools do.",
+        ),
+        secret("ARCHIVE_S3_SECRET", "The secret of that access key."),
+        whole("ARCHIVE_DAYS", 0, "How many days its files are kept; 0 means forever."),
     ),
 )

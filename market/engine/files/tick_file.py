@@ -15,6 +15,7 @@ from typing import IO, Self
 
 from .dukascopy import BI5, DUKASCOPY
 from .format import BadFile, FileBatch, FilePosition, Format, Subject
+from .parquet import PARQUET
 from .recording import RECORDING
 from .separated import AGGTRADES, HISTDATA, QUOTES, are_bars
 
@@ -121,7 +122,7 @@ def digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-FORMATS = {known.name: known for known in (BI5, QUOTES, HISTDATA, AGGTRADES, DUKASCOPY, RECORDING)}
+FORMATS = {known.name: known for known in (BI5, PARQUET, QUOTES, HISTDATA, AGGTRADES, DUKASCOPY, RECORDING)}
 
 
 def detect(head: bytes, path: str) -> Format:

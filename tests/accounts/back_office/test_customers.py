@@ -58,6 +58,20 @@ def test_new_limits_of_a_tier_are_told_to_every_process(office: Office) -> None:
     assert logged(free) == [("boss", "Changed Requests per minute.")]
 
 
+def test_archive_is_opened_to_a_tier(office: Office) -> None:
+    pro = Tier.objects.get(name="pro")
+    office.post(change(pro), rank=2, requests_per_minute=120, streams=5, ai_calls_per_day=20, archive="on")
+    pro.refresh_from_db()
+    assert pro.archive
+    assert published() == [(EventKind.TIER_CHANGED, "boss")]
+    assert logged(pro) == [("boss", "Changed Archive.")]
+
+
+@pytest.mark.parametrize(("name", "said"), [("free", "no"), ("premium", "yes")])
+def test_limits_of_a_tier_say_whether_it_has_the_archive(name: str, said: str) -> None:
+    assert dict(Tier.objects.get(name=name).limits())["Archive"] == said
+
+
 def test_a_tier_without_requests_is_refused_in_words(office: Office) -> None:
     free = Tier.objects.get(name="free")
     answer = office.post(change(free), rank=1, requests_per_minute=0, streams=2, ai_calls_per_day=5)

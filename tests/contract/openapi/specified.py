@@ -16,9 +16,10 @@ QUOTES, ORDER_FLOW = "/api/quotes", "/api/orderflow/{symbol}"
 SESSION, LIMITS = "/api/session", "/api/limits"
 ONE_SIGNAL = "/api/signals/{id}"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
+ARCHIVE, ARCHIVE_FILE = "/api/archive", "/api/archive/{path}"
 PATHS = [
     *(SYMBOLS, MARKET, QUOTE, HISTORY, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
-    *(ANALYSIS, SESSION, LIMITS, QUOTES, ORDER_FLOW),
+    *(ANALYSIS, ARCHIVE, ARCHIVE_FILE, SESSION, LIMITS, QUOTES, ORDER_FLOW),
 ]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
@@ -39,7 +40,7 @@ def list_of(words: list[str]) -> tuple[str, Json]:
     return "query", {"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}
 
 
-MOMENT = (
+MOMENT: tuple[str, Json] = (
     "query",
     {
         "oneOf": [
@@ -48,7 +49,7 @@ MOMENT = (
         ]
     },
 )
-RANGE = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
+RANGE: dict[str, tuple[str, Json]] = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
 
 
 PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
@@ -88,6 +89,15 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     },
     CALIBRATION: {},
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
+    ARCHIVE: {
+        "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
+        **dict.fromkeys(("symbol", "start", "end", "cursor"), ("query", {"type": "string"})),
+        "limit": up_to_500(100),
+    },
+    ARCHIVE_FILE: {
+        "path": ("path", {"type": "string"}),
+        **dict.fromkeys(("Range", "If-Range", "If-None-Match"), ("header", {"type": "string"})),
+    },
     SESSION: {},
     LIMITS: {},
     QUOTES: {
@@ -96,7 +106,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
             {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}},
         )
     },
-    ORDER_FLOW: {**PATH_SYMBOL, "start": MOMENT, "end": TIME, "limit": up_to_500(100)},
+    ORDER_FLOW: {**PATH_SYMBOL, "start": MOMENT, "end": MOMENT, "limit": up_to_500(100)},
 }
 STATUSES = {
     SYMBOLS: {"200", "400", "401", "429", "500", "503"},
@@ -111,6 +121,8 @@ STATUSES = {
     NEWS: {"200", "400", "401", "429", "500", "503"},
     CALIBRATION: {"200", "401", "429", "500", "503"},
     ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
+    ARCHIVE: {"200", "400", "401", "404", "429", "500", "503"},
+    ARCHIVE_FILE: {"200", "206", "304", "401", "404", "416", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
     LIMITS: {"200", "401", "429", "500", "503"},
     QUOTES: {"200", "400", "401", "429", "500", "503"},
@@ -202,6 +214,13 @@ FIELDS = {
         **dict.fromkeys(("count", "left_out", "pending"), "integer"),
         **dict.fromkeys(("mean_move_percent", "median_move_percent", "hit_rate"), ["number", "null"]),
         "too_few": "boolean",
+    },
+    "ArchiveList": {"items": "array", "count": "integer", "next": ["string", "null"]},
+    "ArchiveFile": {
+        **dict.fromkeys(("path", "kind", "day", "sha256"), "string"),
+        "symbol": ["string", "null"],
+        "bytes": "integer",
+        "rows": ["integer", "null"],
     },
     "Session": {
         **dict.fromkeys(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from archive.api.index import archive_index
 from instruments.views import EXPANSIONS
 from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
 from market.store.flow_minutes import FlowToWrite, write_flows
 from tests.client import Api, Server
+from tests.contract.archive.stored import store_day
 from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
     make_account,
@@ -27,11 +30,13 @@ from tests.factories import (
 from .documented import DOCUMENT, operation, problems, resolved, response
 
 HOUR_MS = 3_600_000
-NAMES = {"symbol": "EURUSD", "id": SHOWN, "user": "marta"}
+NAMES = {"symbol": "EURUSD", "id": SHOWN, "user": "marta", "path": "manifests/2026-11-20.json"}
 JSON_EXAMPLES = [
     pytest.param(path, int(status), example["value"], id=f"{path} {status} {name}")
     for path in DOCUMENT["paths"]
     for status in operation(path)["responses"]
+    # A part of a body, and none.
+    if status not in ("206", "304")
     for name, example in response(path, int(status))["content"]["application/json"]["examples"].items()
 ]
 ANSWERS = [
@@ -70,6 +75,10 @@ ANSWERS = [
     ("/api/analysis/{symbol}", "", 200),
     ("/api/analysis/{symbol}", "?model=tickwire-analyst-1", 200),
     ("/api/analysis/{symbol}", "?model=oracle", 400),
+    ("/api/archive", "", 200),
+    ("/api/archive", "?kind=ticks&limit=1", 200),
+    ("/api/archive", "?symbol=NOPE", 404),
+    ("/api/archive", "?kind=quotes", 400),
     ("/api/session", "", 200),
     ("/api/limits", "", 200),
 ]
@@ -99,7 +108,10 @@ def check(answer: httpx.Response, path: str, status: int) -> None:
     """Status, body and headers of an answer are those of the document."""
     assert answer.status_code == status, answer.text
     described = response(path, status)
-    assert problems(answer.json(), described["content"][answer.headers["Content-Type"]]["schema"]) == []
+    if "content" in described:
+        kind = answer.headers["Content-Type"]
+        body = answer.json() if kind == "application/json" else answer.text
+        assert problems(body, described["content"][kind]["schema"]) == []
     for name, reference in described["headers"].items():
         header = resolved(reference)
         assert name in answer.headers or not header["required"]
@@ -135,6 +147,28 @@ def test_used_up_ai_calls_and_unknown_symbol_are_as_described(shared: Api) -> No
     check(shared.ask(path.format(symbol="SILENT"), key=key), path, 429)
     check(shared.ask(path.format(symbol="SILENT")), path, 200)
     check(shared.ask(path.format(symbol="EURUSDD")), path, 404)
+
+
+def test_file_of_the_archive_is_as_described(shared: Api, settings: Any, tmp_path: Path) -> None:
+    settings.ARCHIVE_DIR = tmp_path
+    store_day(tmp_path, "2026-11-20")
+    archive_index.forget()
+    path, ticks = "/api/archive/{path}", "/api/archive/ticks/EURUSD/2026-11-20.parquet"
+    check(shared.ask("/api/archive"), "/api/archive", 200)
+    check(shared.ask(path.format(**NAMES)), path, 200)
+    for headers, status in (({}, 200), ({"Range": "bytes=0-9"}, 206), ({"Range": "bytes=9000-"}, 416)):
+        answer = shared.ask(ticks, headers=headers)
+        check(answer, path, status)
+    check(shared.ask(ticks, headers={"If-None-Match": answer.headers.get("ETag", "*")}), path, 304)
+    check(shared.ask(path.format(path="none")), path, 404)
+    archive_index.forget()
+
+
+@pytest.mark.usefixtures("market")
+@pytest.mark.parametrize("path", ["/api/archive", "/api/archive/{path}"])
+def test_tier_without_the_archive_is_as_described(shared: Api, path: str) -> None:
+    key = make_key(make_account(tier=make_tier("without")))
+    check(shared.ask(path.format(**NAMES), key=key), path, 403)
 
 
 @pytest.mark.usefixtures("market")

@@ -35,7 +35,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
         if isinstance(pattern, URLResolver):
             yield from routes(pattern.url_patterns, route)
         else:
-            yield "/" + re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", route)
+            yield "/" + re.sub(r"\(\?P<(\w+)>(?:\[\^/\]\+|\.\+\?)\)", r"{\1}", route)
 
 
 def test_document_is_valid_openapi_3_1() -> None:

@@ -1,0 +1,1 @@
+"""GET /api/archive: the list of the archive's files, and the files themselves."""

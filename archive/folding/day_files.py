@@ -1,0 +1,138 @@
+"""The files of one day, made in a folder of their own and handed to the store when they are whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive.journal import TickSegment
+from archive.layout import candles_path, ticks_path
+from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, joined
+from archive.stores import ArchiveStore, NotStored
+from core.times import epoch_ms, read_iso
+from instruments.handing_on import may_be_handed_on
+
+from .candles import candle_table
+from .merging import merged
+from .parquet import TickWriter, candle_schema, digest, write_table
+from .reading import DayReader
+from .rows import Carried, SymbolDay
+
+if TYPE_CHECKING:
+    from .candles import ArchivedInstrument
+
+VERSION = 1
+# Rows of all symbols together that wait in memory, and as many as a group of a file has at least.
+MOST_ROWS, LEAST_GROUP = 1_000_000, 20_000
+
+
+class DayFiles:
+    def __init__(
+        self,
+        day: date,
+        store: ArchiveStore,
+        folder: Path,
+        withheld: Collection[str],
+        before: ArchiveManifest | None,
+    ) -> None:
+        """`before` is what was known until now: another machine's part, or what came until then."""
+        self.day, self.store, self.folder, self._withheld = day, store, folder, withheld
+        self.before = before
+        self.files: list[ManifestFile] = []
+        self.gaps: dict[str, list[NumberGap]] = {}
+        self._writers: dict[str, TickWriter] = {}
+        self._waiting = 0
+        self.reader: DayReader
+
+    def begin(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+
+    def read(self, segments: list[TickSegment], carried: dict[str, Carried]) -> None:
+        self.reader = DayReader(self.day, carried, self._note_row)
+        self.reader.read(segments)
+
+    def put_ticks(self, known: dict[str, tuple[int, int]], *, is_late: bool) -> None:
+        """`known` are the instruments' last numbers in the database, and their digits."""
+        for symbol, own in sorted(self.reader.symbols.items()):
+            last, digits = known.get(symbol, (0, 0))
+            if is_late:
+                # What is known of the whole day stands in the manifest.
+                own.gaps = [gap for gap in own.gaps if gap.missing is not None]
+            else:
+                own.end(last)
+            if own.number or own.events:
+                self._put_ticks(own, digits)
+            elif own.gaps and last and not is_late:
+                self.gaps[symbol] = own.gaps
+
+    def put_candles(self, instruments: list[ArchivedInstrument]) -> None:
+        for instrument in instruments:
+            table, sources = candle_table(instrument, self.day)
+            if not table.num_rows or not may_be_handed_on(sources, self._withheld):
+                continue
+            local = self.folder / "candles.parquet"
+            about = self._about(instrument.symbol, instrument.digits) | {"timeframe": "1m"}
+            write_table(local, table.cast(candle_schema()), about)
+            path = candles_path(instrument.symbol, self.day)
+            self._put(path, "candles", instrument.symbol, local, table.num_rows, sources)
+
+    def _note_row(self, own: SymbolDay) -> None:
+        self._waiting += 1
+        if self._waiting > MOST_ROWS:
+            for each in self.reader.symbols.values():
+                if len(each.rows) >= LEAST_GROUP:
+                    self._write(each)
+            self._waiting = sum(len(each.rows) for each in self.reader.symbols.values())
+
+    def _write(self, own: SymbolDay) -> None:
+        writer = self._writers.get(own.symbol)
+        if writer is None:
+            writer = self._writers[own.symbol] = TickWriter(self.folder / f"{own.symbol}.parquet")
+        writer.write(own, own.rows)
+        own.rows.clear()
+
+    def _put_ticks(self, own: SymbolDay, digits: int) -> None:
+        self._write(own)
+        writer, sources = self._writers.pop(own.symbol), sorted(own.sources.known)
+        about = self._about(own.symbol, digits) | {
+            "candle_price": self.reader.candle_prices,
+            "before": own.carried._asdict() if own.carried is not None else None,
+            "minutes": own.events,
+        }
+        writer.close(about)
+        gaps, rows = [*own.gaps, *self._known_gaps(own)], own.number
+        path, local = ticks_path(own.symbol, self.day), writer.path
+        try:
+            other = self.folder / "other.parquet"
+            other.write_bytes(self.store.read(path))
+        except NotStored:
+            pass
+        else:
+            local, rows, gaps, sources = merged(local, other, self.folder / "merged.parquet", gaps)
+        self.gaps[own.symbol] = joined(gaps)
+        if may_be_handed_on(sources, self._withheld):
+            self._put(path, "ticks", own.symbol, local, rows, sources)
+        local.unlink()
+
+    def _known_gaps(self, own: SymbolDay) -> list[NumberGap]:
+        holes = [] if self.before is None else self.before.holes
+        known = [
+            NumberGap(epoch_ms(read_iso(hole.start)), epoch_ms(read_iso(hole.end)), hole.missing)
+            for hole in holes
+            if hole.symbol == own.symbol
+        ]
+        return [gap for gap in known if gap not in own.gaps]
+
+    def _put(
+        self, path: str, kind: str, symbol: str, local: Path, rows: int, sources: Collection[str]
+    ) -> None:
+        self.store.put(path, local)
+        size = local.stat().st_size
+        self.files.append(ManifestFile(path, kind, symbol, digest(local), size, rows, sorted(sources)))
+
+    def _about(self, symbol: str, digits: int) -> dict[str, Any]:
+        return {"version": VERSION, "symbol": symbol, "day": str(self.day), "digits": digits}

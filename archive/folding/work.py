@@ -1,0 +1,27 @@
+"""What is done each night."""
+
+import fcntl
+from datetime import UTC, date, datetime
+
+from archive.journal import TickJournal
+from archive.stores import ArchiveStore
+
+from .fold import Folder
+from .retention import drop_old
+
+
+class Busy(Exception):
+    """Another process is at it."""
+
+
+def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, keep_days: int) -> list[date]:
+    """Returns the days of which files were made."""
+    journal.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with journal.path.joinpath("folding.lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy from None
+        made = Folder(journal, store, now).run()
+        drop_old(store, now.astimezone(UTC).date(), keep_days)
+        return made

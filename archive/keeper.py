@@ -1,0 +1,107 @@
+"""Keeps what the engine decides: a listener that only puts it aside, and has it on the disk before a
+checkpoint says that it is written."""
+
+import logging
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+
+from django.conf import settings
+
+from core import clock
+from core.fault_log import LastingFault
+from market.engine import EngineStart, SeriesEnding
+from market.prices import AnyRecord
+
+from .folding.nightly import nightly
+from .journal import TickJournalWriter
+from .places import LACKS_PYARROW, has_pyarrow, journal_folder
+
+logger = logging.getLogger(__name__)
+
+
+# A checkpoint waits no longer for a disk that hangs: signals and candles depend on it.
+PATIENCE_S = 2.0
+# Batches that nobody asks for, because another process writes the candles.
+MOST_BATCHES = 20_000
+
+
+class TickKeeper:
+    def __init__(self) -> None:
+        self.writer: TickJournalWriter | None = None
+        """None while no engine runs here, or nothing is to be kept."""
+        self._heard: list[tuple[str, list[AnyRecord]]] = []
+        self._thread: ThreadPoolExecutor | None = None
+        self._epoch: Callable[[], str] = str
+        self._is_ending = False
+        self._hangs = LastingFault(logger, "The disk of the archive hangs, checkpoints go on", logging.ERROR)
+
+    async def begin(self, start: EngineStart) -> None:
+        self._close()
+        if not settings.ARCHIVE:
+            return
+        if not has_pyarrow():
+            logger.warning("Ticks are not archived: %s, or set ARCHIVE=0", LACKS_PYARROW)
+            return
+        self._epoch = start.epoch
+        at_ms = clock.now_ms()
+        self.writer = TickJournalWriter(journal_folder(), settings.CANDLE_PRICE, start.standings, at_ms)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
+        if start.tail:
+            self.hear(start.tail)
+        self._is_ending = False
+        await nightly.start()
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        """Minutes of a simulated market, which is not archived."""
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        if self.writer is not None:
+            self._heard.append((self._epoch(), records))
+            if len(self._heard) > MOST_BATCHES:
+                del self._heard[: MOST_BATCHES // 2]
+
+    def notes(self, *, is_behind: bool) -> Callable[[], None]:
+        if self.writer is None or self._thread is None:
+            return _nothing
+        heard, self._heard = self._heard, []
+        writing = self._thread.submit(self.writer.write, heard)
+        if self._is_ending:
+            self._close()
+        return lambda: self._wait_for(writing)
+
+    async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
+        return _nothing
+
+    async def end(self) -> None:
+        """What was heard last is written with the last checkpoint, which comes after this."""
+        self._is_ending = True
+        await nightly.stop()
+
+    def _close(self) -> None:
+        """After all that was asked of the thread."""
+        if self.writer is not None and self._thread is not None:
+            self._thread.submit(self.writer.close)
+            self._thread.shutdown(wait=False)
+        self.writer = self._thread = None
+        self._heard.clear()
+
+    def _wait_for(self, writing: Future[None]) -> None:
+        try:
+            writing.result(PATIENCE_S)
+        except NotInTime:
+            self._hangs.tell(NotInTime(f"nothing was written within {PATIENCE_S:g} s"))
+        else:
+            self._hangs.over()
+
+    @property
+    def fault(self) -> str:
+        """Why it stands still; empty while it does not."""
+        return "" if self.writer is None else self.writer.fault
+
+
+def _nothing() -> None:
+    """There is nothing to write."""
+
+
+keeper = TickKeeper()

@@ -1,0 +1,62 @@
+from argparse import ArgumentParser
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from archive.management.days import add_span, archived_days, day
+from archive.places import LACKS_PYARROW, has_pyarrow
+from archive.proving import DayVerdict, verify_day
+from archive.stores import ArchiveStore, DiskStore, archive_store
+
+
+class Command(BaseCommand):
+    help = (
+        "Prove the archive: digests and rows of its files, the ledger's head, minutes made of the ticks "
+        "alone, and signals judged again by them. Ends with 1 if anything differs."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--day", type=day, help="Only this one.")
+        add_span(parser)
+        parser.add_argument(
+            "--folder",
+            type=Path,
+            help="An exported archive: its files are proved by themselves, without the database.",
+        )
+
+    def handle(self, **options: Any) -> None:
+        if not has_pyarrow():
+            raise CommandError(f"{LACKS_PYARROW}.")
+        start, end = self._span(options)
+        folder: Path | None = options["folder"]
+        if folder is not None and not folder.is_dir():
+            raise CommandError(f"{folder} is no folder.")
+        store: ArchiveStore = archive_store() if folder is None else DiskStore(folder)
+        bad = 0
+        for each in archived_days(store, start, end):
+            try:
+                verdict = verify_day(store, each, has_database=folder is None)
+            except OSError as error:
+                raise CommandError(f"{each} cannot be read: {error}.") from None
+            self._report(verdict)
+            bad += bool(verdict.faults)
+        if bad:
+            raise CommandError(f"{bad} {'days do' if bad > 1 else 'day does'} not hold.")
+
+    def _span(self, options: dict[str, Any]) -> tuple[date | None, date | None]:
+        if options["day"] is None:
+            return options["start"], options["end"]
+        if options["start"] or options["end"]:
+            raise CommandError("Give either --day, or --start and --end.")
+        return options["day"], options["day"] + timedelta(days=1)
+
+    def _report(self, verdict: DayVerdict) -> None:
+        counts = ", ".join(f"{number:,} {name}" for name, number in verdict.counts.items())
+        says = "does not hold" if verdict.faults else "holds"
+        self.stdout.write(f"{verdict.day} {says}: {counts} proved.")
+        for note in verdict.notes:
+            self.stdout.write(f"  {note}")
+        for fault in verdict.faults:
+            self.stderr.write(f"  {fault}")

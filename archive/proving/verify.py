@@ -1,0 +1,185 @@
+"""Proves a day of the archive: its files, the ledger's head, minutes out of ticks, and results of signals."""
+
+from datetime import date
+from typing import NamedTuple
+
+from archive.folding.candles import span_of, stored_minutes
+from archive.layout import manifest_path
+from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded
+from archive.stores import ArchiveStore, NotStored
+from core.times import epoch_ms, read_iso
+from instruments.models import Instrument
+from signals_feed.ledger_days import LedgerPosition, is_in_ledger
+
+from .files import ArchivedMinute, CheckedFile, NotAsListed
+from .minutes import MinuteFindings, compare_database, compare_rebuilt, told
+from .rebuild import ArchivedTick, rebuilt
+from .signals import ArchivedDays, NotJudged, closed_on, judge_again
+
+
+class DayVerdict(NamedTuple):
+    day: date
+    faults: list[str]
+    """Sentences; none where everything holds."""
+    notes: list[str]
+    """What could not be proved, and why."""
+    counts: dict[str, int]
+
+
+class Proving:
+    """One day. The database is asked only where it is that of the archive."""
+
+    def __init__(self, store: ArchiveStore, day: date, *, has_database: bool) -> None:
+        self._store, self.day, self._has_database = store, day, has_database
+        self.faults: list[str] = []
+        self.notes: list[str] = []
+        self.counts = dict.fromkeys(("files", "ticks", "minutes", "signals"), 0)
+        self._ticks: dict[tuple[str, date], list[ArchivedTick]] = {}
+        self._manifests: dict[date, ArchiveManifest | None] = {}
+
+    def run(self) -> DayVerdict:
+        manifest = self._manifest(self.day)
+        if manifest is None:
+            self.faults.append(f"There is no manifest of {self.day}.")
+        else:
+            self._prove(manifest)
+        return DayVerdict(self.day, self.faults, self.notes, self.counts)
+
+    def _prove(self, manifest: ArchiveManifest) -> None:
+        checked = {file.path: self._check(file) for file in manifest.files}
+        if not manifest.complete:
+            spans = {hole.symbol for hole in manifest.holes}
+            self.notes.append(f"Ticks are missing of {', '.join(sorted(spans))}: see the manifest.")
+        self._prove_ledger(manifest)
+        candles = {file.symbol: checked[file.path] for file in manifest.files if file.kind == "candles"}
+        for file in manifest.files:
+            opened = checked[file.path]
+            if opened is not None and file.kind == "ticks":
+                self.counts["ticks"] += file.rows
+                self._prove_ticks(manifest, file, opened, candles.get(file.symbol))
+        for symbol, opened in candles.items():
+            if opened is not None and self._has_database:
+                self._prove_stored(symbol, opened)
+        if self._has_database:
+            self._prove_signals()
+
+    def _check(self, file: ManifestFile) -> CheckedFile | None:
+        try:
+            opened = CheckedFile(self._store, file)
+        except NotStored:
+            self.faults.append(f"{file.path} is in the manifest, and not in the archive.")
+        except NotAsListed as error:
+            self.faults.append(f"{file.path} {error}.")
+        else:
+            self.counts["files"] += 1
+            return opened
+        return None
+
+    def _prove_ledger(self, manifest: ArchiveManifest) -> None:
+        head = manifest.ledger
+        if self._has_database and not is_in_ledger(LedgerPosition(head.sequence, head.hash)):
+            self.faults.append(
+                f"Entry {head.sequence} of the ledger is not the one that ended {self.day}: the ledger or "
+                "the manifest was rewritten. `verify_ledger` tells which entry differs."
+            )
+
+    def _prove_ticks(
+        self, manifest: ArchiveManifest, file: ManifestFile, ticks: CheckedFile, candles: CheckedFile | None
+    ) -> None:
+        if candles is None:
+            self.notes.append(f"{file.symbol}: no minutes are archived with which its ticks can be compared.")
+            return
+        facts, end_ms = ticks.facts, epoch_ms(span_of(self.day)[1])
+        if len(ticks.about["candle_price"]) > 1:
+            self.notes.append(
+                f"{file.symbol}: CANDLE_PRICE was changed that day, its minutes are not compared."
+            )
+            return
+        holes = [
+            (epoch_ms(read_iso(hole.start)), epoch_ms(read_iso(hole.end)))
+            for hole in manifest.holes
+            if hole.symbol == file.symbol
+        ]
+        made = rebuilt(ticks.ticks(), facts, end_ms)
+        knows_before = facts.before is not None
+        found = compare_rebuilt(made, candles.minutes(), holes, knows_before=knows_before)
+        self._tell(file.symbol, "Minutes made of its ticks differ from those archived", found)
+
+    def _prove_stored(self, symbol: str, candles: CheckedFile) -> None:
+        instrument = Instrument.objects.filter(symbol=symbol).first()
+        rows = [] if instrument is None else stored_minutes(instrument.pk, self.day)
+        if not rows:
+            self.notes.append(f"{symbol}: the database no longer has its minutes of that day.")
+            return
+        now = {int(str(time_ms)): ArchivedMinute(*values) for time_ms, *values in rows}  # type: ignore[arg-type]
+        self._tell(
+            symbol, "Stored minutes differ from those archived", compare_database(candles.minutes(), now)
+        )
+
+    def _tell(self, symbol: str, says: str, found: MinuteFindings) -> None:
+        self.counts["minutes"] += found.equal
+        if found.faults:
+            self.faults.append(f"{symbol}: {says}. {told(found.faults)}.")
+        for number, why in (
+            (found.imported, "came from an import"),
+            (found.in_holes, "lie in a hole of the ticks"),
+            (found.unknown, "came before its first tick, and what they repeat is not archived"),
+            (found.filled_since, "were stored after the archive was made"),
+        ):
+            if number:
+                self.notes.append(f"{symbol}: {number} minutes are not compared: they {why}.")
+
+    def _prove_signals(self) -> None:
+        manifest = self._manifest(self.day)
+        symbols = {file.symbol for file in manifest.files if file.kind == "ticks"} if manifest else set()
+        days = ArchivedDays(self._ticks_of, self._minutes_of)
+        for signal in closed_on(self.day):
+            if signal.instrument.symbol not in symbols:
+                continue
+            try:
+                judged = judge_again(signal, days)
+            except NotJudged as error:
+                self.notes.append(f"Signal {signal.pk} is not judged again: {error}.")
+                continue
+            if judged.fault:
+                self.faults.append(f"Signal {signal.pk}: {judged.fault}.")
+            else:
+                self.counts["signals"] += 1
+
+    def _manifest(self, day: date) -> ArchiveManifest | None:
+        if day not in self._manifests:
+            try:
+                self._manifests[day] = decoded(self._store.read(manifest_path(day)))
+            except NotStored:
+                self._manifests[day] = None
+            except BadManifest as error:
+                self._manifests[day] = None
+                self.faults.append(f"The manifest of {day} cannot be used: {error}.")
+        return self._manifests[day]
+
+    def _ticks_of(self, symbol: str, day: date) -> list[ArchivedTick]:
+        known = self._ticks.get((symbol, day))
+        if known is None:
+            known = self._ticks[symbol, day] = list(self._file(symbol, day, "ticks").ticks())
+        return known
+
+    def _minutes_of(self, symbol: str, day: date) -> dict[int, ArchivedMinute]:
+        return self._file(symbol, day, "candles").minutes()
+
+    def _file(self, symbol: str, day: date, kind: str) -> CheckedFile:
+        manifest = self._manifest(day)
+        if manifest is None:
+            raise NotJudged(f"{day} is not archived")
+        if any(hole.symbol == symbol for hole in manifest.holes):
+            raise NotJudged(f"ticks of {symbol} are missing on {day}")
+        for file in manifest.files:
+            if (file.symbol, file.kind) == (symbol, kind):
+                try:
+                    return CheckedFile(self._store, file)
+                except (NotStored, NotAsListed):
+                    raise NotJudged(f"{file.path} is not whole") from None
+        raise NotJudged(f"no {kind} of {symbol} are archived on {day}")
+
+
+def verify_day(store: ArchiveStore, day: date, *, has_database: bool = True) -> DayVerdict:
+    return Proving(store, day, has_database=has_database).run()

@@ -1,0 +1,202 @@
+"""The archive in a bucket of Amazon S3, or of any other store that speaks its protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, NamedTuple, TypeVar
+
+from archive.layout import checked, is_ours
+
+from .store import NotStored
+
+T = TypeVar("T")
+
+# What one request reads: while a client takes its time with it, no connection to the store is held.
+PIECE = 1 << 20
+TRIES = 3
+CONNECT_S, READ_S = 5, 20
+NO_BOTO = (
+    "ARCHIVE_S3_URL needs the extra `s3`: pip install 'tickwire-server[s3]', or unset it to keep the archive "
+    "on a disk."
+)
+ABSENT = {"404", "NoSuchKey", "NotFound"}
+
+
+class StoreFault(OSError):
+    """The store did not do what it was asked; the sentence says why."""
+
+
+class S3Bucket(NamedTuple):
+    name: str
+    prefix: str
+    """Empty, or with a slash at its end."""
+    endpoint: str = ""
+    region: str = ""
+    key_id: str = ""
+    secret: str = ""
+
+    def __str__(self) -> str:
+        return f"s3://{self.name}/{self.prefix}".rstrip("/")
+
+
+class Stored(NamedTuple):
+    size: int
+    tag: str
+
+
+class S3Store:
+    """Its client may be used by many threads at once."""
+
+    def __init__(self, bucket: S3Bucket) -> None:
+        self.bucket = bucket
+        self._client, self._faults = connect(bucket)
+
+    def put(self, path: str, local: Path) -> None:
+        """In one request, so that the store has all of it or nothing. It compares the MD5 itself."""
+        with local.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()
+        sum_of = b64encode(digest).decode()
+
+        def send() -> None:
+            with local.open("rb") as file:
+                self._client.put_object(**self._at(path), Body=file, ContentMD5=sum_of)
+
+        self._ask(path, send)
+
+    def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
+        found = self._look(path)
+        stop = found.size if end is None else min(end, found.size)
+        return self._pieces(path, found.tag, start, stop)
+
+    def size(self, path: str) -> int:
+        return self._look(path).size
+
+    def read(self, path: str) -> bytes:
+        return self._ask(path, lambda: self._read(**self._at(path)))
+
+    def listing(self, prefix: str = "") -> list[str]:
+        return sorted(self.marks(prefix))
+
+    def marks(self, prefix: str = "") -> dict[str, str]:
+        own = self.bucket.prefix
+        pages = self._client.get_paginator("list_objects_v2")
+
+        def look() -> dict[str, str]:
+            found = pages.paginate(Bucket=self.bucket.name, Prefix=own + prefix)
+            rows = [row for page in found for row in page.get("Contents", ())]
+            return {str(row["Key"]).removeprefix(own): str(row["ETag"]) for row in rows}
+
+        return {path: tag for path, tag in self._ask(prefix, look).items() if is_ours(path)}
+
+    def remove(self, path: str) -> None:
+        self._ask(path, lambda: self._client.delete_object(**self._at(path)))
+
+    def try_out(self) -> None:
+        """Whether it takes, lists, gives back and removes; raises StoreFault where it does not."""
+        key, content = f"{self.bucket.prefix}doctor-{token_hex(4)}", token_hex(64).encode()
+        at = {"Bucket": self.bucket.name, "Key": key}
+        self._ask(key, lambda: self._client.put_object(**at, Body=content))
+        try:
+            self._ask(key, lambda: self._client.list_objects_v2(Bucket=self.bucket.name, Prefix=key))
+            if self._ask(key, lambda: self._read(**at)) != content:
+                raise StoreFault(f"{self.bucket} gives back something else than it was given")
+        finally:
+            self._ask(key, lambda: self._client.delete_object(**at))
+
+    def _at(self, path: str) -> dict[str, str]:
+        return {"Bucket": self.bucket.name, "Key": self.bucket.prefix + checked(path)}
+
+    def _look(self, path: str) -> Stored:
+        found = self._ask(path, lambda: self._client.head_object(**self._at(path)))
+        return Stored(int(found["ContentLength"]), str(found["ETag"]))
+
+    def _pieces(self, path: str, tag: str, start: int, stop: int) -> Generator[bytes, None, None]:
+        """All of the same object: one that is replaced meanwhile is a fault."""
+        for begin in range(start, stop, PIECE):
+            last = min(begin + PIECE, stop) - 1
+            wanted = {**self._at(path), "Range": f"bytes={begin}-{last}", "IfMatch": tag}
+            piece = self._ask(path, lambda: self._read(**wanted))  # noqa: B023 - called at once
+            if len(piece) != last + 1 - begin:
+                raise StoreFault(f"{self.bucket} gave {len(piece)} bytes of {path} for {last + 1 - begin}")
+            yield piece
+
+    def _read(self, **wanted: str) -> bytes:
+        """The client repeats what is refused, and not what breaks off while it is read."""
+        for tries_left in reversed(range(TRIES)):
+            try:
+                with self._client.get_object(**wanted)["Body"] as body:
+                    content: bytes = body.read()
+                    return content
+            except self._faults.broken:
+                if not tries_left:
+                    raise
+        raise AssertionError
+
+    def _ask(self, path: str, ask: Callable[[], T]) -> T:
+        with self._faults.told(self.bucket, path):
+            return ask()
+
+
+class Faults(NamedTuple):
+    """The library's own, which are only known once it is imported."""
+
+    refused: type[Exception]
+    broken: tuple[type[Exception], ...]
+    """The connection was, while a body came."""
+    other: tuple[type[Exception], ...]
+
+    @contextmanager
+    def told(self, bucket: S3Bucket, path: str) -> Iterator[None]:
+        try:
+            yield
+        except self.refused as error:
+            why: Mapping[str, Any] = getattr(error, "response", {}).get("Error", {})
+            code = str(why.get("Code", ""))
+            if code in ABSENT:
+                raise NotStored(path) from None
+            says = str(why.get("Message", "")).rstrip(".")
+            raise StoreFault(f"{bucket} refuses ({code}): {says}") from None
+        except self.other as error:
+            raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
+
+
+def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
+    try:
+        import boto3
+        from botocore import exceptions
+        from botocore.config import Config
+        from urllib3.exceptions import HTTPError
+    except ImportError:
+        raise StoreFault(NO_BOTO) from None
+    config = Config(
+        connect_timeout=CONNECT_S,
+        read_timeout=READ_S,
+        retries={"mode": "standard", "max_attempts": TRIES},
+        max_pool_connections=16,
+        # Not every store knows Amazon's newer checksums; the MD5 that `put` sends they all compare.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        # Buckets of a store of one's own seldom have names in the DNS.
+        s3={"addressing_style": "path" if bucket.endpoint else "auto"},
+    )
+    # A body that breaks off is told by either library, each in its own words.
+    broken = exceptions.IncompleteReadError, exceptions.HTTPClientError, HTTPError
+    faults = Faults(exceptions.ClientError, broken, (exceptions.BotoCoreError, HTTPError))
+    try:
+        client = boto3.session.Session().client(
+            "s3",
+            endpoint_url=bucket.endpoint or None,
+            region_name=bucket.region or None,
+            # Without them boto3 looks where it always does: the environment, a profile, the machine's role.
+            aws_access_key_id=bucket.key_id or None,
+            aws_secret_access_key=bucket.secret or None,
+            config=config,
+        )
+    except (exceptions.BotoCoreError, ValueError) as error:
+        raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
+    return client, faults

@@ -1,0 +1,105 @@
+"""What the archive asks of any store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.layout import BadPath
+from archive.stores import ArchiveStore, DiskStore, NotStored, S3Store
+
+from .buckets import store_on_loopback
+
+TICKS, GOLD = "ticks/EURUSD/2026-11-17.parquet", "ticks/XAUUSD/2026-11-17.parquet"
+MANIFEST = "manifests/2026-11-17.json"
+# More than two pieces of what a bucket is asked for at once.
+SIZE = 2_500_001
+BODY = bytes(range(251)) * 9961
+
+
+@pytest.fixture(scope="module", params=["disk", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveStore]:
+    if request.param == "disk":
+        yield DiskStore(tmp_path_factory.mktemp("archive"))
+    else:
+        with store_on_loopback() as bucket:
+            yield S3Store(bucket)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    path = tmp_path / "made"
+    path.write_bytes(BODY[:SIZE])
+    return path
+
+
+@pytest.fixture(scope="module")
+def kept(store: ArchiveStore, tmp_path_factory: pytest.TempPathFactory) -> ArchiveStore:
+    """With a file in it."""
+    path = tmp_path_factory.mktemp("made") / "file"
+    path.write_bytes(BODY[:SIZE])
+    store.put(TICKS, path)
+    return store
+
+
+def test_file_is_given_back_as_it_was(kept: ArchiveStore) -> None:
+    assert kept.size(TICKS) == SIZE
+    assert kept.read(TICKS) == BODY[:SIZE]
+    assert b"".join(kept.open(TICKS)) == BODY[:SIZE]
+
+
+@given(st.integers(0, SIZE + 9), st.integers(0, SIZE + 9) | st.none())
+def test_part_is_that_slice(kept: ArchiveStore, start: int, end: int | None) -> None:
+    assert b"".join(kept.open(TICKS, start, end)) == BODY[:SIZE][start:end]
+
+
+def test_no_block_is_large(kept: ArchiveStore) -> None:
+    assert max(map(len, kept.open(TICKS))) <= 1 << 20
+
+
+def test_files_are_listed_in_order_below_a_prefix(store: ArchiveStore, local: Path) -> None:
+    for path in (MANIFEST, GOLD, TICKS):
+        store.put(path, local)
+    assert store.listing() == [MANIFEST, TICKS, GOLD]
+    assert store.listing("ticks/") == [TICKS, GOLD]
+    assert store.listing("candles/") == []
+    assert list(store.marks("manifests/")) == [MANIFEST]
+
+
+def test_mark_changes_with_the_content_alone(store: ArchiveStore, local: Path) -> None:
+    store.put(GOLD, local)
+    before = store.marks()
+    assert store.marks() == before
+    local.write_bytes(b"another")
+    store.put(GOLD, local)
+    assert {path for path, mark in store.marks().items() if mark != before.get(path)} == {GOLD}
+
+
+def test_removed_file_is_gone_and_may_be_removed_again(store: ArchiveStore, local: Path) -> None:
+    store.put(MANIFEST, local)
+    store.remove(MANIFEST)
+    store.remove(MANIFEST)
+    assert MANIFEST not in store.listing()
+    for ask in (store.size, store.open, store.read):
+        with pytest.raises(NotStored):
+            ask(MANIFEST)
+
+
+def test_local_file_stays(store: ArchiveStore, local: Path) -> None:
+    store.put(GOLD, local)
+    assert local.read_bytes() == BODY[:SIZE]
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "ticks/../../x/2026-11-17.parquet", "", "ticks/EURUSD/x.parquet"]
+)
+def test_no_other_paths_are_touched(store: ArchiveStore, local: Path, path: str) -> None:
+    for ask in (store.size, store.open, store.read, store.remove):
+        with pytest.raises(BadPath):
+            ask(path)
+    with pytest.raises(BadPath):
+        store.put(path, local)

@@ -1,0 +1,258 @@
+"""A day's journal becomes files that say what was accepted, and what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from archive.journal import TickJournalWriter
+from core.threads import in_thread
+from instruments.models import WithheldSource
+from market.engine import SymbolStanding
+from market.models import LastQuote
+from market.prices.candles import PriceBar
+from market.prices.records import HistoryMinute, SeriesBegan, TickAccepted
+from tests.archive.keeping import (
+    DAY,
+    DAY_MS,
+    NEXT_MS,
+    NIGHT,
+    KeptEngine,
+    file_of,
+    fold,
+    journal_of,
+    manifest_of,
+    store_of,
+)
+from tests.factories import make_instrument
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR_MS = 3_600_000
+
+
+def tick(seq: int, at_ms: int, symbol: str = "EURUSD", source: str = "kraken") -> TickAccepted:
+    return TickAccepted(symbol, 1.08, 1.0801, at_ms, 1.0, seq, source=source, side=1)
+
+
+def write(
+    folder: Path,
+    *records: TickAccepted | SeriesBegan | HistoryMinute,
+    began: int | None = 0,
+    at_ms: int = DAY_MS,
+) -> None:
+    """As an engine that began where `began` says."""
+    standings = {} if began is None else {"EURUSD": SymbolStanding(began, 0)}
+    writer = TickJournalWriter(journal_of(folder), "bid", standings, at_ms)
+    writer.write([("epoch", list(records))])
+    writer.close()
+
+
+def seqs(folder: Path, day: date = DAY) -> list[int]:
+    table = pq.read_table(store_of(folder).root / f"ticks/EURUSD/{day}.parquet")
+    numbers: list[int] = table["seq"].to_pylist()
+    return numbers
+
+
+def holes(folder: Path, day: date = DAY) -> list[tuple[str, str, int | None]]:
+    manifest = manifest_of(folder, day)
+    assert manifest.complete is not bool(manifest.holes)
+    return [(hole.start[11:19], hole.end[11:19], hole.missing) for hole in manifest.holes]
+
+
+async def test_a_day_becomes_files_and_its_journal_goes(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.walk(300, DAY_MS + HOUR_MS)
+        await kept.write()
+        kept.tick(1.09, NEXT_MS + 5_000)
+        await kept.write()
+    assert await in_thread(fold, folder) == [DAY]
+    ticks, candles = file_of(folder), file_of(folder, "candles")
+    assert (ticks.rows, ticks.sources, candles.sources) == (300, ["push"], ["push"])
+    for file in (ticks, candles):
+        data = store_of(folder).read(file.path)
+        assert (file.bytes, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert manifest_of(folder).complete
+    assert [segment.day for segment in journal_of(folder).segments()] == [date(2026, 11, 19)]
+    # Done once: the next night has nothing to do.
+    assert await in_thread(fold, folder) == []
+
+
+def test_the_columns_are_those_that_are_documented(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + 2))
+    fold(folder)
+    table = pq.read_table(store_of(folder).root / file_of(folder).path)
+    types = {field.name: str(field.type) for field in table.schema}
+    name = "dictionary<values=string, indices=int32, ordered=0>"
+    assert types == {
+        "seq": "int64",
+        "epoch": name,
+        "time": "timestamp[ms, tz=UTC]",
+        "bid": "double",
+        "ask": "double",
+        "volume": "double",
+        "side": "int8",
+        "source": name,
+    }
+    row = table.to_pylist()[0]
+    assert row["time"] == datetime(2026, 11, 18, 0, 0, 0, 1000, UTC)
+    assert (row["epoch"], row["bid"], row["side"], row["source"]) == ("epoch", 1.08, 1, "kraken")
+    meta = pq.ParquetFile(store_of(folder).root / file_of(folder).path).metadata
+    assert meta.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_what_was_written_twice_counts_once(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + 2))
+    write(folder, tick(2, DAY_MS + 2), tick(3, DAY_MS + 3), began=2)
+    fold(folder)
+    assert seqs(folder) == [1, 2, 3]
+    assert manifest_of(folder).complete
+
+
+def test_numbers_that_were_given_again_are_those_of_the_later_engine(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + 2), tick(3, DAY_MS + 3))
+    # A power cut took the end of the database along, and no candle counts what was in it.
+    write(folder, tick(2, DAY_MS + 20), began=1)
+    fold(folder)
+    table = pq.read_table(store_of(folder).root / file_of(folder).path)
+    assert [(row["seq"], row["time"].microsecond // 1000) for row in table.to_pylist()] == [(1, 1), (2, 20)]
+    assert manifest_of(folder).complete
+
+
+def test_an_older_database_gives_the_numbers_of_days_before_again(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + 2), tick(3, DAY_MS + 3))
+    fold(folder)
+    write(folder, tick(2, NEXT_MS + 1), tick(3, NEXT_MS + 2), began=1, at_ms=NEXT_MS)
+    fold(folder, NIGHT + timedelta(days=1))
+    assert seqs(folder, date(2026, 11, 19)) == [2, 3]
+
+
+def test_missing_numbers_are_a_hole_between_two_ticks(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + HOUR_MS), tick(5, DAY_MS + 2 * HOUR_MS))
+    fold(folder)
+    assert holes(folder) == [("01:00:00", "02:00:00", 3)]
+
+
+def test_what_an_engine_knows_and_the_journal_does_not_is_a_hole(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + HOUR_MS))
+    write(folder, tick(9, DAY_MS + 3 * HOUR_MS), began=8, at_ms=DAY_MS + 2 * HOUR_MS)
+    fold(folder)
+    assert holes(folder) == [("01:00:00", "02:00:00", 7)]
+
+
+def test_what_the_database_knows_and_the_journal_does_not_is_a_hole_until_the_end(folder: Path) -> None:
+    instrument = make_instrument()
+    LastQuote.objects.create(instrument=instrument, bid=1, ask=1, quoted_at=NIGHT, seq=4, source="kraken")
+    write(folder, tick(1, DAY_MS + HOUR_MS))
+    fold(folder)
+    assert holes(folder) == [("01:00:00", "00:00:00", 3)]
+
+
+def test_a_hole_over_midnight_is_said_on_both_days(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + HOUR_MS), tick(4, NEXT_MS + HOUR_MS))
+    fold(folder)
+    write(folder, tick(5, NEXT_MS + 2 * HOUR_MS), began=4, at_ms=NEXT_MS + 2 * HOUR_MS)
+    fold(folder, NIGHT + timedelta(days=1))
+    assert holes(folder) == [("01:00:00", "00:00:00", 2)]
+    assert holes(folder, date(2026, 11, 19)) == [("00:00:00", "01:00:00", 2)]
+
+
+def test_an_archive_that_begins_at_noon_does_not_pretend_to_know_the_morning(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(8, DAY_MS + 13 * HOUR_MS), began=7, at_ms=DAY_MS + 12 * HOUR_MS)
+    fold(folder)
+    assert holes(folder) == [("00:00:00", "12:00:00", None)]
+
+
+def test_numbers_of_simulated_ticks_are_no_hole(folder: Path) -> None:
+    make_instrument()
+    to_demo = SeriesBegan("EURUSD", True, DAY_MS + 2, 1)
+    to_real = SeriesBegan("EURUSD", False, DAY_MS + HOUR_MS, 900)
+    write(folder, tick(1, DAY_MS + 1), to_demo)
+    write(folder, to_real, tick(901, DAY_MS + HOUR_MS + 1), began=500)
+    fold(folder)
+    assert seqs(folder) == [1, 901]
+    assert manifest_of(folder).complete
+
+
+def test_files_of_a_source_that_may_not_be_handed_on_are_not_made(folder: Path) -> None:
+    make_instrument()
+    make_instrument("BTCUSD")
+    WithheldSource.objects.create(name="binance")
+    write(folder, tick(1, DAY_MS + 1), tick(1, DAY_MS + 1, "BTCUSD", "binance"))
+    fold(folder)
+    assert [file.symbol for file in manifest_of(folder).files] == ["EURUSD"]
+    assert store_of(folder).listing("ticks/BTCUSD") == []
+
+
+def test_what_comes_of_a_day_after_its_files_were_made_is_put_with_them(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1))
+    fold(folder)
+    write(folder, tick(2, DAY_MS + 2), tick(3, NEXT_MS + HOUR_MS), began=1, at_ms=NEXT_MS + HOUR_MS)
+    fold(folder, NIGHT + timedelta(days=1))
+    assert seqs(folder) == [1, 2]
+    assert seqs(folder, date(2026, 11, 19)) == [3]
+    assert manifest_of(folder).complete
+    assert manifest_of(folder, date(2026, 11, 19)).complete
+
+
+def test_minutes_that_are_filled_in_later_are_put_with_them(folder: Path) -> None:
+    make_instrument(source="kraken")
+    write(folder, tick(1, DAY_MS + 1))
+    fold(folder)
+    bar = PriceBar(DAY_MS + HOUR_MS, 1.08, 1.08, 1.08, 1.08, 1.0, 1.09, 1.09, "kraken")
+    write(folder, HistoryMinute("EURUSD", bar, "trades"), began=1, at_ms=NEXT_MS + HOUR_MS)
+    fold(folder, NIGHT + timedelta(days=1))
+    about = pq.ParquetFile(store_of(folder).root / file_of(folder).path).metadata.metadata[b"tickwire"]
+    (minute,) = json.loads(about)["minutes"]
+    assert (minute["minute"], minute["kind"], minute["close"]) == (DAY_MS + HOUR_MS, "history", 1.08)
+    assert seqs(folder) == [1]
+
+
+def test_parts_of_two_machines_make_one_day(folder: Path, tmp_path: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + HOUR_MS), tick(5, DAY_MS + 3 * HOUR_MS))
+    fold(folder)
+    assert holes(folder) == [("01:00:00", "03:00:00", 2)]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "archive").symlink_to(folder / "archive")
+    write(
+        other, tick(3, DAY_MS + HOUR_MS + 1), tick(4, DAY_MS + HOUR_MS + 2), began=2, at_ms=DAY_MS + HOUR_MS
+    )
+    fold(other)
+    assert seqs(folder) == [1, 2, 3, 4, 5]
+    assert manifest_of(folder).complete
+
+
+def test_nothing_is_folded_before_the_day_is_over(folder: Path) -> None:
+    make_instrument()
+    write(folder, tick(1, DAY_MS + 1))
+    assert fold(folder, datetime(2026, 11, 19, 0, 1, tzinfo=UTC)) == []
+    assert fold(folder, datetime(2026, 11, 19, 0, 2, tzinfo=UTC)) == [DAY]
+
+
+def test_old_days_are_dropped_and_the_youngest_stay(folder: Path) -> None:
+    make_instrument()
+    for number in range(4):
+        write(folder, tick(number + 1, DAY_MS + number * 24 * HOUR_MS), began=number, at_ms=DAY_MS)
+    now = NIGHT + timedelta(days=3)
+    fold(folder, now)
+    assert len(store_of(folder).listing("manifests/")) == 4
+    fold(folder, now, keep_days=2)
+    days = [date(2026, 11, 20), date(2026, 11, 21)]
+    kept = [f"manifests/{day}.json" for day in days] + [f"ticks/EURUSD/{day}.parquet" for day in days]
+    assert store_of(folder).listing() == kept

@@ -1,0 +1,201 @@
+"""What the engine let in is on the disk when the database says that it is written."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive.journal import HeardRecords, TickJournal, TickJournalWriter
+from archive.keeper import keeper
+from core.threads import in_thread
+from market.engine import SymbolStanding
+from market.models import Candle, LastQuote
+from market.prices.records import AnyRecord, EmptyMinute, TickAccepted
+from tests.archive.keeping import DAY_MS, NEXT_MS, KeptEngine, journal_of
+from tests.factories import make_instrument
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR_MS = 3_600_000
+
+
+def kept_records(folder: Path) -> list[AnyRecord]:
+    frames = [frame for segment in journal_of(folder).segments() for frame in segment.frames()]
+    return [record for frame in frames if isinstance(frame, HeardRecords) for record in frame.records]
+
+
+def kept_seqs(folder: Path) -> list[int]:
+    return [record.seq for record in kept_records(folder) if isinstance(record, TickAccepted)]
+
+
+def written_seq() -> int:
+    return LastQuote.objects.get(instrument__symbol="EURUSD").seq
+
+
+async def test_a_checkpoint_says_nothing_that_the_journal_lacks(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS, side=1)
+        kept.tick(1.09, DAY_MS + HOUR_MS + 10)
+        assert kept_seqs(folder) == []
+        await kept.write()
+        assert kept_seqs(folder) == [1, 2]
+        assert await in_thread(written_seq) == 2
+        first = kept_records(folder)[0]
+    assert isinstance(first, TickAccepted)
+    assert (first.source, first.side, first.bid) == ("push", 1, 1.08)
+
+
+async def test_what_came_while_the_database_was_away_is_in_the_journal(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        await kept.write()
+        kept.runner.writer.lease.is_held = True
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        notes = kept.keeper.notes(is_behind=False)
+        # The transaction never comes to its notes, and the next one has none of its own.
+        kept.keeper.notes(is_behind=False)()
+        assert kept_seqs(folder) == [1]
+        notes()
+    assert kept_seqs(folder) == [1]
+
+
+async def test_the_tail_of_a_killed_engine_is_kept_by_the_next(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        await kept.write()
+        kept.tick(1.09, DAY_MS + HOUR_MS + 10)
+        await kept.kill()
+    async with KeptEngine(folder) as kept:
+        await kept.write()
+    assert kept_seqs(folder) == [1, 2]
+
+
+async def test_of_simulated_prices_not_even_a_file_is_kept(folder: Path) -> None:
+    await in_thread(make_instrument, source="demo")
+    async with KeptEngine(folder, "demo") as kept:
+        kept.walk(100, DAY_MS + HOUR_MS)
+        await kept.write()
+    assert journal_of(folder).segments() == []
+
+
+async def test_flat_minutes_are_kept_with_their_source(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        for minute in range(1, 6):
+            kept.pass_time(DAY_MS + HOUR_MS + minute * 60_000 + 2_000)
+        await kept.write()
+    flat = [record for record in kept_records(folder) if isinstance(record, EmptyMinute)]
+    assert [record.source for record in flat] == ["push"] * 3
+
+
+async def test_each_day_has_a_segment_of_its_own(folder: Path) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        await kept.write()
+        kept.tick(1.08, NEXT_MS + HOUR_MS)
+        await kept.write()
+    days = [segment.day for segment in journal_of(folder).segments()]
+    assert days == [date(2026, 11, 18), date(2026, 11, 19)]
+
+
+async def test_archive_0_keeps_nothing(folder: Path, settings: Any) -> None:
+    settings.ARCHIVE = False
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        await kept.write()
+    assert not journal_of(folder).path.exists()
+
+
+def test_the_service_has_the_engine_tell_it() -> None:
+    from market import runtime
+
+    assert keeper in runtime.market.engine_listeners
+
+
+class FullDisk(TickJournal):
+    """Its files take nothing until there is room again: the kernel's own full device."""
+
+    is_full = False
+
+    def create(self, day: date) -> tuple[int, Path]:
+        opened, path = super().create(day)
+        if not self.is_full:
+            return opened, path
+        os.close(opened)
+        return os.open("/dev/full", os.O_WRONLY), path
+
+
+def tick(seq: int, at_ms: int = DAY_MS) -> TickAccepted:
+    return TickAccepted("EURUSD", 1.08, 1.0801, at_ms + seq, 1.0, seq, source="push")
+
+
+def writer_in(journal: TickJournal) -> TickJournalWriter:
+    return TickJournalWriter(journal, "bid", {"EURUSD": SymbolStanding(0, 0)}, DAY_MS)
+
+
+def test_a_full_disk_loses_nothing_that_still_fits_into_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = FullDisk(tmp_path / "var" / "ticks")
+    writer = writer_in(journal)
+    journal.is_full = True
+    with caplog.at_level(logging.ERROR):
+        writer.write([("e", [tick(1)])])
+        writer.write([("e", [tick(2)])])
+    assert writer.fault == os.strerror(errno.ENOSPC)
+    assert "stands still, prices go on" in caplog.text
+    # Files without a head would pile up, one a second.
+    assert journal.segments() == []
+    journal.is_full = False
+    writer.write([("e", [tick(3)])])
+    writer.close()
+    assert (writer.fault, writer.lost) == ("", 0)
+    assert kept_seqs(tmp_path) == [1, 2, 3]
+
+
+def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archive.journal.writer.MOST_WAITING", 1_000)
+    journal = FullDisk(tmp_path / "var" / "ticks")
+    writer = writer_in(journal)
+    journal.is_full = True
+    writer.write([("e", [tick(seq) for seq in range(1, 2_001)])])
+    assert writer.lost == 1_000
+    journal.is_full = False
+    writer.write([])
+    writer.close()
+    assert kept_seqs(tmp_path) == list(range(1_001, 2_001))
+
+
+async def test_candles_are_written_while_the_archive_stands_still(folder: Path) -> None:
+    await in_thread(make_instrument)
+    folder.joinpath("var").write_text("a file where the folder should be")
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        kept.pass_time(DAY_MS + HOUR_MS + 63_000)
+        await kept.write()
+        assert kept.keeper.fault
+        assert await in_thread(Candle.objects.filter(timeframe="1m").count) == 1
+
+
+def broken(record: AnyRecord) -> Callable[[], None]:
+    raise RuntimeError("a fault of ours")
+
+
+def test_a_fault_of_ours_holds_no_checkpoint_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = writer_in(TickJournal(tmp_path / "ticks"))
+    monkeypatch.setattr("archive.journal.writer.framed", broken)
+    writer.write([("e", [tick(1)])])
+    assert (writer.lost, writer.fault) == (1, "it broke: see the log")

@@ -1,0 +1,122 @@
+"""Minutes that are made of the files alone are those that the engine stored, in every field."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+import time_machine
+
+from archive.proving import DayVerdict, verify_day
+from core.threads import in_thread
+from core.times import MINUTE_MS
+from market.models import Candle
+from market.prices.candles import PriceBar
+from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, NIGHT, KeptEngine, file_of, fold, store_of
+from tests.factories import make_instrument
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR_MS = 60 * MINUTE_MS
+FIELDS = ("open", "high", "low", "close", "volume", "ask_high", "ask_low", "basis", "source")
+
+
+async def proved(folder: Path, day: date = DAY) -> DayVerdict:
+    await in_thread(fold, folder)
+    return await in_thread(verify_day, store_of(folder), day)
+
+
+def holds(verdict: DayVerdict, minutes: int = 0) -> bool:
+    assert verdict.faults == [], verdict.faults
+    assert verdict.notes == []
+    return verdict.counts["minutes"] >= 2 * minutes > 0
+
+
+@pytest.mark.parametrize("candle_price", ["bid", "mid"])
+@pytest.mark.parametrize("volume_kind", ["ticks", "trades"])
+async def test_a_day_with_flat_minutes(
+    folder: Path, settings: object, candle_price: str, volume_kind: str
+) -> None:
+    settings.CANDLE_PRICE = candle_price  # type: ignore[attr-defined]
+    await in_thread(make_instrument, volume_kind=volume_kind, order_flow_source="tick_rule")
+    async with KeptEngine(folder, candle_price=candle_price) as kept:
+        at_ms = kept.walk(700, DAY_MS + HOUR_MS)
+        kept.pass_time(at_ms + HOUR_MS)
+        await kept.write()
+        kept.tick(1.08, NEXT_MS + 1_000)
+        await kept.write()
+    assert holds(await proved(folder), 100)
+    flat = Candle.objects.filter(timeframe="1m", volume=0)
+    assert await flat.acount() > 10
+
+
+async def test_a_day_over_which_the_engine_was_killed_again_and_again(folder: Path) -> None:
+    await in_thread(make_instrument)
+    at_ms = DAY_MS + HOUR_MS
+    for number in range(6):
+        async with KeptEngine(folder) as kept:
+            at_ms = kept.walk(60, at_ms, seed=number)
+            await kept.write()
+            # Known to the journal of the bus alone.
+            at_ms = kept.walk(30, at_ms, seed=number + 100)
+            if number % 2:
+                await kept.kill()
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, NEXT_MS + 1_000)
+        await kept.write()
+    assert holds(await proved(folder), 50)
+    assert file_of(folder).rows == 6 * 90
+
+
+async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: time_machine.Traveller) -> None:
+    """Its first minutes repeat the last price of the day before."""
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, NEXT_MS - 30_000)
+        for minute in range(1, 9):
+            kept.pass_time(NEXT_MS - 30_000 + minute * MINUTE_MS)
+        await kept.write()
+        kept.tick(1.09, NEXT_MS + HOUR_MS)
+        kept.pass_time(NEXT_MS + HOUR_MS + 63_000)
+        await kept.write()
+    assert holds(await proved(folder), 1)
+    await in_thread(fold, folder, NIGHT.replace(day=20))
+    verdict = await in_thread(verify_day, store_of(folder), date(2026, 11, 19))
+    assert holds(verdict, 8)
+
+
+@pytest.mark.parametrize("basis", ["trades", "bid"])
+async def test_minutes_out_of_a_source_s_history(folder: Path, basis: str) -> None:
+    await in_thread(make_instrument, source="kraken")
+    async with KeptEngine(folder, "kraken") as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        at_ms = DAY_MS + HOUR_MS + 5 * MINUTE_MS
+        bars = [
+            PriceBar(DAY_MS + HOUR_MS + n * MINUTE_MS, 1.08, 1.0805, 1.07, 1.0801, n / 3, 1.0806, 1.0701)
+            for n in range(1, 4)
+        ]
+        kept.backfill(bars, at_ms, basis)
+        for minute in range(1, 4):
+            kept.pass_time(at_ms + minute * MINUTE_MS + 3_000)
+        kept.tick(1.09, at_ms + 10 * MINUTE_MS)
+        await kept.write()
+        kept.tick(1.09, NEXT_MS + 1_000)
+        await kept.write()
+    assert holds(await proved(folder), 5)
+
+
+async def test_a_minute_of_two_sources(folder: Path) -> None:
+    await in_thread(make_instrument, source="kraken", fallback="binance", stale_after_s=2)
+    async with KeptEngine(folder, "kraken") as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        kept.engine.feed_state("binance").heard(DAY_MS + HOUR_MS)
+        kept.tick(1.081, DAY_MS + HOUR_MS + 20_000, origin="binance")
+        kept.tick(1.082, DAY_MS + HOUR_MS + 21_000, origin="binance")
+        await kept.write()
+        kept.pass_time(DAY_MS + HOUR_MS + 63_000)
+        await kept.write()
+        kept.tick(1.082, NEXT_MS + 1_000, origin="binance")
+        await kept.write()
+    assert holds(await proved(folder), 1)
+    assert file_of(folder, "candles").sources == ["binance", "kraken"]
+    assert await Candle.objects.filter(timeframe="1m", source="kraken+binance").acount() == 1

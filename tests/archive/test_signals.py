@@ -1,0 +1,134 @@
+"""Signals that were closed on an archived day are judged again by its ticks, and end in the same way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive.proving import DayVerdict, verify_day
+from core.threads import in_thread
+from core.times import MINUTE_MS, moment
+from market import runtime as market
+from signals_feed.closing import Closing, close_signal
+from signals_feed.judging.watcher import SignalWatcher
+from signals_feed.models import Evidence, Signal
+from signals_feed.rules import STOP, TARGET, Quoted
+from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_of
+from tests.factories import make_instrument
+from tests.signals_feed.published_signals import SELL, close_at, make_published
+
+pytestmark = pytest.mark.django_db(transaction=True)
+AT_MS = DAY_MS + 60 * MINUTE_MS
+SECOND_MS = 1_000
+BIDS = (1.0841, 1.0850, 1.0870, 1.0899, 1.0901, 1.0850, 1.0811, 1.0809, 1.0841)
+
+
+class JudgedDay:
+    """An engine with its watcher of signals and what is kept of its ticks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.watcher = folder, SignalWatcher()
+        self.kept = KeptEngine(folder, listeners=[self.watcher], prices=market.prices)
+
+    async def close(self) -> None:
+        await self.watcher.look()
+        assert self.watcher.closer is not None
+        await self.watcher.closer.work_off()
+
+    async def run(self, bids: tuple[float, ...] = BIDS) -> None:
+        for number, bid in enumerate(bids, 1):
+            self.kept.tick(bid, AT_MS + number * SECOND_MS)
+        await self.close()
+        await self.kept.write()
+        self.kept.tick(1.0841, NEXT_MS + 1_000)
+        await self.kept.write()
+
+    async def verdict(self) -> DayVerdict:
+        await in_thread(fold, self.folder)
+        return await in_thread(verify_day, store_of(self.folder), DAY)
+
+
+def published(**terms: Any) -> Signal:
+    return make_published(published_at=moment(AT_MS), **terms)
+
+
+async def test_a_target_and_a_stop_are_judged_again(folder: Path) -> None:
+    await in_thread(make_instrument)
+    buy = await in_thread(published)
+    sell = await in_thread(published, **SELL)
+    day = JudgedDay(folder)
+    async with day.kept:
+        await day.run()
+        verdict = await day.verdict()
+    assert (verdict.faults, verdict.notes, verdict.counts["signals"]) == ([], [], 2)
+    for signal, reason in ((buy, "take_profit"), (sell, "stop_loss")):
+        await signal.arefresh_from_db()
+        assert signal.close_reason == reason
+
+
+async def test_what_expired_is_judged_again(folder: Path) -> None:
+    await in_thread(make_instrument)
+    ends_at = moment(AT_MS + 2 * SECOND_MS)
+    signal = await in_thread(published, expires_at=ends_at)
+    day = JudgedDay(folder)
+    async with day.kept:
+        await day.run()
+        verdict = await day.verdict()
+    assert (verdict.faults, verdict.counts["signals"]) == ([], 1)
+    await signal.arefresh_from_db()
+    assert signal.close_reason == "expired"
+
+
+def closed_by(signal: Signal, price: str, reason: str, rule: str, bid: float, seq: int, epoch: str) -> None:
+    at_ms = AT_MS + seq * SECOND_MS
+    quote = Quoted(Decimal(str(bid)), Decimal(str(round(bid + 0.0001, 5))), at_ms, epoch, seq)
+    closing = Closing(signal.pk, Decimal(price), reason, at_ms, rule, Evidence.Source.TICK, quote.shown)
+    assert close_signal(closing)
+
+
+@pytest.mark.parametrize(
+    ("terms", "fault"),
+    [
+        (("1.0900", "take_profit", TARGET, 1.0901, 5), ""),
+        # Its target had been met before.
+        (("1.0809", "stop_loss", STOP, 1.0809, 8), "met a level before"),
+        (("1.0900", "take_profit", TARGET, 1.0899, 4), "what closed it closes nothing"),
+        (("1.0810", "stop_loss", STOP, 1.0901, 5), "judged again it ends by take_profit"),
+        (("1.0900", "take_profit", TARGET, 1.0902, 5), "its evidence says"),
+        (("1.0900", "take_profit", TARGET, 1.0901, 99), "is not in the archive"),
+    ],
+)
+async def test_a_result_that_the_ticks_do_not_give_is_found(
+    folder: Path, terms: tuple[str, str, str, float, int], fault: str
+) -> None:
+    await in_thread(make_instrument)
+    day = JudgedDay(folder)
+    async with day.kept:
+        # Ticks that meet no level, where the one that closed it is to be looked for.
+        await day.run(BIDS[:3] if terms[-1] > len(BIDS) else BIDS)
+        signal = await in_thread(published)
+        await in_thread(closed_by, signal, *terms, day.kept.runner.epoch())
+        verdict = await day.verdict()
+    if fault:
+        (found,) = verdict.faults
+        assert f"Signal {signal.pk}" in found
+        assert fault in found
+    else:
+        assert (verdict.faults, verdict.counts["signals"]) == ([], 1)
+
+
+async def test_a_signal_of_days_that_are_not_archived_is_not_judged(folder: Path) -> None:
+    await in_thread(make_instrument)
+    day = JudgedDay(folder)
+    async with day.kept:
+        await day.run()
+        before = moment(AT_MS) - timedelta(days=2)
+        signal = await in_thread(make_published, published_at=before)
+        await in_thread(close_at, signal, Decimal("1.0841"), Decimal("1.0842"), "manual", moment(AT_MS))
+        verdict = await day.verdict()
+    assert verdict.faults == []
+    assert verdict.notes == [f"Signal {signal.pk} is not judged again: 2026-11-16 is not archived."]

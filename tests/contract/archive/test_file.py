@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import time_machine
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.client import Api
+from tests.contract.answers import refusal
+from tests.factories import NOON
+
+from .stored import content_of, store_day, write
+
+DAY = "2026-11-17"
+TICKS = f"ticks/EURUSD/{DAY}.parquet"
+URL = f"/api/archive/{TICKS}"
+SIZE = 300_000
+PARQUET = "application/vnd.apache.parquet"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def noon() -> Iterator[None]:
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+@pytest.fixture(scope="module")
+def body() -> bytes:
+    return content_of(TICKS, SIZE)
+
+
+@pytest.fixture(autouse=True)
+def stored(root: Path, body: bytes) -> None:
+    """Anew for each test, whatever the one before did to it."""
+    store_day(root, DAY, contents={TICKS: body})
+
+
+@pytest.fixture
+def tag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()}"'
+
+
+def asked(api: Api, path: str = URL, method: str = "GET", **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return api.ask(path, method=method, headers=named)
+
+
+def test_file_comes_as_it_is_stored(entitled: Api, body: bytes, tag: str) -> None:
+    response = asked(entitled)
+    assert response.status_code == 200
+    assert response.content == body
+    said = response.headers
+    assert said["ETag"] == tag
+    assert said["Accept-Ranges"] == "bytes"
+    assert said["Content-Type"] == PARQUET
+    assert said["Content-Length"] == str(SIZE)
+    assert said["Content-Disposition"] == f'attachment; filename="ticks-EURUSD-{DAY}.parquet"'
+    assert said.get_list("Cache-Control") == ["private, max-age=3600"]
+    assert "Content-Encoding" not in said
+
+
+def test_its_headers_may_be_read_from_anywhere(entitled: Api) -> None:
+    response = asked(entitled, Origin="https://elsewhere.example")
+    exposed = response.headers["Access-Control-Expose-Headers"].split(", ")
+    assert {"ETag", "Content-Range", "Accept-Ranges", "Content-Disposition"} <= set(exposed)
+    preflight = entitled.ask(URL, method="OPTIONS", key=None)
+    allowed = preflight.headers["Access-Control-Allow-Headers"].split(", ")
+    assert {"X-API-Key", "Range", "If-Range", "If-None-Match"} <= set(allowed)
+
+
+def test_manifest_is_json(entitled: Api, root: Path) -> None:
+    response = asked(entitled, f"/api/archive/manifests/{DAY}.json")
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.content == (root / f"manifests/{DAY}.json").read_bytes()
+    assert response.headers["ETag"] == f'"{hashlib.sha256(response.content).hexdigest()}"'
+    assert [file["path"] for file in json.loads(response.content)["files"]][0] == TICKS
+
+
+@pytest.mark.parametrize("path", [f"{URL}/", f"/api/archive/ticks/eurusd/{DAY}.parquet"])
+def test_slash_at_the_end_and_case_of_the_symbol_do_not_matter(entitled: Api, body: bytes, path: str) -> None:
+    assert asked(entitled, path).content == body
+
+
+def test_head_is_get_without_the_body(entitled: Api, body: bytes) -> None:
+    get, head = asked(entitled), asked(entitled, method="HEAD")
+    apart = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit"}
+    assert head.status_code == 200
+    assert head.content == b""
+    assert [(n, v) for n, v in head.headers.items() if n not in apart] == [
+        (n, v) for n, v in get.headers.items() if n not in apart
+    ]
+
+
+def test_head_knows_no_ranges(entitled: Api) -> None:
+    response = asked(entitled, method="HEAD", Range="bytes=0-9")
+    assert (response.status_code, response.headers["Content-Length"]) == (200, str(SIZE))
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"a", {}', "*", '"a" ,W/{}'])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_what_the_client_has_is_not_sent_again(entitled: Api, tag: str, form: str, method: str) -> None:
+    response = asked(entitled, method=method, If_None_Match=form.format(tag), Range="bytes=0-9")
+    assert response.status_code == 304
+    assert response.content == b""
+    assert response.headers["ETag"] == tag
+    assert "Content-Length" not in response.headers
+    assert response.headers["X-RateLimit-Limit"] == "100000"
+
+
+@pytest.mark.parametrize("other", ['"a"', "", '""', "W/"])
+def test_what_the_client_does_not_have_is_sent(entitled: Api, other: str) -> None:
+    assert asked(entitled, If_None_Match=other).status_code == 200
+
+
+@given(st.integers(0, SIZE + 10), st.integers(0, SIZE + 10), st.sampled_from(["a-b", "a-", "-a"]))
+def test_part_is_that_slice_of_the_whole(entitled: Api, body: bytes, a: int, b: int, form: str) -> None:
+    first, last = min(a, b), max(a, b)
+    text = {"a-b": f"{first}-{last}", "a-": f"{first}-", "-a": f"-{first}"}[form]
+    part = {"a-b": body[first : last + 1], "a-": body[first:], "-a": body[SIZE - min(first, SIZE) :]}[form]
+    response = asked(entitled, Range=f"bytes={text}")
+    if not part:
+        assert response.status_code == 416
+        return
+    begin = {"-a": max(0, SIZE - first)}.get(form, first)
+    assert response.status_code == 206
+    assert response.content == part
+    assert response.headers["Content-Range"] == f"bytes {begin}-{begin + len(part) - 1}/{SIZE}"
+    assert response.headers["Content-Length"] == str(len(part))
+    assert response.headers["Content-Type"] == PARQUET
+
+
+@pytest.mark.parametrize(
+    "text", [f"bytes={SIZE}-", "bytes=-0", f"bytes={SIZE}-{SIZE + 5}", f"bytes={'9' * 5000}-"]
+)
+def test_range_behind_the_end(entitled: Api, tag: str, text: str) -> None:
+    response = asked(entitled, Range=text)
+    said = refusal(response, 416, "range_not_satisfiable")
+    assert str(SIZE) in said
+    assert response.headers["Content-Range"] == f"bytes */{SIZE}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("bytes=0-9,20-29", "bytes=0-9, -5", "items=0-9", "bytes=9-0", "bytes=-", "bytes=", "bytes 0-9"),
+        *("bytes=a-b", "bytes=0-9x", "bytes=+0-9", "bytes=٣-٤".encode().decode("latin-1"), "0-9"),
+    ],
+)
+def test_several_ranges_and_what_is_none_are_answered_with_the_whole(
+    entitled: Api, body: bytes, text: str
+) -> None:
+    response = entitled.ask(URL, headers={"Range": text.encode("latin-1")})
+    assert response.status_code == 200
+    assert response.content == body
+    assert "Content-Range" not in response.headers
+
+
+def test_part_of_the_same_version_alone(entitled: Api, body: bytes, tag: str) -> None:
+    same = asked(entitled, Range="bytes=5-9", If_Range=tag)
+    assert (same.status_code, same.content) == (206, body[5:10])
+    for other in ('"a"', f"W/{tag}", "Wed, 18 Nov 2026 12:00:00 GMT", ""):
+        whole = asked(entitled, Range="bytes=5-9", If_Range=other)
+        assert (whole.status_code, whole.content) == (200, body)
+
+
+def test_download_is_resumed_from_where_it_broke_off(entitled: Api, body: bytes, tag: str) -> None:
+    with entitled.stream("GET", URL, headers={"X-API-Key": entitled.key}) as broken:
+        got = next(broken.iter_raw(70_000))
+    rest = asked(entitled, Range=f"bytes={len(got)}-", If_Range=tag)
+    assert got + rest.content == body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "ticks/EURUSD/2026-11-18.parquet",
+        "ticks/XAUUSD/2026-11-17.parquet",
+        "ticks/EURUSD",
+        "../secret",
+        "ticks/../../secret",
+        "..%2fsecret",
+        "ticks/EURUSD/..%2f..%2f..%2fsecret",
+        "ticks/%45URUSD/../../secret",
+        "//etc/passwd",
+        "%00",
+        "ticks/EURUSD/2026-11-17.parquet.unfinished",
+        "unnamed",
+        "ticks/EURUSD/2026-11-16.parquet",
+        "x" * 500,
+        "ticks/E%E2%84%AARUSD/2026-11-17.parquet",
+    ],
+)
+def test_only_what_a_manifest_names_is_there(entitled: Api, root: Path, path: str) -> None:
+    write(root.parent / "secret", b"secret")
+    write(root / "unnamed", b"not named by a manifest")
+    write(root / "ticks/EURUSD/2026-11-16.parquet", b"not named by a manifest")
+    # httpx would fold the dots.
+    url = httpx.URL(entitled.base_url).copy_with(raw_path=f"/api/archive/{path}".encode())
+    response = entitled.get(url, headers={"X-API-Key": entitled.key})
+    refusal(response, 404, "not_found")
+
+
+def test_file_that_is_gone_is_not_there(entitled: Api, root: Path) -> None:
+    assert asked(entitled).status_code == 200
+    (root / TICKS).unlink()
+    refusal(asked(entitled), 404, "not_found")
+    refusal(asked(entitled, method="GET", Range="bytes=0-9"), 404, "not_found")
+
+
+def test_file_of_another_size_than_its_manifest_says_is_not_begun(
+    entitled: Api, root: Path, body: bytes
+) -> None:
+    write(root / TICKS, body + b"more")
+    response = asked(entitled)
+    refusal(response, 503, "overloaded")
+    assert response.headers["Retry-After"] == "5"
+
+
+def test_damaged_file_breaks_off_before_its_end(
+    entitled: Api, root: Path, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(root / TICKS, b"\0" + body[1:])
+    with pytest.raises(httpx.RemoteProtocolError):
+        asked(entitled)
+    assert TICKS in caplog.text
+    assert "verify_archive" in caplog.text
+
+
+def test_part_that_is_all_of_it_is_looked_at_as_well(entitled: Api, root: Path, body: bytes) -> None:
+    write(root / TICKS, b"\0" + body[1:])
+    with pytest.raises(httpx.RemoteProtocolError):
+        asked(entitled, Range="bytes=0-")
+
+
+def test_new_version_is_served_with_its_own_tag(entitled: Api, root: Path, tag: str) -> None:
+    assert asked(entitled).headers["ETag"] == tag
+    other = content_of("another", SIZE + 1)
+    store_day(root, DAY, contents={TICKS: other})
+    # What is known of it is what was looked up last; the size says that it is another by now.
+    refusal(asked(entitled), 503, "overloaded")
+    again = asked(entitled, If_None_Match=tag)
+    assert (again.status_code, again.content) == (200, other)
+
+
+def test_other_methods_are_refused(entitled: Api) -> None:
+    response = asked(entitled, method="DELETE")
+    refusal(response, 405, "method_not_allowed")
+    assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_answers_do_not_depend_on_accept(entitled: Api, body: bytes) -> None:
+    response = asked(entitled, Accept="text/html", Accept_Encoding="gzip")
+    assert (response.status_code, response.content) == (200, body)
