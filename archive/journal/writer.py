@@ -162,7 +162,7 @@ def is_kept(record: AnyRecord) -> TypeGuard[KeptRecord]:
 
 
 def time_of(record: KeptRecord) -> int:
-    if type(record) is TickAccepted:
+    if isinstance(record, TickAccepted):
         return record.time_ms
     if isinstance(record, EmptyMinute):
         return record.minute_ms
