@@ -7,18 +7,18 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
+LONG := archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
     core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
     operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
-SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
+SCALED := archive contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
 # What writes in transactions, asks within them, and waits for what others write.
 POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events
 # What brings its own servers, or needs none, is the same whichever database the settings name.
-APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
+APART := archive/test_killed.py core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
@@ -26,7 +26,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -109,6 +109,9 @@ bench-history: $(VENV)/.dev ## A walk through a million bars while candles close
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
 	@$(BIN)/python -m tests.benchmarks.engine
+
+bench-archive: $(VENV)/.dev ## What keeping ticks costs the engine, with and without in turn. ROUNDS=3, SECONDS=10.
+	@$(BIN)/python -m tests.benchmarks.archive
 
 bench-signals: $(VENV)/.dev ## Watching and closing signals, from 100 to 100,000 active ones.
 	@$(BIN)/python -m tests.benchmarks.signals

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeGuard
 
@@ -70,8 +72,8 @@ class TickJournalWriter:
         self._leave_file()
 
     def _take(self, batches: list[Batch]) -> None:
-        for epoch, records in batches:
-            kept = [record for record in records if is_kept(record)]
+        for epoch, own in groupby(batches, itemgetter(0)):
+            kept = [record for _, records in own for record in records if is_kept(record)]
             for start in range(0, len(kept), MOST_IN_FRAME):
                 self._waiting.append(HeardRecords(epoch, kept[start : start + MOST_IN_FRAME]))
 
@@ -94,7 +96,7 @@ class TickJournalWriter:
             self._sync()
 
     def _day_of(self, frame: HeardRecords | None) -> date:
-        times = [time_of(record) for record in frame.records] if frame is not None else []
+        times = [] if frame is None else [time_of(record) for record in frame.records]
         at_ms = max(times, default=0) or (self._head.at_ms if self._head is not None else 0)
         return datetime.fromtimestamp(at_ms // 1000, UTC).date()
 
@@ -149,7 +151,10 @@ def _append(file: int, data: bytes) -> None:
 
 def is_kept(record: AnyRecord) -> TypeGuard[KeptRecord]:
     """What is simulated is no data of a venue. Where a series begins is kept: the numbers go on over it."""
-    if isinstance(record, TickAccepted | EmptyMinute):
+    # Nearly all are ticks, and each is asked.
+    if type(record) is TickAccepted:
+        return not is_simulated(record.source)
+    if isinstance(record, EmptyMinute):
         return not is_simulated(record.source)
     if isinstance(record, HistoryMinute):
         return not is_simulated(record.minute.source)

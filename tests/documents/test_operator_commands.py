@@ -28,6 +28,7 @@ RUN = {
     "tickwire-server rotate-secrets": "tests/reliability/access/test_rotated_secrets.py",
     "tickwire-server collectstatic": "tests/deploy/installation.py",
     "tickwire-server migrate": "tests/packages/test_production.py",
+    "tickwire-server fold-archive": "tests/archive/test_operating.py",
     "tickwire-server serve": PACKAGES,
     "tickwire-server engine": "tests/config/test_command_line.py",
     "tickwire-server check": "tests/config/test_unsafe_start.py",

@@ -7,9 +7,9 @@ from __future__ import annotations
 from .counting import Figures
 
 LIMITS = {
-    "a venue's tick → socket": Figures(25, 35, 11),
+    "a venue's tick → socket": Figures(27, 38, 12),
     "GET quote → bytes": Figures(14, 20, 7),
-    "a signal published on the form, then closed by a tick": Figures(50, 145, 97),
+    "a signal published on the form, then closed by a tick": Figures(52, 148, 99),
     "RSS → /api/news": Figures(45, 116, 73),
     "a key revoked in the admin → socket closed with 4401": Figures(26, 41, 17),
 }

@@ -1,0 +1,104 @@
+"""What operators see of the archive: its command, its figures and the doctor's words."""
+
+from __future__ import annotations
+
+import fcntl
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pytest_django import Settings
+
+from archive.journal import TickJournalWriter
+from archive.keeper import keeper
+from archive.metrics import archive_metrics
+from market.prices.records import TickAccepted
+from operations.archived_ticks import check_archive
+from tests.archive.keeping import DAY_MS, NIGHT, journal_of, store_of
+from tests.factories import make_instrument
+
+pytestmark = pytest.mark.django_db
+
+
+def keep_a_tick(folder: Path) -> None:
+    writer = TickJournalWriter(journal_of(folder), "bid", {}, DAY_MS)
+    writer.write([("epoch", [TickAccepted("EURUSD", 1.08, 1.0801, DAY_MS + 1, 1.0, 1, source="push")])])
+    writer.close()
+
+
+def run() -> str:
+    out = StringIO()
+    call_command("fold_archive", stdout=out)
+    return out.getvalue().strip()
+
+
+def test_the_command_makes_the_files_of_days_that_are_over(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
+    make_instrument()
+    keep_a_tick(folder)
+    assert run() == "No day was due."
+    clock.move_to(NIGHT)
+    assert run() == "Archived 2026-11-18."
+    assert store_of(folder).listing("manifests/") == ["manifests/2026-11-18.json"]
+
+
+def test_the_command_says_why_it_does_nothing(folder: Path, settings: Settings) -> None:
+    keep_a_tick(folder)
+    with journal_of(folder).path.joinpath("folding.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(CommandError, match="Another process makes these files"):
+            run()
+    settings.ARCHIVE = False
+    with pytest.raises(CommandError, match="ARCHIVE=0"):
+        run()
+
+
+def test_a_store_that_takes_nothing_leaves_the_journal(folder: Path, clock: time_machine.Traveller) -> None:
+    make_instrument()
+    keep_a_tick(folder)
+    clock.move_to(NIGHT)
+    (folder / "archive").write_text("a file where the folder should be")
+    with pytest.raises(CommandError, match="The journal stays"):
+        run()
+    assert len(journal_of(folder).segments()) == 1
+
+
+def figures() -> dict[str, float]:
+    return {sample.name: sample.value for metric in archive_metrics.collect() for sample in metric.samples}
+
+
+def test_figures_say_whether_ticks_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert figures() == {}
+    writer = TickJournalWriter(journal_of(folder), "bid", {}, DAY_MS)
+    monkeypatch.setattr(keeper, "writer", writer)
+    tick = TickAccepted("EURUSD", 1.08, 1.0801, DAY_MS + 1, 1.0, 1, source="push")
+    writer.write([("epoch", [tick])])
+    assert figures() == {
+        "tickwire_archive_keeps": 1,
+        "tickwire_archive_folds": 1,
+        "tickwire_archive_records_total": 1,
+        "tickwire_archive_lost_total": 0,
+    }
+    writer.fault = "the disk is full"
+    assert figures()["tickwire_archive_keeps"] == 0
+    writer.close()
+
+
+def test_the_doctor_says_what_is_archived(folder: Path, settings: Settings) -> None:
+    def says() -> tuple[str, str]:
+        (found,) = check_archive()
+        return found.level, found.says
+
+    assert says() == ("ok", "No instrument has real prices, so there is nothing to archive.")
+    make_instrument(source="kraken")
+    assert says() == ("ok", "Ticks are archived; 0 days have their files.")
+    keep_a_tick(folder)
+    with time_machine.travel(datetime(2026, 11, 25, tzinfo=UTC)):
+        assert says() == ("warn", "The files of 2026-11-18 are not made yet.")
+    settings.ARCHIVE = False
+    assert says() == ("ok", "Ticks are not archived: ARCHIVE=0.")
