@@ -1,5 +1,7 @@
-export { ApiError, StreamError } from "./errors.js";
+export type { OrderFlowBuckets, Quotes } from "./batches.js";
+export { ApiError, StreamError, WalkInterrupted } from "./errors.js";
 export { Tickwire, type Options } from "./client.js";
+export { History, type Candle, type HistoryOptions, type Moment, type Page, type Span, type Timeframe } from "./history.js";
 export { Stream, type Notice, type StreamOptions } from "./stream.js";
 export type { AbsorptionSignal, ClosedSignal, NewSignal, OrderFlowTick, PriceTick } from "./frames.js";
 export type { components, operations } from "./schema.js";
