@@ -29,6 +29,8 @@ class Catalogue:
     def __init__(self) -> None:
         self.by_symbol: dict[str, InstrumentFacts] = {}
         """Active or not."""
+        self.withheld: tuple[str, ...] = ()
+        """Sources whose data may not be handed on."""
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
         """Asks the market: open, closed or stale."""
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
@@ -89,7 +91,7 @@ class Catalogue:
         rows = Instrument.objects.select_related("calendar").order_by("symbol")
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
         found = {row.symbol: _facts(row, is_withheld=self._is_withheld(row, withheld)) for row in rows}
-        before, self.by_symbol = self.by_symbol, found
+        before, self.by_symbol, self.withheld = self.by_symbol, found, tuple(withheld)
         self._ended |= {
             symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
         }

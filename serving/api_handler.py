@@ -1,7 +1,9 @@
 """The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
+import asyncio
 import time
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import cache, lru_cache
 from io import BytesIO
@@ -12,6 +14,7 @@ from django.urls import get_resolver
 
 from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer
 from core.contract.begun import begun_at
+from core.contract.errors import answer_exception
 from serving.metrics.http_requests import http_requests, template_of
 
 # A coded slash would become part of the path before the route is looked up.
@@ -56,7 +59,10 @@ class ApiHandler:
         view, names, request.route = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
         http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
-        await send_answer(answer, request.method == "HEAD", send)
+        if answer.streamed is None:
+            await send_answer(answer, request.method == "HEAD", send)
+        else:
+            await stream_answer(answer, answer.streamed, request.method == "HEAD", receive, send)
 
 
 def route_of(path: str) -> Route:
@@ -81,22 +87,45 @@ ENCODED_ON_EVERY_ANSWER = [(_name(name), value.encode("latin-1")) for name, valu
 
 
 async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
+    await send(head_of(answer, len(answer.body)))
+    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+
+
+def head_of(answer: Answer, length: int | None) -> dict[str, Any]:
     headers = [
         *ENCODED_ON_EVERY_ANSWER,
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
-    length = len(answer.body) if answer.streamed is None else answer.length
     if answer.status not in WITHOUT_BODY:
         headers.append((b"content-type", answer.media_type.encode("latin-1")))
         if length is not None:
             headers.append((b"content-length", b"%d" % length))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if answer.streamed is not None and not is_head:
-        async with aclosing(answer.streamed) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    return {"type": "http.response.start", "status": answer.status, "headers": headers}
+
+
+async def stream_answer(
+    answer: Answer, streamed: AsyncGenerator[bytes, None], is_head: bool, receive: Any, send: Any
+) -> None:
+    """Whatever happens meanwhile, what makes the body is closed. A body that fails does not end, so that the
+    server breaks the connection off."""
+    leaving = asyncio.ensure_future(has_left(receive))
+    try:
+        async with aclosing(streamed) as chunks:
+            await send(head_of(answer, answer.length))
+            if not is_head:
+                async for chunk in chunks:
+                    if leaving.done():
+                        return
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    except Exception as error:  # noqa: BLE001 - as in front of a body: every fault is told, and only a bug as one
+        answer_exception(error, answer.headers.get("X-Request-Id", ""))
+    else:
         await send({"type": "http.response.body", "body": b""})
-        return
-    if answer.streamed is not None:
-        await answer.streamed.aclose()
-    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+    finally:
+        leaving.cancel()
+
+
+async def has_left(receive: Any) -> None:
+    """The server hears it at once; what is sent to nobody is taken without a word."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

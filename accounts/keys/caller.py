@@ -33,6 +33,11 @@ class Caller(msgspec.Struct, frozen=True):
     expires_at: float | None
     is_demo: bool
 
+    @property
+    def is_page(self) -> bool:
+        """One of our own pages, which asks for whoever is looking at it."""
+        return self.key_id == NO_KEY
+
     @classmethod
     def from_account(cls, account: Account, *, key_id: int, expires_at: float | None) -> Caller:
         tier = account.tier

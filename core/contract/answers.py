@@ -16,7 +16,7 @@ EXPOSED = ", ".join(
     (
         "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
         "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit",
-        "X-AI-Limit, X-AI-Remaining, X-AI-Reset",
+        "X-AI-Limit, X-AI-Remaining, X-AI-Reset, X-Next-Cursor",
     )
 )
 ON_EVERY_ANSWER = {

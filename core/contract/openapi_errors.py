@@ -59,6 +59,11 @@ HEADERS: dict[str, tuple[str, Json]] = {
         "Time of the last closed candle. Absent where there is none yet.",
         {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:00:00Z"]},
     ),
+    "X-Next-Cursor": patterned(
+        "The cursor of the next page, where the body is not JSON. Absent on the last page.",
+        r"^[A-Za-z0-9_.-]+$",
+        "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
+    ),
     "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
     "X-Market-State": one_word("The market now.", "open", "closed", "stale"),
     "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
@@ -74,12 +79,13 @@ OF_THE_WINDOW = (
     "RateLimit",
 )
 OF_AI_CALLS = {"X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"}
-SOMETIMES = ("X-Last-Closed",)
+SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
-    403: "The key came without TLS, as the proxy says.",
+    403: "The key came without TLS, as the proxy says, or does not open this.",
     404: "What the path or the parameter names does not exist.",
+    406: "The header Accept names no form in which this path answers.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
     503: "The service cannot answer just now.",

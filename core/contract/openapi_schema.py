@@ -83,6 +83,10 @@ class ApiSchema(AutoSchema):
         self.register(ErrorBody)
         responses: Json = super()._get_response_bodies(direction)
         responses["200"]["headers"] = answer_headers(self.described)
+        for media_type, description in self.described.other_forms.items():
+            responses["200"]["content"][media_type] = {
+                "schema": {"type": "string", "description": description}
+            }
         return responses | error_responses(self.described)
 
     def _action(self) -> Any:

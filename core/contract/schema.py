@@ -1,7 +1,7 @@
 """Descriptions of actions, from which the OpenAPI document is made. Requests never read them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 from .errors import ApiError
@@ -30,6 +30,8 @@ class Description:
     """Refusals beyond bad parameters and those of every action."""
     headers: Sequence[str] = ()
     """Headers beyond those of every answer."""
+    other_forms: Mapping[str, str] = field(default_factory=dict)
+    """Media types beside JSON that a client may ask for, and what it gets."""
 
     def __call__(self, action: Action) -> Action:
         descriptions[action] = self

@@ -23,7 +23,7 @@ from market.prices.quotes import Quote
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
     "{symbol} has not been quoted yet, so there is no bid and ask to answer. Candles that were imported "
-    "for it are stored all the same: the command `export_candles {symbol} 1m` reads them."
+    "for it are stored all the same: GET /api/market/{symbol}/history answers them."
 )
 REFUSALS = (
     SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),

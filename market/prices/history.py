@@ -57,6 +57,13 @@ def encode_row(row: CandleRow) -> bytes:
     ).encode()
 
 
+CSV_FIELDS = "time,open,high,low,close,volume"
+
+
+def row_of_csv(row: CandleRow) -> str:
+    return ",".join([iso_s(row.opened_ms), *map(number, row[1:])]) + "\n"
+
+
 class EncodedBars(msgspec.Struct):
     """Encoded candles of one timeframe, oldest first."""
 

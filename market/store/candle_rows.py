@@ -49,10 +49,11 @@ OPENED_MS = {
     "sqlite": "CAST(strftime('%%s', opened_at) AS integer) * 1000",
 }
 CLOCK = [f"{minute // 60:02}:{minute % 60:02}" for minute in range(24 * 60)]
+OF_SERIES = "WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
     f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, source "  # noqa: S608 - names of our own
-    f"FROM {TABLE} WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
+    f"FROM {TABLE} {OF_SERIES}"
 )
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from core.plain_json import number
-from core.times import iso_s, read_iso
+from core.times import read_iso
 from instruments.facts import InstrumentFacts
 from market.management.terminal import find_instrument
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import CandleRow, encode_row, row_of
+from market.prices.history import CSV_FIELDS, CandleRow, encode_row, row_of, row_of_csv
 from market.store.candle_rows import FLOATS, candle_of
 from market.store.series import present_kind
 
@@ -59,9 +58,9 @@ def read_rows(
 
 
 def as_csv(rows: Iterator[CandleRow]) -> Iterator[str]:
-    yield "time,open,high,low,close,volume"
-    for opened_ms, *values in rows:
-        yield ",".join([iso_s(opened_ms), *map(number, values)])
+    yield CSV_FIELDS
+    for row in rows:
+        yield row_of_csv(row)
 
 
 def at(text: str) -> datetime:

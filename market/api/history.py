@@ -1,0 +1,182 @@
+"""GET /api/market/{symbol}/history: every closed candle that is stored, page by page."""
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from accounts.viewset import KeyedViewSet
+from core import clock
+from core.contract.answers import JSON, Answer
+from core.contract.cursors import Cursors
+from core.contract.errors import (
+    InvalidCursor,
+    InvalidParameter,
+    InvalidTimeframe,
+    NotAcceptable,
+    NotAllowed,
+    SymbolNotFound,
+)
+from core.contract.negotiation import takes_gzip
+from core.contract.parameters import (
+    ChoiceParameter,
+    IntegerParameter,
+    QuerySerializer,
+    TextParameter,
+    TimeParameter,
+)
+from core.contract.schema import describes
+from core.struct_schemas import openapi
+from core.threads import in_thread_promptly
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
+from market.prices.candles import TIMEFRAMES
+from market.store import present_kind
+from market.store.candle_texts import PageBounds, StoredSeries, find_bounds, read_texts
+
+from .history_forms import ARROW, CSV, About, Form, Texts, asked_form, gzipped
+from .history_pages import OpenPage, open_pages, sent
+from .prices import OhlcvCandle
+
+LONGEST_PAGE = 10_000
+MOST_OF_OUR_PAGES = 1_000
+"""Bars of one walk, for the keys of our own pages."""
+OUR_PAGES = (
+    f"The key of a page reads up to {MOST_OF_OUR_PAGES:,} bars of history. An API key reads all of it: it is "
+    "issued in the settings panel."
+)
+OTHER_KIND = (
+    "The prices of {symbol} have changed between simulated and real since this cursor was given, and candles "
+    "of both are never in one walk. Begin again without a cursor."
+)
+cursors = Cursors("history")
+
+
+class HistoryQuerySerializer(QuerySerializer):
+    timeframe = ChoiceParameter(
+        list(TIMEFRAMES), default="1m", refusal=InvalidTimeframe, help_text="The interval of a candle."
+    )
+    start = TimeParameter(
+        help_text="The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: "
+        "the first that is stored."
+    )
+    end = TimeParameter(help_text="The first time to leave out, written alike. Absent: now.")
+    limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")
+    cursor = TextParameter(help_text="`next` of the page before, with the parameters of that page.")
+
+
+class SymbolHistory(msgspec.Struct):
+    component: ClassVar[str] = "History"
+
+    symbol: str
+    timeframe: Annotated[str, openapi(enum=list(TIMEFRAMES))]
+    ohlcv: list[OhlcvCandle]
+    count: Annotated[int, Meta(ge=0, description="Candles in this page.")]
+    next: Annotated[str | None, Meta(description="The cursor of the next page; null where there is none.")]
+
+
+MINUTES = SymbolHistory(
+    "EURUSD",
+    "1m",
+    [
+        OhlcvCandle("2026-11-20T13:59:00Z", 1.08415, 1.08422, 1.08414, 1.08417, 71),
+        OhlcvCandle("2026-11-20T14:00:00Z", 1.08417, 1.0842, 1.08402, 1.0841, 63),
+    ],
+    2,
+    "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
+)
+
+
+class Place(NamedTuple):
+    """How far a walk has come, as its cursor keeps it."""
+
+    after_ms: int
+    end_ms: int
+    """Where no end was asked for, the moment of the first page: so every walk ends."""
+    simulated: bool | None
+    """None before the first page."""
+    given: int
+    """Bars, up to here."""
+
+
+class HistoryViewSet(KeyedViewSet):
+    @describes(
+        "getHistory",
+        SymbolHistory,
+        "Every closed candle of one instrument",
+        examples={"The last minutes of a page": MINUTES},
+        tag="Market",
+        details="All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
+        "the page that follows, to be sent with the same parameters (only `limit` and the form may differ). "
+        "It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles "
+        "close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two "
+        "the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.",
+        query=[HistoryQuerySerializer],
+        refused_queries=["timeframe=2h", "limit=10001", "start=yesterday"],
+        refusals=[
+            SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
+            InvalidCursor(field="cursor"),
+            NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES),
+            NotAcceptable(
+                "Accept names nothing that this path answers.", field="Accept", allowed=(JSON, CSV, ARROW)
+            ),
+        ],
+        headers=["X-Next-Cursor"],
+        other_forms={
+            CSV: "The same fields with a header row, as `export_candles` writes them.",
+            ARROW: "Batches of some hundred candles: `time` in milliseconds of UTC, the rest as floats.",
+        },
+    )
+    async def history(self, symbol: str) -> Answer:
+        facts = catalogue.get(symbol)
+        wanted = self.parameters(HistoryQuerySerializer)
+        asked = facts.symbol, wanted["timeframe"], wanted["start"], wanted["end"]
+        cursor = wanted["cursor"]
+        place = begin(*asked[2:]) if cursor is None else Place(*cursors.open(cursor, asked))
+        self._check_own_pages(place.given + wanted["limit"], wanted)
+        form = asked_form(self.scope)
+        page = open_pages.enter(self.caller.account_id)
+        try:
+            series, bounds = await in_thread_promptly(look, facts, wanted, place)
+        except BaseException:
+            open_pages.leave(page)
+            raise
+        following = None
+        if bounds.has_more:
+            given = place.given + wanted["limit"]
+            following = cursors.seal(asked, Place(bounds.ends_ms[-1], place.end_ms, series.simulated, given))
+        texts = read_texts(series, place.after_ms, bounds.ends_ms, form.text)
+        return self._answer(page, form, About(facts.symbol, wanted["timeframe"], following), texts)
+
+    def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
+        if self.caller.is_page and up_to > MOST_OF_OUR_PAGES:
+            if wanted["limit"] > MOST_OF_OUR_PAGES:
+                raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
+            raise NotAllowed(OUR_PAGES, field="cursor")
+
+    def _answer(self, page: OpenPage, form: Form, about: About, texts: Texts) -> Answer:
+        parts, headers = form.make(about, texts), {"Vary": "Accept, Accept-Encoding"}
+        if about.next is not None and form.media_type != JSON:
+            headers["X-Next-Cursor"] = about.next
+        if takes_gzip(self.scope):
+            parts, headers["Content-Encoding"] = gzipped(parts), "gzip"
+        return Answer(b"", headers, media_type=form.media_type, streamed=sent(page, parts))
+
+
+def begin(start_ms: int | None, end_ms: int | None) -> Place:
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
+        raise InvalidParameter("end must not be before start.", field="end")
+    return Place(
+        after_ms=(start_ms or 0) - 1,
+        end_ms=clock.now_ms() if end_ms is None else end_ms,
+        simulated=None,
+        given=0,
+    )
+
+
+def look(facts: InstrumentFacts, wanted: dict[str, Any], place: Place) -> tuple[StoredSeries, PageBounds]:
+    simulated = present_kind(facts.id)
+    if place.simulated not in (None, simulated):
+        raise InvalidCursor(OTHER_KIND.format(symbol=facts.symbol), field="cursor")
+    series = StoredSeries(facts.id, facts.digits, wanted["timeframe"], simulated, catalogue.withheld)
+    return series, find_bounds(series, place.after_ms, place.end_ms, wanted["limit"])
