@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from django.core.management import call_command
 from tickwire import Candle
 
+from tests.client import Server
+from tests.contract.market.stored_minutes import minutes, store
+from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
 
 from .history.keeping import (
@@ -37,8 +42,8 @@ def keeper() -> Iterator[Keeper]:
         yield kept
 
 
-def said(url: str, what: str, *words: object) -> list[dict[str, Any]]:
-    command = ["node", DRIVER, url, "tw_live_any", what, *map(json.dumps, words)]
+def said(url: str, what: str, *words: object, key: str = "tw_live_any") -> list[dict[str, Any]]:
+    command = ["node", DRIVER, url, key, what, *map(json.dumps, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -108,3 +113,14 @@ def test_batches_are_asked_for_by_their_paths(keeper: Keeper, monkeypatch: pytes
         ("/api/quotes", {"symbols": "EURUSD,BTCUSD"}),
         ("/api/orderflow/EURUSD", {"start": str(START_MS), "limit": "5"}),
     ]
+
+
+def test_walk_over_the_real_service_equals_the_export(server: Server) -> None:
+    make_instrument("EURUSD")
+    store("EURUSD", minutes(1_234))
+    key = make_key(make_account(tier=make_tier("roomy", requests_per_minute=1_000)))
+    written = io.StringIO()
+    call_command("export_candles", "EURUSD", "1m", format="jsonl", stdout=written)
+    expected = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert len(expected) == 1_234
+    assert said(server.url, "history", {"limit": 500}, key=key) == expected
