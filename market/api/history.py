@@ -87,7 +87,7 @@ MINUTES = SymbolHistory(
 )
 
 
-class Place(NamedTuple):
+class WalkPosition(NamedTuple):
     """How far a walk has come, as its cursor keeps it."""
 
     after_ms: int
@@ -132,7 +132,7 @@ class HistoryViewSet(KeyedViewSet):
         wanted = self.parameters(HistoryQuerySerializer)
         asked = facts.symbol, wanted["timeframe"], wanted["start"], wanted["end"]
         cursor = wanted["cursor"]
-        place = begin(*asked[2:]) if cursor is None else Place(*cursors.open(cursor, asked))
+        place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
         self._check_own_pages(place.given + wanted["limit"], wanted)
         form = asked_form(self.scope)
         page = open_pages.enter(self.caller.account_id)
@@ -144,7 +144,9 @@ class HistoryViewSet(KeyedViewSet):
         following = None
         if bounds.has_more:
             given = place.given + wanted["limit"]
-            following = cursors.seal(asked, Place(bounds.ends_ms[-1], place.end_ms, series.simulated, given))
+            following = cursors.seal(
+                asked, WalkPosition(bounds.ends_ms[-1], place.end_ms, series.simulated, given)
+            )
         texts = read_texts(series, place.after_ms, bounds.ends_ms, form.text)
         return self._answer(page, form, About(facts.symbol, wanted["timeframe"], following), texts)
 
@@ -163,10 +165,10 @@ class HistoryViewSet(KeyedViewSet):
         return Answer(b"", headers, media_type=form.media_type, streamed=sent(page, parts))
 
 
-def begin(start_ms: int | None, end_ms: int | None) -> Place:
+def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:
     if start_ms is not None and end_ms is not None and start_ms > end_ms:
         raise InvalidParameter("end must not be before start.", field="end")
-    return Place(
+    return WalkPosition(
         after_ms=(start_ms or 0) - 1,
         end_ms=clock.now_ms() if end_ms is None else end_ms,
         simulated=None,
@@ -174,7 +176,9 @@ def begin(start_ms: int | None, end_ms: int | None) -> Place:
     )
 
 
-def look(facts: InstrumentFacts, wanted: dict[str, Any], place: Place) -> tuple[StoredSeries, PageBounds]:
+def look(
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition
+) -> tuple[StoredSeries, PageBounds]:
     simulated = present_kind(facts.id)
     if place.simulated not in (None, simulated):
         raise InvalidCursor(OTHER_KIND.format(symbol=facts.symbol), field="cursor")

@@ -15,6 +15,7 @@ PATHS = (
     "/api/symbols",
     "/api/market/EURUSD",
     "/api/market/EURUSD/quote",
+    "/api/market/EURUSD/history",
     "/api/signals",
     "/api/signals/0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77",
     "/api/signals/0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77/proof",

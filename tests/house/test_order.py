@@ -38,6 +38,8 @@ LATE = frozenset(
         "onnxruntime",
         "tokenizers",
         "numpy",
+        "pyarrow",
+        "pyarrow.csv",
     }
 )
 # Where Django and its libraries demand a name in words.

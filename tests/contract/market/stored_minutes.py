@@ -15,18 +15,18 @@ from tests.contract.answers import to_ms
 
 PATH = "/api/market/EURUSD/history"
 CSV, ARROW = "text/csv", "application/vnd.apache.arrow.stream"
-NOON_MS = to_ms("2026-11-18 12:00")
+NOON_MS = to_ms("2020-03-04 12:00")
 STORED = 1_205
 
 
-def minutes(number: int, first: int = 0) -> list[PriceBar]:
+def minutes(number: int, first: int = 0, source: str = "kraken", from_ms: int = NOON_MS) -> list[PriceBar]:
     """Prices and volumes with and without decimals."""
     candles = []
     for each in range(first, first + number):
         low = round(1.08 + each % 97 / 10_000, 5)
         opened, close, high = (round(low + more, 5) for more in (0.00012, 0.00021, 0.00034))
-        opened_ms = NOON_MS + each * MINUTE_MS
-        candles.append(PriceBar(opened_ms, opened, high, low, close, each % 53 / 4, high, low, "kraken"))
+        opened_ms = from_ms + each * MINUTE_MS
+        candles.append(PriceBar(opened_ms, opened, high, low, close, each % 53 / 4, high, low, source))
     return candles
 
 

@@ -67,7 +67,7 @@ def test_row_is_the_bar_of_the_market_path_digit_for_digit(shared: Api) -> None:
         (0.00003, 0.00000001),
         (123456.7, 12_345_678.12345678),
         (1.084125, 9e15),
-        (1.5, 1e20 / 3),
+        (1.5, 1e14 / 3),
     ]
     bars = [
         PriceBar(NOON_MS + number * MINUTE_MS, price, price, price, price, volume, price, price)
@@ -135,17 +135,17 @@ def test_each_timeframe_is_a_series_of_its_own(shared: Api) -> None:
 
 
 def test_start_is_included_and_end_is_not(shared: Api) -> None:
-    body = page(shared, "start=2026-11-18T12:01:00Z&end=2026-11-18T12:04:00Z")
+    body = page(shared, "start=2020-03-04T12:01:00Z&end=2020-03-04T12:04:00Z")
 
     assert times(body) == [NOON_MS + number * MINUTE_MS for number in (1, 2, 3)]
 
 
 def test_times_may_be_milliseconds_or_have_another_zone(shared: Api) -> None:
-    expected = page(shared, "start=2026-11-18T12:01:00Z&end=2026-11-18T12:04:00Z")["ohlcv"]
+    expected = page(shared, "start=2020-03-04T12:01:00Z&end=2020-03-04T12:04:00Z")["ohlcv"]
 
     assert page(shared, f"start={NOON_MS + MINUTE_MS}&end={NOON_MS + 4 * MINUTE_MS}")["ohlcv"] == expected
     assert (
-        page(shared, "start=2026-11-18T14:01:00%2B02:00&end=2026-11-18T14:04:00%2B02:00")["ohlcv"] == expected
+        page(shared, "start=2020-03-04T14:01:00%2B02:00&end=2020-03-04T14:04:00%2B02:00")["ohlcv"] == expected
     )
 
 
@@ -168,7 +168,7 @@ def test_start_in_the_future_is_empty(shared: Api) -> None:
     assert page(shared, "start=9999-12-31T23:59:59Z")["count"] == 0
 
 
-@pytest.mark.parametrize("value", ["yesterday", "2026-11-18T12:00:00", "", "1e3"])
+@pytest.mark.parametrize("value", ["yesterday", "2020-03-04T12:00:00", "", "1e3"])
 @pytest.mark.parametrize("name", ["start", "end"])
 def test_time_without_its_zone_or_meaning_is_refused(shared: Api, name: str, value: str) -> None:
     refusal(ask(shared, f"{name}={value}"), 400, "invalid_parameter", field=name)

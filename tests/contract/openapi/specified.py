@@ -9,13 +9,14 @@ from instruments.views import EXPANSIONS
 Json = dict[str, Any]
 
 MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
+HISTORY = "/api/market/{symbol}/history"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
 ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
 SESSION, LIMITS = "/api/session", "/api/limits"
 ONE_SIGNAL = "/api/signals/{id}"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
 PATHS = [
-    *(SYMBOLS, MARKET, QUOTE, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
+    *(SYMBOLS, MARKET, QUOTE, HISTORY, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
     *(ANALYSIS, SESSION, LIMITS),
 ]
 
@@ -46,6 +47,12 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "closed_only": ("query", {"type": "boolean", "default": False}),
     },
     QUOTE: PATH_SYMBOL,
+    HISTORY: {
+        **PATH_SYMBOL,
+        "timeframe": one_of(TIMEFRAMES, "1m"),
+        **dict.fromkeys(("start", "end", "cursor"), ("query", {"type": "string"})),
+        "limit": ("query", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}),
+    },
     SIGNALS: {
         "status": one_of(["active", "closed", "all"], "active"),
         "limit": up_to_500(50),
@@ -69,6 +76,7 @@ STATUSES = {
     SYMBOLS: {"200", "400", "401", "429", "500", "503"},
     MARKET: {"200", "400", "401", "404", "429", "500", "503"},
     QUOTE: {"200", "401", "404", "429", "500", "503"},
+    HISTORY: {"200", "400", "401", "404", "406", "429", "500", "503"},
     SIGNALS: {"200", "400", "401", "404", "429", "500", "503"},
     ONE_SIGNAL: {"200", "401", "404", "429", "500", "503"},
     PROOF: {"200", "401", "404", "429", "500", "503"},
@@ -99,6 +107,13 @@ FIELDS = {
         "ask": "number",
         "spread": "number",
         "timestamp": "string",
+    },
+    "History": {
+        "symbol": "string",
+        "timeframe": "string",
+        "ohlcv": "array",
+        "count": "integer",
+        "next": ["string", "null"],
     },
     "SignalList": {"items": "array", "count": "integer"},
     "ActiveSignal": SIGNAL,

@@ -52,4 +52,6 @@ def test_trades_alone_leave_no_quote_and_the_refusal_says_where_the_candles_are(
 
     error = api.ask("/api/market/EURUSD").json()["error"]
     assert error["code"] == "quote_unavailable"
-    assert "`export_candles EURUSD 1m`" in error["message"]
+    path = "/api/market/EURUSD/history"
+    assert path in error["message"]
+    assert api.ask(path).json()["count"] == 1
