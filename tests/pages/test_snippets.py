@@ -68,10 +68,11 @@ def test_python_history(server: Server, api: Api) -> None:
     make_instrument("BTCUSD", digits=2)
     store("BTCUSD", minutes(3), "5m")
     text = snippet(server, "history-python", api.key)
-    assert "10_000" in text
-    # Small pages, so that there are several.
-    lines = run(sys.executable, "-c", text.replace("10_000", "2"))
+    # Small pages, so that there are several, and a span in which something is stored.
+    fitted = text.replace("10_000", "2").replace("2026-01-01T00:00Z", iso_s(NOON_MS))
+    lines = run(sys.executable, "-c", fitted)
     assert [line.split()[0] for line in lines] == [iso_s(NOON_MS + n * 60_000) for n in range(3)]
+    assert fitted.count('"limit": 2') == 1
 
 
 def test_python_stream(quoted: None, server: Server, api: Api) -> None:
