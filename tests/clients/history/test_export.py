@@ -125,6 +125,22 @@ def test_folder_that_does_not_exist_is_said_in_a_line(begin: Begin, tmp_path: Pa
     assert "No such file or directory" in errors
 
 
+def test_export_that_cannot_go_on_says_why_and_how(keeper: Keeper, begin: Begin, tmp_path: Path) -> None:
+    file = tmp_path / "candles.csv"
+    keeper.mishaps = {1: BUSY._replace(retry_after=3_600)}
+    code, _, errors = said(begin(*SPAN, "--output", str(file)))
+    hint = f"Stopped. With --resume it goes on where {file} ends."
+    assert (code, errors) == (1, f"{hint}\nrate_limit_exceeded.\n")
+    assert file.read_text() == as_csv(keeper.candles[:10_000])
+
+
+def test_refused_export_leaves_no_file(begin: Begin, tmp_path: Path) -> None:
+    file = tmp_path / "candles.csv"
+    code, _, errors = said(begin("candles", "NOPE", "1m", "--output", str(file)))
+    assert (code, file.exists()) == (1, False)
+    assert errors == "not_found.\n"
+
+
 def test_reader_that_has_enough_ends_it_without_a_word(begin: Begin) -> None:
     process = begin(*SPAN)
     assert process.stdout is not None
@@ -169,8 +185,9 @@ def test_terminal_shows_how_far_it_is(keeper: Keeper, begin: Begin, tmp_path: Pa
     lines = terminal.read_to_its_end().removesuffix("\r\n").split("\r\033[K")
     assert lines.pop(0) == ""
     shares = [int(line.partition("%")[0].split()[-1]) for line in lines]
-    assert len(shares) == 3
+    assert (len(shares), shares[-1]) == (4, 100)
     assert shares == sorted(shares)
+    assert shares[2] < 100
     assert lines[-1].startswith("EURUSD 1m  ██")
     assert "25,000 bars" in lines[-1]
 
@@ -202,6 +219,6 @@ def test_share_is_that_of_the_span_and_rate_that_of_the_time() -> None:
     screen: Any = Screen()
     start = datetime(2026, 11, 1, tzinfo=UTC)
     moments = iter([0.0, 2.0])
-    progress = Progress("EURUSD 1m", start, start + timedelta(days=4), screen, lambda: next(moments))
+    progress = Progress("EURUSD 1m", start + timedelta(days=4), screen, lambda: next(moments))
     progress.note(1_000, start, start + timedelta(days=1))
     assert screen.text == "\r\033[KEURUSD 1m  █████░░░░░░░░░░░░░░░  25%  1,000 bars  500/s  2026-11-02"

@@ -28,17 +28,22 @@ def export(client: Client, wanted: argparse.Namespace, timeframe: str) -> None:
         return
     pages = client.history(wanted.symbol, timeframe, start=start, end=wanted.end).csv_pages()
     with opened(path, wanted.resume) as output:
-        what = f"{wanted.symbol.upper()} {timeframe}"
-        progress = Progress(what, start, end, bar_for(output))
+        progress = Progress(f"{wanted.symbol.upper()} {timeframe}", end, bar_for(output))
         try:
             write(pages, output, progress, wanted.csv or path is not None, names_are_there=last is not None)
-        except KeyboardInterrupt:
-            progress.finish()
-            if path is not None:
-                print(f"Stopped. With --resume it goes on where {path} ends.", file=sys.stderr)
-            raise
+            progress.complete()
         finally:
             progress.finish()
+            if path is not None:
+                tell_how_to_go_on(path, progress)
+
+
+def tell_how_to_go_on(path: Path, progress: Progress) -> None:
+    if not path.stat().st_size:
+        # The same words must not find a file there the next time.
+        path.unlink()
+    elif not progress.is_complete:
+        print(f"Stopped. With --resume it goes on where {path} ends.", file=sys.stderr)
 
 
 def write(
