@@ -1,6 +1,6 @@
 """Two moving averages that cross, tried on the service's own history with backtesting.py:
 
-pip install 'tickwire[pandas]' backtesting
+pip install './clients/python[pandas]' backtesting
 python backtest.py EURUSD 1h --start 2026-01-01T00:00Z
 """
 

@@ -55,4 +55,6 @@ class MissingExtra(ImportError):
     """What a call needs beyond the client is not installed."""
 
     def __init__(self, call: str, package: str, extra: str) -> None:
-        super().__init__(f"{call} needs {package}: pip install 'tickwire[{extra}]'.")
+        super().__init__(
+            f"{call} needs {package}: pip install {package}, or the client with its extra, tickwire[{extra}]."
+        )

@@ -8,9 +8,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pandas
@@ -23,7 +24,8 @@ from core.times import iso_s
 from tests.client import Server
 from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.reliability.clients.proxy import Proxy
 
 STORED = 2_345
 MINUTE_MS = 60_000
@@ -61,6 +63,49 @@ def test_asynchronous_walk_equals_it_too(server: Server, key: str) -> None:
 
     expected = [json.loads(line) for line in exported("jsonl").splitlines()]
     assert asyncio.run(asyncio.wait_for(walk(), PATIENCE_S)) == expected
+
+
+Walked = Callable[[str, str], Awaitable[list[Candle]]]
+
+
+async def walk_waiting(url: str, key: str) -> list[Candle]:
+    def walk() -> list[Candle]:
+        came: list[Candle] = []
+        with Client(key, url) as client:
+            for candle in client.history("EURUSD", "1m", limit=200):
+                came.append(candle)
+                if len(came) == STORED // 2:
+                    store("EURUSD", minutes(500, STORED))
+        return came
+
+    return await asyncio.to_thread(walk)
+
+
+async def walk_asynchronously(url: str, key: str) -> list[Candle]:
+    came: list[Candle] = []
+    async with AsyncClient(key, url) as client:
+        async for candle in client.history("EURUSD", "1m", limit=200):
+            came.append(candle)
+            if len(came) == STORED // 2:
+                await asyncio.to_thread(store, "EURUSD", minutes(500, STORED))
+    return came
+
+
+@pytest.mark.parametrize("walked", [walk_waiting, walk_asynchronously], ids=["Client", "AsyncClient"])
+def test_connections_that_are_cut_anywhere_lose_and_repeat_nothing(
+    server: Server, key: str, walked: Walked
+) -> None:
+    async def walk() -> tuple[list[Candle], int]:
+        async with Proxy([server.port], Random(17), mean_s=60, mean_bytes=8_000) as proxy:
+            came = await walked(f"http://127.0.0.1:{proxy.port}", key)
+            # The connections that were cut end before the loop does.
+            await until(lambda: len(asyncio.all_tasks()) == 1)
+        return came, proxy.cuts
+
+    came, cuts = asyncio.run(walk())
+    assert came == [json.loads(line) for line in exported("jsonl").splitlines()]
+    assert len(came) == STORED + 500
+    assert cuts >= 3
 
 
 def test_command_writes_what_the_export_does(server: Server, key: str, tmp_path: Path) -> None:

@@ -129,7 +129,9 @@ def test_missing_extra_is_named_before_anything_is_asked_for(
     keeper: Keeper, without: Without, package: str, call: str, extra: str
 ) -> None:
     said = without(package, call).stderr
-    assert said.endswith(f"{call}() needs {package}: pip install 'tickwire[{extra}]'.\n")
+    assert said.endswith(
+        f"needs {package}: pip install {package}, or the client with its extra, tickwire[{extra}].\n"
+    )
     assert keeper.asked == []
 
 
