@@ -1,5 +1,6 @@
 """GET /api/market/{symbol}/history: every closed candle that is stored, page by page."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
@@ -32,9 +33,9 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.prices.candles import TIMEFRAMES
 from market.store import present_kind
-from market.store.candle_texts import PageBounds, StoredSeries, find_bounds, read_texts
+from market.store.candle_texts import PageBounds, Part, StoredSeries, find_bounds, read_parts
 
-from .history_forms import ARROW, CSV, About, Form, Texts, asked_form, gzipped
+from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
 from .history_pages import OpenPage, open_pages, sent
 from .prices import OhlcvCandle
 
@@ -142,13 +143,14 @@ class HistoryViewSet(KeyedViewSet):
             open_pages.leave(page)
             raise
         following = None
-        if bounds.has_more:
+        if bounds.last_ms is not None and bounds.has_more:
             given = place.given + wanted["limit"]
             following = cursors.seal(
-                asked, WalkPosition(bounds.ends_ms[-1], place.end_ms, series.simulated, given)
+                asked, WalkPosition(bounds.last_ms, place.end_ms, series.simulated, given)
             )
-        texts = read_texts(series, place.after_ms, bounds.ends_ms, form.text)
-        return self._answer(page, form, About(facts.symbol, wanted["timeframe"], following), texts)
+        last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
+        candles = read_parts(series, place.after_ms, last_ms, form.text)
+        return self._answer(page, form, About(facts.symbol, wanted["timeframe"], following), candles)
 
     def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
         if self.caller.is_page and up_to > MOST_OF_OUR_PAGES:
@@ -156,8 +158,8 @@ class HistoryViewSet(KeyedViewSet):
                 raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
             raise NotAllowed(OUR_PAGES, field="cursor")
 
-    def _answer(self, page: OpenPage, form: Form, about: About, texts: Texts) -> Answer:
-        parts, headers = form.make(about, texts), {"Vary": "Accept, Accept-Encoding"}
+    def _answer(self, page: OpenPage, form: Form, about: About, candles: Iterator[Part]) -> Answer:
+        parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
         if about.next is not None and form.media_type != JSON:
             headers["X-Next-Cursor"] = about.next
         if takes_gzip(self.scope):

@@ -1,5 +1,5 @@
 """The forms of a page of candles: JSON, CSV, and Arrow's stream where pyarrow is installed. Each is made part
-by part, out of the text that the database writes."""
+by part, out of what the database writes."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from core.contract.errors import NotAcceptable
 from core.contract.negotiation import chosen_type
 from core.plain_json import encode
 from market.prices.history import CSV_FIELDS
-from market.store.candle_texts import AS_CSV, AS_JSON, TextForm
+from market.store.candle_texts import AS_CSV, AS_JSON, Part, TextForm
 
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -28,9 +28,6 @@ GZIP = 16 + zlib.MAX_WBITS
 # The end of Arrow's stream: a message of no length.
 ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
-Texts = Iterable[tuple[str, int]]
-"""Of each part, and how many candles are in it."""
-
 
 class About(NamedTuple):
     """What a page says besides its candles."""
@@ -43,26 +40,32 @@ class About(NamedTuple):
 class Form(NamedTuple):
     media_type: str
     text: TextForm
-    make: Callable[[About, Texts], Iterator[bytes]]
+    make: Callable[[About, Iterable[Part]], Iterator[bytes]]
 
 
-def json_parts(about: About, texts: Texts) -> Iterator[bytes]:
+def json_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
     lead, count = f'{{"symbol":"{about.symbol}","timeframe":"{about.timeframe}","ohlcv":[', 0
-    for text, held in texts:
-        if held:
-            yield (lead + text).encode()
-            lead, count = ",", count + held
-    lead = "" if count else lead
-    yield lead.encode() + b'],"count":%d,"next":%b}' % (count, encode(about.next))
+    for part in candles:
+        count += part.candles
+        if part.is_last:
+            yield b"%b%b%b" % (lead.encode(), part.text.encode(), json_end(about, count))
+            return
+        yield (lead + part.text).encode()
+        lead = ","
+    yield ("" if count else lead).encode() + json_end(about, count)
 
 
-def csv_parts(about: About, texts: Texts) -> Iterator[bytes]:
+def json_end(about: About, count: int) -> bytes:
+    return b'],"count":%d,"next":%b}' % (count, encode(about.next))
+
+
+def csv_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
     yield f"{CSV_FIELDS}\n".encode()
-    for text, _ in texts:
-        yield text.encode()
+    for part in candles:
+        yield part.text.encode()
 
 
-def arrow_parts(about: About, texts: Texts) -> Iterator[bytes]:
+def arrow_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
     # Here and not above: it is an extra, and takes forty megabytes of those who never ask for it.
     import pyarrow
     import pyarrow.csv
@@ -76,10 +79,9 @@ def arrow_parts(about: About, texts: Texts) -> Iterator[bytes]:
         "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
     }
     yield schema.serialize().to_pybytes()
-    for text, held in texts:
-        if held:
-            table = pyarrow.csv.read_csv(pyarrow.BufferReader(text.encode()), **reading)
-            yield b"".join(batch.serialize().to_pybytes() for batch in table.to_batches())
+    for part in candles:
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(part.text.encode()), **reading)
+        yield b"".join(batch.serialize().to_pybytes() for batch in table.to_batches())
     yield ARROW_END
 
 

@@ -4,17 +4,18 @@ event loop waiting for Python's lock, and take twice as long."""
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from core.times import moment
-from market.prices.candles import VOLUME_DECIMALS, PriceBar
+from market.prices.candles import TIMEFRAMES, VOLUME_DECIMALS, PriceBar
 from market.prices.history import CandleRow, encode_row, row_of, row_of_csv
 
 from .candle_rows import OF_SERIES, OPENED_MS, READ, TABLE
 
-PART = 500
+PART = 1_000
 """Candles that are read at once."""
 
 # With fifteen digits, a decimal and the float next to it are written alike.
@@ -28,7 +29,7 @@ OTHERS_HAVE_S = 0.0005
 class TextForm(NamedTuple):
     """How a row is written: what stands before each of its six fields, and behind the last."""
 
-    marks: Sequence[str]
+    marks: tuple[str, ...]
     separator: str
     encode: Callable[[CandleRow], str]
     """The same of a row that the database cannot round as it is rounded here."""
@@ -52,67 +53,103 @@ class StoredSeries(NamedTuple):
 
 
 class PageBounds(NamedTuple):
-    """Where a page of candles ends, and where each part of it does: the opens of the last ones."""
-
-    ends_ms: Sequence[int]
+    last_ms: int | None
+    """When the last candle of the page opened; None where there is none."""
     has_more: bool
+
+
+class Part(NamedTuple):
+    text: str
+    candles: int
+    is_last: bool = False
 
 
 def find_bounds(series: StoredSeries, after_ms: int, end_ms: int, limit: int) -> PageBounds:
     """Of the candles that opened after one moment and before another, oldest first."""
     which, parameters = _which(series, after_ms)
-    page = f"SELECT opened_at FROM {TABLE} {OF_SERIES}{which} AND opened_at < %s "  # noqa: S608 - names of our own
-    numbered = (
-        "SELECT opened_at, row_number() OVER (ORDER BY opened_at) AS number, count(*) OVER () AS total "  # noqa: S608 - names of our own
-        f"FROM ({page} ORDER BY opened_at LIMIT %s) AS page"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {OPENED_MS[connection.vendor]}, total FROM ({numbered}) AS numbered "  # noqa: S608 - names of our own
-            "WHERE number <= %s AND (number %% %s = 0 OR number IN (total, %s)) ORDER BY opened_at",
-            [*parameters, _at(end_ms), limit + 1, limit, PART, limit],
-        )
-        found = cursor.fetchall()
-    return PageBounds([opened_ms for opened_ms, _ in found], any(total > limit for _, total in found))
+    which, parameters = f"{which} AND opened_at < %s", [*parameters, _at(end_ms)]
+    found = _ask_ms(f"opened_at {{0}}{which} ORDER BY opened_at LIMIT 2 OFFSET {limit - 1}", parameters)
+    if not found:
+        found = _ask_ms(f"max(opened_at) {{0}}{which}", parameters)
+    return PageBounds(found[0], len(found) > 1)
 
 
-def read_texts(
-    series: StoredSeries, after_ms: int, ends_ms: Sequence[int], form: TextForm
-) -> Iterator[tuple[str, int]]:
-    """Part by part, and how many candles are in each. Nothing is held between two parts."""
-    for end_ms in ends_ms:
-        yield _read_text(series, after_ms, end_ms, form)
-        after_ms = end_ms
+def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> Iterator[Part]:
+    """The candles that opened after one moment and not after another. Nothing is held between two parts."""
+    sizes = sizes_of(connection.vendor, series.digits)
+    while after_ms < last_ms:
+        end_ms = min(last_ms, after_ms + PART * TIMEFRAMES[series.timeframe])
+        part = _read_part(series, after_ms, end_ms, form, sizes)
+        if part is not None:
+            yield part._replace(is_last=end_ms == last_ms)
+            after_ms = end_ms
+        elif (first_ms := _find_first(series, end_ms, last_ms)) is not None:
+            after_ms = first_ms - 1
+        else:
+            # What was to come is past its retention by now.
+            return
 
 
-def _read_text(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> tuple[str, int]:
+def _find_first(series: StoredSeries, after_ms: int, last_ms: int) -> int | None:
     which, parameters = _which(series, after_ms)
-    which, parameters = f"{which} AND opened_at <= %s", [*parameters, _at(last_ms)]
-    statement = _statement(connection.vendor, series.digits, form)
+    (first_ms,) = _ask_ms(f"min(opened_at) {{0}}{which} AND opened_at <= %s", [*parameters, _at(last_ms)])
+    return first_ms
+
+
+def _ask_ms(question: str, parameters: Sequence[Any]) -> list[int | None]:
+    column, _, rest = question.format(f"FROM {TABLE} {OF_SERIES}").partition(" ")
     with connection.cursor() as cursor:
-        cursor.execute(statement.format(which=which), parameters)
-        text, count, is_exact = cursor.fetchone()
-    if not count:
-        # They were there a moment ago: what is past its retention goes.
-        return "", 0
-    return (_with_decimals(text), count) if is_exact else _write(series, which, parameters, form)
+        cursor.execute(f"SELECT {_in_ms(connection.vendor, column)} {rest}", parameters)
+        return [time_ms for (time_ms,) in cursor.fetchall()]
 
 
-def _write(series: StoredSeries, which: str, parameters: Sequence[Any], form: TextForm) -> tuple[str, int]:
+def _in_ms(vendor: str, column: str) -> str:
+    return OPENED_MS[vendor].replace("opened_at", column)
+
+
+def sizes_of(vendor: str, digits: int) -> list[int]:
+    """How many digits prices may have before the point: with room for more, SQLite takes longer."""
+    largest = MOST_DIGITS - digits
+    return [size for size in (2, 5) if size < largest and vendor == "sqlite"] + [largest]
+
+
+def _read_part(
+    series: StoredSeries, after_ms: int, end_ms: int, form: TextForm, sizes: list[int]
+) -> Part | None:
+    """Sizes that are too small are dropped, so that a page finds its own once."""
+    which, parameters = _which(series, after_ms)
+    which, parameters = f"{which} AND opened_at <= %s ORDER BY opened_at", [*parameters, _at(end_ms)]
+    while True:
+        statement = _statement(connection.vendor, series.digits, sizes[0], form)
+        with connection.cursor() as cursor:
+            cursor.execute(statement.format(which=which), parameters)
+            text, count, is_exact = cursor.fetchone()
+        if not count:
+            return None
+        if is_exact:
+            return Part(_finished(text), count)
+        if len(sizes) == 1:
+            return _write_part(series, which, parameters, form)
+        del sizes[0]
+
+
+def _write_part(series: StoredSeries, which: str, parameters: Sequence[Any], form: TextForm) -> Part | None:
     read = READ.format(opened_ms=OPENED_MS[connection.vendor])
     with connection.cursor() as cursor:
-        cursor.execute(f"{read}{which} ORDER BY opened_at", parameters)
+        cursor.execute(f"{read}{which}", parameters)
         rows = cursor.fetchall()
     written = []
     for start in range(0, len(rows), WRITTEN_AT_ONCE):
         some = rows[start : start + WRITTEN_AT_ONCE]
         written += [form.encode(row_of(PriceBar(*row), series.digits)) for row in some]
         time.sleep(OTHERS_HAVE_S)
-    return form.separator.join(written), len(rows)
+    return Part(form.separator.join(written), len(rows)) if rows else None
 
 
-def _with_decimals(text: str) -> str:
-    """The database leaves a bare point where no decimal follows: a float has one."""
+def _finished(text: str) -> str:
+    """PostgreSQL leaves a bare point where no decimal follows: a float has one."""
+    if connection.vendor == "sqlite":
+        return text
     return text.replace(".,", ".0,").replace(".}", ".0}").replace(".\n", ".0\n")
 
 
@@ -134,37 +171,36 @@ def _which(series: StoredSeries, after_ms: int) -> tuple[str, list[Any]]:
 
 
 @lru_cache(maxsize=64)
-def _statement(vendor: str, digits: int, form: TextForm) -> str:
-    """All rows as one text, and whether each of them is written as it would be here."""
-    write, is_exact, joined, every, at = (
-        (_pg_number, _pg_is_exact, "string_agg(line, '{0}' ORDER BY opened_at)", "bool_and", PG_TIME)
+def _statement(vendor: str, digits: int, size: int, form: TextForm) -> str:
+    """All rows as one text, how many they are, and whether each is written as it would be here."""
+    line, exact, join, every = (
+        (_pg_line, _pg_exact, "string_agg(line, '{0}' ORDER BY opened_at)", "bool_and")
         if vendor == "postgresql"
-        else (_sqlite_number, _sqlite_is_exact, "group_concat(line, '{0}')", "min", SQLITE_TIME)
+        else (_sqlite_line, _sqlite_exact, "group_concat(line, '{0}')", "min")
     )
-    prices = ("open", "high", "low", "close")
-    fields = [at, *(write(name, digits) for name in prices), write("volume", VOLUME_DECIMALS)]
-    quoted = [f"'{mark}'".replace("{", "{{").replace("}", "}}") for mark in form.marks]
-    line = " || ".join([*(part for pair in zip(quoted, fields, strict=False) for part in pair), quoted[-1]])
-    exact = [
-        *(is_exact(name, digits) for name in prices),
-        is_exact("volume", VOLUME_DECIMALS),
-        f"high < 1e{MOST_DIGITS - digits}",
-        f"volume < 1e{MOST_DIGITS}",
-        # The decimals of a larger volume are more digits than a float has.
-        f"(volume < 1e{MOST_DIGITS - VOLUME_DECIMALS} OR volume = round(volume))",
-    ]
-    return (
-        f"SELECT {joined.format(form.separator)}, count(*), {every}(is_exact) "  # noqa: S608 - names of our own
-        f"FROM (SELECT opened_at, {line} AS line, {' AND '.join(exact)} AS is_exact "
-        f"FROM {TABLE} {OF_SERIES}{{which}} ORDER BY opened_at) AS c"
+    is_exact = " AND ".join(
+        (
+            *(exact(name, digits) for name in OHLC),
+            exact("volume", VOLUME_DECIMALS),
+            f"high < 1e{size}",
+            f"volume < 1e{MOST_DIGITS}",
+            # The decimals of a larger volume are more digits than a float has.
+            f"(volume < 1e{MOST_DIGITS - VOLUME_DECIMALS} OR volume = round(volume))",
+        )
     )
+    rows = f"SELECT opened_at, {line(form, digits, size)} AS line, {is_exact} AS is_exact"
+    columns = f"{join.format(form.separator)}, count(*), {every}(is_exact)"
+    return f"SELECT {columns} FROM ({rows} FROM {TABLE} {OF_SERIES}{{which}}) AS part"  # noqa: S608 - names of our own
 
 
-PG_TIME = """to_char(opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
-SQLITE_TIME = "substr(opened_at, 1, 10) || 'T' || substr(opened_at, 12, 8) || 'Z'"
+OHLC = ("open", "high", "low", "close")
 
-# A float and its decimal may be rounded to different sides where they are near the middle of two.
-NEAR_MIDDLE = 0.4
+
+def _pg_line(form: TextForm, digits: int, size: int) -> str:
+    at = """to_char(opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
+    fields = [at, *(_pg_number(name, digits) for name in OHLC), _pg_number("volume", VOLUME_DECIMALS)]
+    marks = [f"'{_braced(mark)}'" for mark in form.marks]
+    return " || ".join([*chain.from_iterable(zip(marks, fields, strict=False)), marks[-1]])
 
 
 def _pg_number(name: str, decimals: int) -> str:
@@ -172,15 +208,45 @@ def _pg_number(name: str, decimals: int) -> str:
     return f"rtrim({rounded}::text, '0')"
 
 
-def _pg_is_exact(name: str, decimals: int) -> str:
-    return f"abs({name} - round({name}, {decimals})) <= {NEAR_MIDDLE / 10**decimals:.10f}"
+def _pg_exact(name: str, decimals: int) -> str:
+    """A float may be rounded to another side than its decimal, so what has more digits is rounded here."""
+    return f"{name} = round({name}, {decimals})"
 
 
-def _sqlite_number(name: str, decimals: int) -> str:
-    rounded = f"printf('%%.{decimals}f', {name})" if decimals else f"printf('%%.1f', round({name}))"
-    return f"rtrim({rounded}, '0')"
+def _sqlite_line(form: TextForm, digits: int, size: int) -> str:
+    """In one call: SQLite takes longer to begin one than to write a number."""
+    time_mark, *price_marks, volume_mark, last_mark = map(_braced, form.marks)
+    prices = "".join(f"{mark}%%!.{digits + size}g" for mark in price_marks)
+    template = f"{time_mark}%%.10sT%%.8sZ{prices}{volume_mark}%%!.{MOST_DIGITS}g{last_mark}"
+    return f"printf('{template}', opened_at, substr(opened_at, 12), {', '.join((*OHLC, VOLUME))})"
 
 
-def _sqlite_is_exact(name: str, decimals: int) -> str:
-    scaled = f"{name} * 1e{decimals}"
-    return f"abs({scaled} - CAST({scaled} + 0.5 AS integer)) <= {NEAR_MIDDLE}"
+def _sqlite_rounded(name: str, decimals: int) -> str:
+    """By a division, the nearest float to the decimal, as reading the decimal would be."""
+    return f"CAST({name} * 1e{decimals} + 0.5 AS integer) / 1e{decimals}"
+
+
+def _sqlite_exact(name: str, decimals: int) -> str:
+    is_exact = f"{_sqlite_rounded(name, decimals)} = {name}"
+    match name:
+        case "volume":
+            # A sum of floats is seldom the nearest to its decimal.
+            scaled = f"volume * 1e{decimals}"
+            near = f"{scaled} - CAST({scaled} + 0.5 AS integer) BETWEEN -{NEAR} AND {NEAR}"
+            return f"(volume = CAST(volume AS integer) OR {near} AND volume >= {LEAST})"
+        case "low":
+            return f"{is_exact} AND low >= {LEAST}"
+    return is_exact
+
+
+LEAST = 1e-4
+"""What is smaller SQLite writes with an exponent."""
+NEAR = 0.4
+"""Of a whole number: nearer to the middle of two, a float may be rounded to another side than its decimal."""
+ROUNDED_VOLUME = _sqlite_rounded("volume", VOLUME_DECIMALS)
+VOLUME = f"CASE WHEN volume = CAST(volume AS integer) THEN volume ELSE {ROUNDED_VOLUME} END"
+
+
+def _braced(mark: str) -> str:
+    """As `str.format` takes it for itself."""
+    return mark.replace("{", "{{").replace("}", "}}")

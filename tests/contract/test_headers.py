@@ -160,8 +160,11 @@ def test_head_is_get_without_its_body(clock: Traveller, shared: Api, path: str) 
 
     assert head.status_code == get.status_code
     assert head.content == b""
-    assert head.headers["Content-Length"] == str(len(get.content))
+    # Nobody knows before how long a page of history is.
+    length = None if path.endswith("/history") else str(len(get.content))
+    assert get.headers.get("Content-Length") == head.headers.get("Content-Length") == length
     of_get, of_head = (dict(each.headers) for each in (get, head))
+    of_get.pop("transfer-encoding", None)
     assert of_get.keys() == of_head.keys()
     assert {name for name in of_get if of_get[name] != of_head[name]} <= OF_ONE_ANSWER
 

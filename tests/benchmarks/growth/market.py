@@ -23,6 +23,7 @@ def main() -> None:
 
 def fill(many: int, now_ms: int) -> str:
     from instruments.models import Instrument
+    from market.prices.history import KEPT
     from market.prices.records import Tick
     from market.store import candle_rows, checkpoints
     from tests.benchmarks.instruments import make_many
@@ -30,7 +31,7 @@ def fill(many: int, now_ms: int) -> str:
     from tests.factories import make_account, make_key, make_tier
 
     rows: list[Instrument] = make_many([symbol(number) for number in range(many)], source="push")
-    candle_rows.write_candles(candles(rows[0].pk, now_ms))
+    candle_rows.write_candles(candles(rows[0].pk, now_ms, KEPT))
     repeat_candles(rows[0].pk)
     quotes = (
         (row.pk, checkpoints.Checkpoint(Tick(row.symbol, 1.0841, 1.08424, now_ms), None, source="push"))

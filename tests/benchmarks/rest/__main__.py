@@ -106,8 +106,8 @@ def run_rounds(
 
 def warm_and_measure(peer: Peer, case: Case, key: str, seconds: int) -> Load:
     with peer.awake():
-        measure(peer, case.path, key, WARM_UP_S)
-        return measure(peer, case.path, key, seconds)
+        measure(peer, case.path, key, WARM_UP_S, case.connections)
+        return measure(peer, case.path, key, seconds, case.connections)
 
 
 def run_alone(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> dict[tuple[str, str], Load]:

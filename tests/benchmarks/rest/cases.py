@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from .load import CONNECTIONS
 from .names import BOLT, DRF, FASTAPI, GRANIAN, NGINX, NODE, OURS, SHARED, SOCKETIFY, STARLETTE
 
 Figure = Literal["per_cpu_second", "p99_ms"]
@@ -14,6 +15,7 @@ class Case(NamedTuple):
     path: str
     servers: tuple[str, ...]
     """In the order in which they take turns."""
+    connections: int = CONNECTIONS
 
 
 class Bound(NamedTuple):
@@ -39,7 +41,8 @@ BARS = Case("500 bars", "/api/market/EURUSD?timeframe=1h&bars=500", ALL)
 FEWER_BARS = Case("100 bars", "/api/market/EURUSD?timeframe=1h&bars=100", FRAMEWORKS)
 SIGNALS = Case("signals", "/api/signals?limit=50", FRAMEWORKS)
 NEWS = Case("news", "/api/news?limit=50", FRAMEWORKS)
-CASES = (QUOTE, BARS, FEWER_BARS, SIGNALS, NEWS)
+HISTORY = Case("10,000 candles", "/api/market/EURUSD/history?limit=10000", (OURS, FASTAPI), connections=1)
+CASES = (QUOTE, BARS, FEWER_BARS, SIGNALS, NEWS, HISTORY)
 LATENCY_CASES = (SIGNALS, NEWS)
 RECORDED = (QUOTE, BARS)
 """What raw peers send is what ours sent."""
@@ -62,6 +65,7 @@ BOUNDS = (
     Bound("100 bars", FASTAPI, 2.0, 2.0),
     Bound("signals", FASTAPI, 1.5, 1.5),
     Bound("news", FASTAPI, 1.5, 1.5),
+    Bound("10,000 candles", FASTAPI, 5.0, 5.0),
     # A shared limit costs a round trip, so half as fast is fast enough.
     Bound("100 bars", FASTAPI, 1.0, 1.0, of=SHARED),
     Bound("signals", FASTAPI, 0.75, 0.75, of=SHARED),

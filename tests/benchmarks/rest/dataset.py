@@ -24,13 +24,15 @@ NEWEST = datetime(2026, 11, 18, 12, tzinfo=UTC)
 # One signal in ten is active, as in a feed that has been running for a while.
 ACTIVE_EVERY = 10
 BATCH = 2_000
+MINUTES = 10_000
+"""Of the first instrument: as many as a page of history has."""
 
 
 def prepare(rows: int, now_ms: int) -> str:
     """Fill an empty database; returns an API key whose window no measurement uses up."""
     instruments = [make_instrument(symbol) for symbol in SYMBOLS]
-    for instrument in instruments:
-        candle_rows.write_candles(candles(instrument.pk, now_ms))
+    for number, instrument in enumerate(instruments):
+        candle_rows.write_candles(candles(instrument.pk, now_ms, KEPT if number else MINUTES))
     for row in instruments:
         checkpoints.write_quote(row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms))
     users = [make_user(f"publisher{number}") for number in range(10)]
@@ -42,10 +44,10 @@ def prepare(rows: int, now_ms: int) -> str:
     return make_key(make_account(tier=make_tier("boundless", requests_per_minute=1_000_000_000)))
 
 
-def candles(instrument_id: int, now_ms: int) -> Iterator[candle_rows.CandleToWrite]:
-    """500 of each timeframe up to now; the newest are what the minutes of today add up to."""
+def candles(instrument_id: int, now_ms: int, kept_minutes: int) -> Iterator[candle_rows.CandleToWrite]:
+    """Minutes up to now, and 500 of the others; the newest are what the minutes of today add up to."""
     midnight_ms = interval_start(now_ms, TIMEFRAMES["1d"])
-    first_ms = min(midnight_ms, interval_start(now_ms, MINUTE_MS) - (KEPT - 1) * MINUTE_MS)
+    first_ms = min(midnight_ms, interval_start(now_ms, MINUTE_MS) - (kept_minutes - 1) * MINUTE_MS)
     minutes = [candle(number, at_ms) for number, at_ms in enumerate(range(first_ms, now_ms + 1, MINUTE_MS))]
     for minute in minutes:
         yield instrument_id, "1m", minute, "bid"

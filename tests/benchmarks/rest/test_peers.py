@@ -20,6 +20,7 @@ from . import short_way
 from .agreement import meaning
 from .cases import CASES
 from .dataset import prepare
+from .names import DRF
 from .peers import fastapi_app
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="the peers read SQLite")
@@ -78,9 +79,10 @@ async def test_fastapi_checks_the_key_and_tells_the_window(fastapi: httpx.AsyncC
 
 
 def test_drf_answers_what_ours_answers(ours: dict[str, Any], key: str) -> None:
-    answers = {case.name: meaning(msgspec.json.decode(ask_drf(case.path, key).content)) for case in CASES}
+    of_drf = [case for case in CASES if DRF in case.servers]
+    answers = {case.name: meaning(msgspec.json.decode(ask_drf(case.path, key).content)) for case in of_drf}
 
-    assert answers == ours
+    assert answers == {case.name: ours[case.name] for case in of_drf}
 
 
 def test_drf_checks_the_key_and_tells_the_window(key: str, settings: Settings) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.history import encode_row, row_of, row_of_csv
 from market.store import candle_rows, candle_texts
-from market.store.candle_texts import AS_CSV, AS_JSON, PART, StoredSeries
+from market.store.candle_texts import AS_CSV, AS_JSON, PART, Part, StoredSeries
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
@@ -67,74 +68,102 @@ def test_text_is_the_row_encoded_here(digits: int, values: list[tuple[float, flo
     instrument = Instrument.objects.filter(symbol="EURUSD").first() or make_instrument("EURUSD")
     write(instrument, *(bar(number, *value) for number, value in enumerate(values)))
     rows = [row_of(each, digits) for each in stored(instrument)]
-    ends_ms = [rows[-1].opened_ms]
+    last_ms = rows[-1].opened_ms
 
     for form, expected in (
         (AS_JSON, b",".join(map(encode_row, rows)).decode()),
         (AS_CSV, "".join(map(row_of_csv, rows))),
     ):
-        assert list(candle_texts.read_texts(series(instrument, digits), AFTER_MS, ends_ms, form)) == [
-            (expected, len(rows))
-        ]
+        parts = candle_texts.read_parts(series(instrument, digits), AFTER_MS, last_ms, form)
+        assert list(parts) == [(expected, len(rows), True)]
 
 
 def statements(instrument: Instrument, *bars: PriceBar) -> int:
     write(instrument, *bars)
     with count_queries() as asked:
-        list(candle_texts.read_texts(series(instrument), AFTER_MS, [bars[-1].opened_ms], AS_JSON))
+        list(candle_texts.read_parts(series(instrument), AFTER_MS, bars[-1].opened_ms, AS_JSON))
     return len(asked)
 
 
 def test_database_writes_usual_rows_itself(instrument: Instrument) -> None:
     """Rows that are written here are right too, and would hide that the database writes none."""
-    usual = bar(0, 1.08412, 0.1 + 0.2), bar(1, 65_432.1, 12_345.678), bar(2, 100.0, 1e9)
+    usual = bar(0, 1.08412, 0.1 + 0.2), bar(1, 65.432, 12_345.678), bar(2, 1.0, 1e9)
 
     assert statements(instrument, *usual) == 1
+
+
+def test_page_finds_the_size_of_its_prices_once(instrument: Instrument) -> None:
+    large = [bar(number, 1_234_567.25) for number in range(2 * PART)]
+    sizes = candle_texts.sizes_of(connection.vendor, 5)
+
+    assert statements(instrument, *large) == 1 + len(sizes)
 
 
 @pytest.mark.parametrize(("price", "volume"), [(1.084125, 1.0), (1.5, 12_345_678.25)])
 def test_rows_that_it_may_round_differently_are_read_once_more(
     instrument: Instrument, price: float, volume: float
 ) -> None:
-    assert statements(instrument, bar(0, price, volume)) == 2
+    assert statements(instrument, bar(0, price, volume)) == 1 + len(
+        candle_texts.sizes_of(connection.vendor, 5)
+    )
 
 
-@pytest.mark.parametrize("limit", [1, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 7])
-def test_parts_end_where_the_page_does(instrument: Instrument, limit: int) -> None:
-    total = 2 * PART + 3
+def read(asked: StoredSeries, limit: int = 10_000) -> list[Part]:
+    bounds = candle_texts.find_bounds(asked, AFTER_MS, 2 * NOON_MS, limit)
+    assert bounds.last_ms is not None
+    return list(candle_texts.read_parts(asked, AFTER_MS, bounds.last_ms, AS_CSV))
+
+
+@pytest.mark.parametrize("limit", [1, PART - 1, PART, PART + 1, PART + 3, PART + 4])
+def test_page_has_as_many_candles_as_there_are_up_to_its_limit(instrument: Instrument, limit: int) -> None:
+    total = PART + 3
     write(instrument, *(bar(number, 1.5) for number in range(total)))
 
     bounds = candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit)
+    parts = read(series(instrument), limit)
 
     held = min(limit, total)
-    assert len(bounds.ends_ms) == math.ceil(held / PART)
-    assert bounds.ends_ms[-1] == NOON_MS + (held - 1) * MINUTE_MS
+    assert bounds.last_ms == NOON_MS + (held - 1) * MINUTE_MS
     assert bounds.has_more is (limit < total)
-    read = list(candle_texts.read_texts(series(instrument), AFTER_MS, bounds.ends_ms, AS_CSV))
-    assert [count for _, count in read][:-1] == [PART] * (len(read) - 1)
-    assert sum(count for _, count in read) == held
+    assert [part.candles for part in parts] == [PART, held - PART] if held > PART else [held]
+    assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
+
+
+def test_nothing_stored_has_no_bounds(instrument: Instrument) -> None:
+    assert candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, 10) == (None, False)
+
+
+def begun(instrument: Instrument, missing: int | None = None) -> tuple[Part, Iterator[Part]]:
+    """The first part of a page of two, and the rest that is still to be read."""
+    write(instrument, *(bar(number, 1.5) for number in range(2 * PART) if number != missing))
+    last_ms = NOON_MS + (2 * PART - 1) * MINUTE_MS
+    parts = candle_texts.read_parts(series(instrument), AFTER_MS, last_ms, AS_CSV)
+    return next(parts), parts
 
 
 def test_minute_that_comes_into_a_page_while_it_is_sent_is_in_it_once(instrument: Instrument) -> None:
-    write(instrument, *(bar(number, 1.5) for number in range(2 * PART) if number != 700))
-    bounds = candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, 10_000)
-    parts = candle_texts.read_texts(series(instrument), AFTER_MS, bounds.ends_ms, AS_CSV)
+    first, rest = begun(instrument, missing=2 * PART - 7)
+    write(instrument, bar(2 * PART - 7, 1.5))
 
-    first = next(parts)
-    write(instrument, bar(700, 1.5))
-
-    lines = "".join(text for text, _ in [first, *parts]).splitlines()
+    lines = "".join(part.text for part in [first, *rest]).splitlines()
     assert len(lines) == len(set(lines)) == 2 * PART
 
 
+def test_years_without_candles_cost_a_question(instrument: Instrument) -> None:
+    write(instrument, bar(0, 1.5), bar(5_000_000, 1.5), bar(5_000_001, 1.5))
+    with count_queries() as asked:
+        parts = read(series(instrument))
+
+    assert [part.candles for part in parts] == [1, 2]
+    # The bounds, twice as there are fewer; two parts; between them nothing, and where it goes on.
+    assert len(asked) == 6
+
+
 def test_candles_that_are_gone_before_they_are_read_are_no_fault(instrument: Instrument) -> None:
-    write(instrument, *(bar(number, 1.5) for number in range(PART + 1)))
-    bounds = candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, 10_000)
+    _, rest = begun(instrument)
     Candle.objects.all().delete()
 
-    read = candle_texts.read_texts(series(instrument), AFTER_MS, bounds.ends_ms, AS_CSV)
-
-    assert list(read) == [("", 0), ("", 0)]
+    assert list(rest) == []
 
 
 SOURCES = (
@@ -167,10 +196,7 @@ def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld:
     write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(SOURCES)))
     asked = series(instrument, 5, *withheld)
 
-    bounds = candle_texts.find_bounds(asked, AFTER_MS, 2 * NOON_MS, 100)
-    read = list(candle_texts.read_texts(asked, AFTER_MS, bounds.ends_ms, AS_CSV))
+    lines = "".join(part.text for part in read(asked)).splitlines()
 
     may = [number for number, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld)]
-    assert [line[14:16] for text, _ in read for line in text.splitlines()] == [
-        f"{number:02}" for number in may
-    ]
+    assert [line[14:16] for line in lines] == [f"{number:02}" for number in may]

@@ -19,6 +19,7 @@ from .fastapi_tables import candles, instruments, news, quotes, signals, users
 
 LIMIT, WINDOW_S = 1_000_000_000, 60.0
 KEPT = 500
+VALUES = ("open", "high", "low", "close", "volume")
 
 accounts: dict[str, int] = {}
 windows: dict[int, deque[float]] = {}
@@ -54,6 +55,23 @@ async def get_quote(symbol: str) -> models.Quote:
     if symbol not in board:
         raise HTTPException(404, "unknown symbol")
     return board[symbol]
+
+
+@app.get("/api/market/{symbol}/history", response_model=models.History)
+def get_history(
+    symbol: str, timeframe: models.Timeframe = "1m", limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
+) -> Any:
+    wanted = (
+        select(candles.c.opened_at.label("time"), *(candles.c[name] for name in VALUES))
+        .join_from(candles, instruments, instruments.c.id == candles.c.instrument_id)
+        .where(instruments.c.symbol == symbol, candles.c.timeframe == timeframe)
+        .order_by(candles.c.opened_at)
+        .limit(limit + 1)
+    )
+    rows = read(wanted)
+    page = rows[:limit]
+    following = page[-1]["time"].isoformat() if len(rows) > limit else None
+    return {"symbol": symbol, "timeframe": timeframe, "ohlcv": page, "count": len(page), "next": following}
 
 
 @app.get("/api/market/{symbol}")

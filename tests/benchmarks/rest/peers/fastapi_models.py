@@ -40,6 +40,14 @@ class Market(BaseModel):
     quote: NestedQuote
 
 
+class History(BaseModel):
+    symbol: str
+    timeframe: Timeframe
+    ohlcv: list[Candle]
+    count: int
+    next: str | None
+
+
 class Signal(BaseModel):
     id: UUID
     user: str
