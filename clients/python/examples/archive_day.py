@@ -1,7 +1,7 @@
 """The newest day of ticks in the archive, hour by hour, with DuckDB:
 
-pip install tickwire duckdb
-python archive_day.py EURUSD
+pip install ./clients/python duckdb
+python clients/python/examples/archive_day.py EURUSD
 """
 
 from __future__ import annotations

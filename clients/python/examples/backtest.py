@@ -1,7 +1,7 @@
 """Two moving averages that cross, tried on the service's own history with backtesting.py:
 
 pip install './clients/python[pandas]' backtesting
-python backtest.py EURUSD 1h --start 2026-01-01T00:00Z
+python clients/python/examples/backtest.py EURUSD 1h --start 2026-01-01T00:00Z
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .answers import require_success, wait_before_again, wait_before_going_on
 from .errors import BrokenAnswer, DownloadError
 
 SHA256 = re.compile(r'"([0-9a-f]{64})"')
-OK, PARTIAL, NOT_SATISFIABLE = 200, 206, 416
+PARTIAL, NOT_SATISFIABLE = 206, 416
 
 
 class Download:
@@ -56,7 +56,8 @@ class Download:
         if is_going_on and not answer.headers.get("Content-Range", "").startswith(f"bytes {self._size()}-"):
             raise DownloadError(f"The service sent another part of /api/{self.path} than was asked for.")
         self._hash, self._has_begun = named[1], True
-        self._length = self._size() * is_going_on + int(answer.headers["Content-Length"])
+        # A proxy may send it in chunks, without a length: then these say whether it is whole.
+        self._length = self._size() * is_going_on + int(answer.headers.get("Content-Length", 0))
         if not is_going_on:
             self._part.write_bytes(b"")
             self._is_of_before = False
