@@ -26,7 +26,7 @@ APART := archive/test_killed.py core/redis accounts/limits/test_redis_window.py 
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: help run test test-long test-clients-versions test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -41,6 +41,9 @@ test: $(VENV)/.dev ## The fast tests, on SQLite and in memory.
 
 test-long: $(VENV)/.dev ## The slow tests: the demo from nothing, servers, commands, clients, simulated days, training.
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(LONG))
+
+test-clients-versions: $(VENV)/.dev ## The Python client on the oldest and newest websockets that it claims.
+	@$(BIN)/python -m tests.clients.versions
 
 test-scaled: $(VENV)/.dev ## The tests that use a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))

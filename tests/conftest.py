@@ -78,7 +78,9 @@ TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defi
 
 
 ONE_DEMO = ("tests/demo/runs/test_first_run.py", "tests/demo/runs/test_next_runs.py")
-ONE_BUILD = tuple(f"tests/clients/test_{name}.py" for name in ("packages", "returning", "typescript"))
+ONE_BUILD = tuple(
+    f"tests/clients/test_{name}.py" for name in ("packages", "returning", "typescript", "typescript_history")
+)
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]

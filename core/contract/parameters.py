@@ -154,6 +154,12 @@ def read_moment(text: str) -> int:
     return epoch_ms_after(at)
 
 
+def check_span(start_ms: int | None, end_ms: int | None) -> None:
+    """One that is empty has an empty answer; one that ends before it begins is a mistake."""
+    if start_ms is not None and end_ms is not None and end_ms < start_ms:
+        raise InvalidParameter("end must not be before start.", field="end")
+
+
 class QuerySerializer(serializers.Serializer[Any]):
     """The parameters of one endpoint. Unknown names are ignored."""
 

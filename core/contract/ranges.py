@@ -11,8 +11,7 @@ from core.plain_json import encode
 from core.times import EPOCH, moment
 
 from .cursors import Cursors
-from .errors import InvalidParameter
-from .parameters import QuerySerializer, TextParameter, TimeParameter
+from .parameters import QuerySerializer, TextParameter, TimeParameter, check_span
 
 MICROSECOND = timedelta(microseconds=1)
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
@@ -70,8 +69,7 @@ def read_range(wanted: dict[str, Any], cursors: Cursors, *asked: Any) -> Range |
     start_ms, end_ms, cursor = wanted["start"], wanted["end"], wanted["cursor"]
     if start_ms is end_ms is cursor is None:
         return None
-    if start_ms is not None and end_ms is not None and start_ms > end_ms:
-        raise InvalidParameter("start must not be after end.", field="start")
+    check_span(start_ms, end_ms)
     asked = (*asked, start_ms, end_ms)
     after = None
     if cursor is not None:

@@ -12,7 +12,6 @@ from core.contract.answers import JSON, Answer
 from core.contract.cursors import Cursors
 from core.contract.errors import (
     InvalidCursor,
-    InvalidParameter,
     InvalidTimeframe,
     NotAcceptable,
     NotAllowed,
@@ -25,6 +24,7 @@ from core.contract.parameters import (
     QuerySerializer,
     TextParameter,
     TimeParameter,
+    check_span,
 )
 from core.contract.schema import describes
 from core.struct_schemas import openapi
@@ -168,8 +168,7 @@ class HistoryViewSet(KeyedViewSet):
 
 
 def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:
-    if start_ms is not None and end_ms is not None and start_ms > end_ms:
-        raise InvalidParameter("end must not be before start.", field="end")
+    check_span(start_ms, end_ms)
     return WalkPosition(
         after_ms=(start_ms or 0) - 1,
         end_ms=clock.now_ms() if end_ms is None else end_ms,

@@ -9,7 +9,7 @@ from msgspec import Meta
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import SymbolNotFound
-from core.contract.parameters import IntegerParameter, QuerySerializer, TimeParameter
+from core.contract.parameters import IntegerParameter, QuerySerializer, TimeParameter, check_span
 from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment
@@ -78,6 +78,7 @@ class OrderFlowViewSet(KeyedViewSet):
     async def list(self, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(OrderFlowQuerySerializer)
+        check_span(wanted["start"], wanted["end"])
         return Answer(await in_thread_promptly(read, facts, wanted["limit"], wanted["start"], wanted["end"]))
 
 

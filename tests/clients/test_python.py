@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client, StreamError
-from tickwire.calls import read
-from tickwire.cli import newest_place
+from tickwire.answers import read
+from tickwire.cli.commands import newest_place
 from tickwire.session import CandleSession, Session
 
 from core import clock

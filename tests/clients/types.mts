@@ -42,3 +42,11 @@ for await (const frame of tickwire.followCandles(["EURUSD"], { timeframes: ["1m"
 }
 // @ts-expect-error no such timeframe
 tickwire.followCandles(["EURUSD"], { timeframes: ["2h"] });
+for await (const candle of tickwire.history("EURUSD", "1m", { start: new Date(0), end: "2026-11-20T14:00:00Z" })) {
+  candle.close satisfies number;
+}
+for await (const page of tickwire.history("EURUSD").pages()) page.next satisfies string | null;
+// @ts-expect-error no such timeframe
+tickwire.history("EURUSD", "2h");
+(await tickwire.quotes(["EURUSD"])).items[0]?.age_ms satisfies number | undefined;
+(await tickwire.orderFlowBuckets("EURUSD")).items[0]?.absorptions satisfies number | undefined;

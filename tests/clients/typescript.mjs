@@ -4,7 +4,14 @@ import { Tickwire } from "../../clients/typescript/dist/index.js";
 const [url, apiKey, what, ...words] = process.argv.slice(2);
 const tickwire = new Tickwire({ url, apiKey, retries: 0 });
 const say = (value) => console.log(JSON.stringify(value));
+const given = words.map((word) => (word.startsWith("{") || word.startsWith("[") ? JSON.parse(word) : word));
 const onMissed = (missed) => say({ missed });
+
+function walk() {
+  const { end, ...options } = given[0];
+  const asking = new Tickwire({ url, apiKey, retries: 0, ...given[1] });
+  return asking.history("EURUSD", "1m", { ...options, end: end?.date ? new Date(end.date) : end });
+}
 
 const acts = {
   quote: async () => say(await tickwire.quote(words[0])),
@@ -12,6 +19,16 @@ const acts = {
     const signal = await tickwire.signal(words[0]);
     say(signal);
     say(await tickwire.signals({ user: signal.user }));
+  },
+  async history() {
+    for await (const candle of walk()) say(candle);
+  },
+  async pages() {
+    for await (const page of walk().pages()) say(page);
+  },
+  async batches() {
+    await tickwire.quotes(given[0]);
+    say(await tickwire.orderFlowBuckets(given[0][0], { start: Number(words[1]), limit: 5 }));
   },
   get: async () => say(await tickwire.get(words[0], JSON.parse(words[1] ?? "{}"), JSON.parse(words[2] ?? "{}"))),
   async watch() {
@@ -36,6 +53,6 @@ const acts = {
 
 try {
   await acts[what]();
-} catch ({ name, code, message, refusal }) {
-  say({ name, code, message, field: refusal?.field });
+} catch ({ name, code, message, refusal, cursor }) {
+  say({ name, code, message, field: refusal?.field, cursor });
 }

@@ -12,8 +12,10 @@ import httpx
 import pytest
 
 from core import clock
+from core.times import iso_s
 from market.prices.candles import TIMEFRAMES, interval_start
 from tests.client import Api, Server
+from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.contract.streams.ticker import ticking
 from tests.factories import make_instrument, put_candles, put_quote
 from tests.patience import PATIENCE_S
@@ -60,6 +62,17 @@ def test_javascript(quoted: None, server: Server, api: Api) -> None:
     first, *candles = run("node", "--input-type=module", "-e", snippet(server, "javascript", api.key))
     assert first == f"{BID} {ASK}"
     assert len(candles) == 2
+
+
+def test_python_history(server: Server, api: Api) -> None:
+    make_instrument("BTCUSD", digits=2)
+    store("BTCUSD", minutes(3), "5m")
+    text = snippet(server, "history-python", api.key)
+    # Small pages, so that there are several, and a span in which something is stored.
+    fitted = text.replace("10_000", "2").replace("2026-01-01T00:00Z", iso_s(NOON_MS))
+    lines = run(sys.executable, "-c", fitted)
+    assert [line.split()[0] for line in lines] == [iso_s(NOON_MS + n * 60_000) for n in range(3)]
+    assert fitted.count('"limit": 2') == 1
 
 
 def test_python_stream(quoted: None, server: Server, api: Api) -> None:

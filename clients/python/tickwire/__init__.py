@@ -1,7 +1,25 @@
-"""A client of Tickwire: REST, streams that resume by themselves, and a command line."""
+"""A client of Tickwire: REST, walks over what is stored, streams that resume, and a command line."""
 
 from .asynchronous import AsyncClient
-from .errors import ApiError, StreamError
+from .errors import ApiError, BrokenAnswer, DownloadError, MissingExtra, StreamError, WalkInterrupted
+from .pages import Candle, Moment, Page
 from .synchronous import Client
+from .walks import AsyncHistory, AsyncWalk, History, Walk
 
-__all__ = ["ApiError", "AsyncClient", "Client", "StreamError"]
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "AsyncHistory",
+    "AsyncWalk",
+    "BrokenAnswer",
+    "Candle",
+    "Client",
+    "DownloadError",
+    "History",
+    "MissingExtra",
+    "Moment",
+    "Page",
+    "StreamError",
+    "Walk",
+    "WalkInterrupted",
+]

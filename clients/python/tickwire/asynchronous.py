@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from .calls import Calls, Value, given, read, wait_before_again
+from .answers import FAILURES, Value, given, read, wait_before_again
+from .calls import Calls
+from .downloads import Download
 from .errors import ApiError, Json
+from .pages import Place, Route
 from .session import (
     SILENCE_S,
     CandleSession,
@@ -25,13 +30,22 @@ from .session import (
     log_notice,
     warn,
 )
+from .walks import AsyncHistory, AsyncWalk
+
+C = TypeVar("C")
 
 
-class AsyncClient(Calls[Awaitable[Json]]):
+class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
     def __init__(
-        self, api_key: str | None = None, url: str | None = None, *, timeout: float = 10, retries: int = 2
+        self,
+        api_key: str | None = None,
+        url: str | None = None,
+        *,
+        timeout: float = 10,
+        retries: int = 2,
+        walk_retries: int = 8,
     ) -> None:
-        super().__init__(api_key, url, timeout, retries)
+        super().__init__(api_key, url, timeout, retries, walk_retries)
         self._http = httpx.AsyncClient(**self._options())
         self._sockets: set[ClientConnection] = set()
         self._is_closed = False
@@ -60,6 +74,46 @@ class AsyncClient(Calls[Awaitable[Json]]):
                     raise
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
+
+    def walk(self, route: Route) -> AsyncWalk[Json]:
+        return AsyncWalk(self, route)
+
+    def _history(self, route: Route) -> AsyncHistory:
+        return AsyncHistory(self, route)
+
+    async def page(self, place: Place[C]) -> C:
+        while True:
+            try:
+                return place.take(
+                    await self._http.get(place.path, params=place.query(), headers=place.headers)
+                )
+            except FAILURES as failure:
+                wait_s = place.wait_after(failure)
+            await asyncio.sleep(wait_s)
+
+    async def download(self, path: str, to: str | Path) -> Path:
+        """A file of the archive into a file or a folder. It goes on where an earlier attempt ended, and is
+        there once its SHA-256 is the one that the service names."""
+        download = Download(path, to, self.retries, self.walk_retries)
+        while True:
+            try:
+                if (file := await self._download(download)) is not None:
+                    return file
+                continue
+            except FAILURES as failure:
+                wait_s = download.wait_after(failure)
+            await asyncio.sleep(wait_s)
+
+    async def _download(self, download: Download) -> Path | None:
+        async with self._http.stream("GET", download.path, headers=download.headers()) as answer:
+            if not answer.is_success:
+                await answer.aread()
+            write = download.begin(answer)
+            if write is None:
+                return None
+            async for chunk in answer.aiter_raw():
+                await asyncio.to_thread(write, chunk)
+        return await asyncio.to_thread(download.finish)
 
     def watch(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice

@@ -1,4 +1,4 @@
-"""The paths of REST: how a call becomes a request, and an answer a value or an error. It does no I/O."""
+"""The paths of REST: how a call becomes a request. It does no I/O."""
 
 from __future__ import annotations
 
@@ -8,30 +8,43 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 from urllib.parse import quote as quoted
 
-import httpx
-
-from .errors import ApiError, Json
+from .answers import Value
+from .errors import Json
+from .pages import Form, Moment, Place, Route, as_parameter
 
 R = TypeVar("R")
-Value = str | int | None
+W = TypeVar("W")
+H = TypeVar("H")
+C = TypeVar("C")
 
 LOCAL = "http://127.0.0.1:8000"
-LONGEST_WAIT_S = 60.0
+LONGEST_PAGE, LONGEST_LIST = 10_000, 500
+# Since when anything can have been kept.
+EPOCH = 0
 
 
-class Calls(ABC, Generic[R]):
-    """R is an answer, or something that can be awaited for it."""
+class Calls(ABC, Generic[R, W, H]):
+    """R is an answer, or something that can be awaited for it; W a walk over items, H over candles."""
 
-    def __init__(self, api_key: str | None, url: str | None, timeout: float, retries: int) -> None:
+    def __init__(
+        self, api_key: str | None, url: str | None, timeout: float, retries: int, walk_retries: int
+    ) -> None:
         self.api_key = api_key or os.environ.get("TICKWIRE_API_KEY", "")
         if not self.api_key:
             raise ValueError("An API key is needed: pass api_key, or set TICKWIRE_API_KEY.")
         self.url = (url or os.environ.get("TICKWIRE_URL") or LOCAL).rstrip("/")
-        self.timeout, self.retries = timeout, retries
+        self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 
     @abstractmethod
     def get(self, path: str, **parameters: Value) -> R:
         """GET /api/{path}."""
+
+    @abstractmethod
+    def walk(self, route: Route) -> W:
+        """All pages of a path."""
+
+    @abstractmethod
+    def _history(self, route: Route) -> H: ...
 
     def symbols(self, *, expand: Iterable[str] = ()) -> R:
         return self.get("symbols", expand=",".join(expand) or None)
@@ -43,6 +56,31 @@ class Calls(ABC, Generic[R]):
         closed = "true" if closed_only else None
         return self.get(f"market/{_part(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
 
+    def quotes(self, symbols: Iterable[str] = ()) -> R:
+        """Of many instruments at once; of all where none is named."""
+        return self.get("quotes", symbols=",".join(symbols) or None)
+
+    def history(
+        self,
+        symbol: str,
+        timeframe: str = "1m",
+        *,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        limit: int = LONGEST_PAGE,
+        cursor: str | None = None,
+    ) -> H:
+        """Every closed candle that is stored, from `start` on and before `end`. `limit` is how many a page
+        has; `cursor` goes on after a page of the same walk."""
+        asked: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
+        return self._history(Route(f"market/{_part(symbol)}/history", "ohlcv", asked, cursor))
+
+    def order_flow_buckets(
+        self, symbol: str, *, start: Moment | None = None, end: Moment | None = None, limit: int = 100
+    ) -> R:
+        """Who bought and sold, minute by minute; without `start` the newest."""
+        return self.get(f"orderflow/{_part(symbol)}", **_span(start, end), limit=limit)
+
     def signals(
         self,
         *,
@@ -50,8 +88,26 @@ class Calls(ABC, Generic[R]):
         symbol: str | None = None,
         user: str | None = None,
         limit: int = 50,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        cursor: str | None = None,
     ) -> R:
-        return self.get("signals", status=status, symbol=symbol, user=user, limit=limit)
+        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        place = {**_span(start, end), "cursor": cursor}
+        return self.get("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
+
+    def all_signals(
+        self,
+        *,
+        status: str = "all",
+        symbol: str | None = None,
+        user: str | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+    ) -> W:
+        """Page after page, newest first."""
+        chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
+        return self.walk(Route("signals", "items", chosen | _ranged(start, end)))
 
     def signal(self, signal_id: str) -> R:
         return self.get(f"signals/{_part(signal_id)}")
@@ -65,9 +121,42 @@ class Calls(ABC, Generic[R]):
     def publisher(self, user: str) -> R:
         return self.get(f"publishers/{_part(user)}")
 
-    def news(self, *, category: Iterable[str] = (), limit: int = 20, expand: Iterable[str] = ()) -> R:
-        chosen = {"category": ",".join(category) or None, "expand": ",".join(expand) or None}
-        return self.get("news", limit=limit, **chosen)
+    def news(
+        self,
+        *,
+        category: Iterable[str] = (),
+        limit: int = 20,
+        expand: Iterable[str] = (),
+        start: Moment | None = None,
+        end: Moment | None = None,
+        cursor: str | None = None,
+    ) -> R:
+        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        place = {**_span(start, end), "cursor": cursor}
+        return self.get("news", limit=limit, **_chosen(category, expand), **place)
+
+    def all_news(
+        self,
+        *,
+        category: Iterable[str] = (),
+        expand: Iterable[str] = (),
+        start: Moment | None = None,
+        end: Moment | None = None,
+    ) -> W:
+        """Page after page, newest first."""
+        return self.walk(Route("news", "items", _chosen(category, expand) | _ranged(start, end)))
+
+    def archive(
+        self,
+        *,
+        kind: str | None = None,
+        symbol: str | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+    ) -> W:
+        """The files of the archive, by day: each with the `path` that `download` takes."""
+        chosen: dict[str, Value] = {"kind": kind, "symbol": symbol, **_span(start, end)}
+        return self.walk(Route("archive", "items", chosen))
 
     def calibration(self) -> R:
         return self.get("news/calibration")
@@ -81,37 +170,25 @@ class Calls(ABC, Generic[R]):
     def limits(self) -> R:
         return self.get("limits")
 
+    def place(self, route: Route, form: Form[C]) -> Place[C]:
+        return Place(route, form, self.retries, self.walk_retries)
+
     def _options(self) -> Json:
         headers = {"X-API-Key": self.api_key, "User-Agent": "tickwire-python/0.1.0"}
         return {"base_url": f"{self.url}/api/", "headers": headers, "timeout": self.timeout}
 
 
-def given(parameters: dict[str, Value]) -> dict[str, str | int]:
-    return {name: value for name, value in parameters.items() if value is not None}
+def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:
+    return {"category": ",".join(category) or None, "expand": ",".join(expand) or None}
 
 
-def read(answer: httpx.Response) -> Json:
-    if answer.is_success:
-        body: Json = answer.json()
-        return body
-    try:
-        error = answer.json()["error"]
-    except (ValueError, KeyError, TypeError):
-        error = None
-    if not isinstance(error, dict):
-        # Not from the service but from something in front of it.
-        error = {}
-    waits = answer.headers.get("Retry-After", "")
-    raise ApiError(answer.status_code, error, float(waits) if waits.isdigit() else None)
+def _span(start: Moment | None, end: Moment | None) -> dict[str, Value]:
+    return {"start": as_parameter(start, "start"), "end": as_parameter(end, "end")}
 
 
-def wait_before_again(failure: Exception, attempt: int) -> float | None:
-    """Seconds to wait, or None where asking again would not help."""
-    if isinstance(failure, ApiError):
-        is_passing = failure.code in ("rate_limit_exceeded", "overloaded", "quote_unavailable")
-        wait_s = failure.retry_after
-        return wait_s if is_passing and wait_s is not None and wait_s <= LONGEST_WAIT_S else None
-    return 0.25 * 2**attempt if isinstance(failure, httpx.TransportError) else None
+def _ranged(start: Moment | None, end: Moment | None) -> dict[str, Value]:
+    """Lists have pages only where they are asked for a range."""
+    return {**_span(EPOCH if start is None and end is None else start, end), "limit": LONGEST_LIST}
 
 
 def _part(text: str) -> str:

@@ -28,3 +28,33 @@ class StreamError(Exception):
         super().__init__(error["message"])
         self.code: str = error["code"]
         self.status: int = error["status"]
+
+
+class BrokenAnswer(Exception):
+    """An answer was not whole. Those who walk or download ask for it again."""
+
+
+class WalkInterrupted(Exception):
+    """A walk over pages stopped before its end: the service was asked for the next page again and again in
+    vain. What came is good; with `cursor` another walk goes on after it."""
+
+    def __init__(self, path: str, attempts: int, cursor: str | None, failure: Exception) -> None:
+        why = str(failure) or type(failure).__name__
+        super().__init__(
+            f"The next page of /api/{path} could not be had in {attempts} attempts: {why} "
+            "What came before is good: go on after it with the cursor of this error."
+        )
+        self.cursor = cursor
+
+
+class DownloadError(Exception):
+    """A file did not arrive as the service has it."""
+
+
+class MissingExtra(ImportError):
+    """What a call needs beyond the client is not installed."""
+
+    def __init__(self, call: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{call} needs {package}: pip install {package}, or the client with its extra, tickwire[{extra}]."
+        )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
+from .answers import FAILURES, Value, given, read, wait_before_again
 from .blocking_socket import BlockingSocket
-from .calls import Calls, Value, given, read, wait_before_again
+from .calls import Calls
+from .downloads import Download
 from .errors import ApiError, Json
+from .pages import Place, Route
 from .session import (
     SILENCE_S,
     CandleSession,
@@ -24,13 +29,22 @@ from .session import (
     log_notice,
     warn,
 )
+from .walks import History, Walk
+
+C = TypeVar("C")
 
 
-class Client(Calls[Json]):
+class Client(Calls[Json, Walk[Json], History]):
     def __init__(
-        self, api_key: str | None = None, url: str | None = None, *, timeout: float = 10, retries: int = 2
+        self,
+        api_key: str | None = None,
+        url: str | None = None,
+        *,
+        timeout: float = 10,
+        retries: int = 2,
+        walk_retries: int = 8,
     ) -> None:
-        super().__init__(api_key, url, timeout, retries)
+        super().__init__(api_key, url, timeout, retries, walk_retries)
         self._http = httpx.Client(**self._options())
 
     def __enter__(self) -> Client:
@@ -54,6 +68,44 @@ class Client(Calls[Json]):
                     raise
             time.sleep(wait_s)
         raise AssertionError("unreachable")
+
+    def walk(self, route: Route) -> Walk[Json]:
+        return Walk(self, route)
+
+    def _history(self, route: Route) -> History:
+        return History(self, route)
+
+    def page(self, place: Place[C]) -> C:
+        while True:
+            try:
+                return place.take(self._http.get(place.path, params=place.query(), headers=place.headers))
+            except FAILURES as failure:
+                wait_s = place.wait_after(failure)
+            time.sleep(wait_s)
+
+    def download(self, path: str, to: str | Path) -> Path:
+        """A file of the archive into a file or a folder. It goes on where an earlier attempt ended, and is
+        there once its SHA-256 is the one that the service names."""
+        download = Download(path, to, self.retries, self.walk_retries)
+        while True:
+            try:
+                if (file := self._download(download)) is not None:
+                    return file
+                continue
+            except FAILURES as failure:
+                wait_s = download.wait_after(failure)
+            time.sleep(wait_s)
+
+    def _download(self, download: Download) -> Path | None:
+        with self._http.stream("GET", download.path, headers=download.headers()) as answer:
+            if not answer.is_success:
+                answer.read()
+            write = download.begin(answer)
+            if write is None:
+                return None
+            for chunk in answer.iter_raw():
+                write(chunk)
+        return download.finish()
 
     def watch(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice

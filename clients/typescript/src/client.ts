@@ -1,9 +1,12 @@
+import type { OrderFlowBuckets, Quotes } from "./batches.js";
 import { ApiError, type Refusal } from "./errors.js";
 import type {
   AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
 } from "./frames.js";
+import { History, plain, type HistoryAnswer, type HistoryOptions, type Span, type Timeframe } from "./history.js";
 import type { paths } from "./schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
+import { insisting, waitBeforeAgain } from "./waiting.js";
 
 type Path = keyof paths & string;
 type Operation<P extends Path> = paths[P]["get"];
@@ -16,14 +19,19 @@ export interface Options {
   url?: string;
   /** How often a request is sent again after a 429, a 503 or a broken connection. */
   retries?: number;
+  /** The same of each page of a walk but its first. */
+  walkRetries?: number;
   timeoutMs?: number;
   fetch?: typeof fetch;
   /** Where there is no global one (Node before 22): that of the package ws. */
   WebSocket?: typeof WebSocket;
 }
 
-const LONGEST_WAIT_S = 60;
-const PASSING = ["rate_limit_exceeded", "overloaded", "quote_unavailable"];
+const LONGEST_PAGE = 10_000;
+// A long page may take a while on a slow line.
+const PAGE_TIMEOUT_MS = 60_000;
+
+type Values = Record<string, string | number | boolean | undefined>;
 
 export class Tickwire {
   readonly url: string;
@@ -35,20 +43,7 @@ export class Tickwire {
 
   /** Any path of the reference, typed by it: `get("/api/market/{symbol}/quote", { symbol: "BTCUSD" })`. */
   async get<P extends Path>(path: P, inPath: InPath<P>, query: Partial<Query<P>> = {}): Promise<Body<P>> {
-    const address = new URL(this.url + fill(path, inPath as Record<string, string>));
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) address.searchParams.set(name, String(value));
-    }
-    const retries = this.options.retries ?? 2;
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return (await this.ask(address)) as Body<P>;
-      } catch (failure) {
-        const waitS = attempt < retries ? waitBeforeAgain(failure, attempt) : undefined;
-        if (waitS === undefined) throw failure;
-        await new Promise((done) => setTimeout(done, 1000 * waitS));
-      }
-    }
+    return (await this.insist(fill(path, inPath as Record<string, string>), query as Values)) as Body<P>;
   }
 
   quote(symbol: string) {
@@ -57,6 +52,28 @@ export class Tickwire {
 
   market(symbol: string, query: Partial<Query<"/api/market/{symbol}">> = {}) {
     return this.get("/api/market/{symbol}", { symbol }, query);
+  }
+
+  /** Of many instruments at once; of all where none is named. */
+  quotes(symbols: string[] = []): Promise<Quotes> {
+    return this.insist("/api/quotes", { symbols: symbols.join(",") || undefined }) as Promise<Quotes>;
+  }
+
+  /** Every closed candle that is stored: `for await (const candle of tickwire.history("EURUSD", "1m"))`. */
+  history(symbol: string, timeframe: Timeframe = "1m", options: HistoryOptions = {}): History {
+    const path = fill("/api/market/{symbol}/history", { symbol });
+    const query = { timeframe, ...plain(options), limit: options.limit ?? LONGEST_PAGE };
+    const timeoutMs = Math.max(PAGE_TIMEOUT_MS, this.timeoutMs);
+    const ask = (cursor: string | undefined) =>
+      this.ask(this.address(path, { ...query, cursor }), timeoutMs) as Promise<HistoryAnswer>;
+    const { retries = 2, walkRetries = 8 } = this.options;
+    return new History(ask, options.cursor, { first: retries, later: walkRetries });
+  }
+
+  /** Who bought and sold, minute by minute; without `start` the newest. */
+  orderFlowBuckets(symbol: string, options: Span & { limit?: number } = {}): Promise<OrderFlowBuckets> {
+    const path = fill("/api/orderflow/{symbol}", { symbol });
+    return this.insist(path, { ...plain(options), limit: options.limit }) as Promise<OrderFlowBuckets>;
   }
 
   signals(query: Partial<Query<"/api/signals">> = {}) {
@@ -101,9 +118,29 @@ export class Tickwire {
     return new Stream<F>(this.url.replace(/^http/, "ws") + path, this.options.apiKey, Socket, options);
   }
 
-  private async ask(address: URL): Promise<unknown> {
+  private get timeoutMs(): number {
+    return this.options.timeoutMs ?? 10_000;
+  }
+
+  private address(path: string, query: Values): URL {
+    const address = new URL(this.url + path);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) address.searchParams.set(name, String(value));
+    }
+    return address;
+  }
+
+  private insist(path: string, query: Values): Promise<unknown> {
+    const { retries = 2 } = this.options;
+    return insisting(
+      () => this.ask(this.address(path, query), this.timeoutMs),
+      (failure, attempt) => (attempt < retries ? waitBeforeAgain(failure, attempt) : undefined),
+    );
+  }
+
+  private async ask(address: URL, timeoutMs: number): Promise<unknown> {
     const send = this.options.fetch ?? fetch;
-    const signal = AbortSignal.timeout(this.options.timeoutMs ?? 10_000);
+    const signal = AbortSignal.timeout(timeoutMs);
     const answer = await send(address, { headers: { "X-API-Key": this.options.apiKey }, signal });
     if (answer.ok) return answer.json();
     const unknown = { code: "", message: `The service answered ${answer.status}.`, status: answer.status };
@@ -116,10 +153,4 @@ export class Tickwire {
 
 function fill(path: string, values: Record<string, string>): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ""));
-}
-
-function waitBeforeAgain(failure: unknown, attempt: number): number | undefined {
-  if (!(failure instanceof ApiError)) return 0.25 * 2 ** attempt;
-  const { code, retryAfter } = failure;
-  return PASSING.includes(code) && retryAfter !== undefined && retryAfter <= LONGEST_WAIT_S ? retryAfter : undefined;
 }

@@ -36,3 +36,16 @@ export class StreamError extends Error {
     this.code = refusal.code;
   }
 }
+
+/** A walk over pages stopped before its end: the next page was asked for again and again in vain. What came is good; with `cursor` another walk goes on after it. */
+export class WalkInterrupted extends Error {
+  constructor(
+    attempts: number,
+    readonly cursor: string | undefined,
+    cause: unknown,
+  ) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`The next page could not be had in ${attempts} attempts: ${why}. What came before is good: go on after it with the cursor of this error.`, { cause });
+    this.name = "WalkInterrupted";
+  }
+}

@@ -1,6 +1,8 @@
-export { ApiError, StreamError } from "./errors.js";
+export type { OrderFlowBuckets, Quotes } from "./batches.js";
+export { ApiError, StreamError, WalkInterrupted } from "./errors.js";
 export { Tickwire, type Options } from "./client.js";
-export { Stream, type Notice, type StreamOptions, type Timeframe } from "./stream.js";
+export { History, type Candle, type HistoryOptions, type Moment, type Page, type Span, type Timeframe } from "./history.js";
+export { Stream, type Notice, type StreamOptions } from "./stream.js";
 export type {
   AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
 } from "./frames.js";

@@ -64,6 +64,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/market/{symbol}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Every closed candle of one instrument
+         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the page that follows, to be sent with the same parameters (only `limit` and the form may differ). It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.
+         */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The current quotes of many instruments
+         * @description For polling many at once: one request, whatever it names. They come in the order asked, each once. On a closed or stale market it is the last quote there was, with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered.
+         */
+        get: operations["listQuotes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orderflow/{symbol}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Order flow of one instrument, minute by minute
+         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a second of its close, and changes no more. Only minutes that were made of ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out.
+         */
+        get: operations["getOrderFlow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/signals": {
         parameters: {
             query?: never;
@@ -224,6 +284,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The files of the archive: ticks and candles by day
+         * @description Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger of signals ended. A day is there when its manifest is, soon after midnight; the open day is not.
+         */
+        get: operations["listArchive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/archive/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A file of the archive
+         * @description Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes in `Range` is answered with 206 and that part, so a download can be resumed, safely with `If-Range`; several are answered with the whole. A body that turns out to differ from its SHA-256 breaks off before its end.
+         */
+        get: operations["getArchiveFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/session": {
         parameters: {
             query?: never;
@@ -338,6 +438,41 @@ export interface components {
             as_of: components["schemas"]["AsOf"];
             /** @description Made by an earlier request or another one's, so it cost no AI call. */
             cached: boolean;
+        };
+        ArchiveFile: {
+            /** @description It is served at /api/archive/ and this. */
+            path: string;
+            /** @enum {string} */
+            kind: "candles" | "manifest" | "ticks";
+            /** @description Null for a manifest. */
+            symbol: string | null;
+            /**
+             * Format: date
+             * @description The UTC day whose data it holds.
+             */
+            day: string;
+            bytes: number;
+            /** @description Ticks or candles; null for a manifest. */
+            rows: number | null;
+            /** @description Of its bytes; its ETag as well. */
+            sha256: string;
+        };
+        ArchiveList: {
+            /** @description By day, then by path. */
+            items: components["schemas"]["ArchiveFile"][];
+            /** @description Files in this answer. */
+            count: number;
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
+        };
+        ArchiveManifest: {
+            day: string;
+            version: number;
+            made_at: string;
+            complete: boolean;
+            holes: components["schemas"]["Hole"][];
+            ledger: components["schemas"]["LedgerAt"];
+            files: components["schemas"]["ManifestFile"][];
         };
         AsOf: {
             /** Format: date-time */
@@ -546,6 +681,22 @@ export interface components {
             /** @description What closed it. */
             evidence: components["schemas"]["Evidence"] | null;
         };
+        History: {
+            symbol: string;
+            /** @enum {string} */
+            timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+            ohlcv: components["schemas"]["Candle"][];
+            /** @description Candles in this page. */
+            count: number;
+            /** @description The cursor of the next page; null where there is none. */
+            next: string | null;
+        };
+        Hole: {
+            symbol: string;
+            start: string;
+            end: string;
+            missing: number | null;
+        };
         Hours: {
             /** @description Of all times in it, as in America/New_York. */
             timezone: string;
@@ -612,6 +763,10 @@ export interface components {
             /** @description Entries in this answer. */
             count: number;
         };
+        LedgerAt: {
+            sequence: number;
+            hash: string;
+        };
         LedgerHead: {
             /** @description Of the last entry; positions have no holes. */
             position: number;
@@ -658,6 +813,39 @@ export interface components {
             requests: components["schemas"]["Window"];
             ai_calls: components["schemas"]["AiCalls"];
             streams: components["schemas"]["Streams"];
+        };
+        ListedQuote: {
+            /** Format: double */
+            bid: number;
+            /** Format: double */
+            ask: number;
+            /**
+             * Format: double
+             * @description ask − bid, in price units.
+             */
+            spread: number;
+            /**
+             * Format: date-time
+             * @description The tick's own time.
+             */
+            timestamp: string;
+            symbol: string;
+            /**
+             * @description Of its market now.
+             * @enum {string}
+             */
+            state: "open" | "closed" | "stale";
+            /** @description Milliseconds since the quote's own time. */
+            age_ms: number;
+        };
+        ManifestFile: {
+            path: string;
+            kind: string;
+            symbol: string;
+            sha256: string;
+            bytes: number;
+            rows: number;
+            sources: string[];
         };
         Market: {
             symbol: string;
@@ -777,6 +965,12 @@ export interface components {
             path: string;
             age_seconds: number;
         };
+        OrderFlow: {
+            symbol: string;
+            items: components["schemas"]["OrderFlowMinute"][];
+            /** @description Minutes in this answer. */
+            count: number;
+        };
         OrderFlowDriver: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -814,6 +1008,35 @@ export interface components {
              */
             since: string;
             windows: components["schemas"]["WindowDelta"][];
+        };
+        OrderFlowMinute: {
+            /**
+             * Format: date-time
+             * @description When the minute opened.
+             */
+            time: string;
+            /**
+             * Format: double
+             * @description What takers sold.
+             */
+            bid_volume: number;
+            /**
+             * Format: double
+             * @description What takers bought.
+             */
+            ask_volume: number;
+            /**
+             * Format: double
+             * @description ask_volume − bid_volume.
+             */
+            delta: number;
+            /**
+             * Format: double
+             * @description The running sum of delta since 00:00 UTC.
+             */
+            cumulative_delta: number;
+            /** @description How many were found in its windows. */
+            absorptions: number;
         };
         Proof: {
             id: string;
@@ -897,12 +1120,18 @@ export interface components {
             timestamp: string;
             symbol: string;
         };
+        QuoteList: {
+            items: components["schemas"]["ListedQuote"][];
+            /** @description Quotes in this answer. */
+            count: number;
+            rejected: components["schemas"]["RejectedSymbol"][];
+        };
         Refusal: {
             /**
              * @description Stable: what a program should look at.
              * @enum {string}
              */
-            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
+            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "range_not_satisfiable" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
             /** @description For people; may change. */
             message: string;
             /** @description The HTTP status once more. */
@@ -915,6 +1144,15 @@ export interface components {
             max?: number;
             /** @description The header X-Request-Id once more. */
             request_id: string;
+        };
+        RejectedSymbol: {
+            /** @description As it was asked for. */
+            symbol: string;
+            /**
+             * @description There is no such instrument, or it has not been quoted yet.
+             * @enum {string}
+             */
+            code: "symbol_not_found" | "quote_unavailable";
         };
         Session: {
             instruments_active: number;
@@ -1143,11 +1381,21 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key came without TLS, as the proxy says. */
+        /** @description The key came without TLS, as the proxy says, or does not open this. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
+                /** @description Requests that your tier admits in 60 seconds. */
+                "X-RateLimit-Limit"?: number;
+                /** @description Requests that would be admitted now. */
+                "X-RateLimit-Remaining"?: number;
+                /** @description Epoch seconds when the next slot frees. */
+                "X-RateLimit-Reset"?: number;
+                /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                "RateLimit-Policy"?: string;
+                /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                RateLimit?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -1243,10 +1491,18 @@ export interface components {
         "WWW-Authenticate": "ApiKey";
         /** @description Time of the last closed candle. Absent where there is none yet. */
         "X-Last-Closed": string;
+        /** @description The cursor of the next page, where the body is not JSON. Absent on the last page. */
+        "X-Next-Cursor": string;
         /** @description Milliseconds since the quote's own time. */
         "X-Quote-Age-Ms": number;
         /** @description The market now. */
         "X-Market-State": "open" | "closed" | "stale";
+        /** @description The SHA-256 of the whole body, in quotes. */
+        ETag: string;
+        /** @description A part can be asked for, with Range. */
+        "Accept-Ranges": "bytes";
+        /** @description Which bytes these are, and of how many; after an asterisk how many there are. */
+        "Content-Range": string;
         /** @description AI calls of your tier on one UTC day. */
         "X-AI-Limit": number;
         /** @description AI calls that are left today. */
@@ -1481,13 +1737,255 @@ export interface operations {
             };
         };
     };
+    getHistory: {
+        parameters: {
+            query?: {
+                /** @description The interval of a candle. */
+                timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: the first that is stored. */
+                start?: string | number;
+                /** @description The first time to leave out, written alike. Absent: now. */
+                end?: string | number;
+                /** @description Number of candles. */
+                limit?: number;
+                /** @description `next` of the page before, with the parameters of that page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Instrument code, in upper or lower case. */
+                symbol: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-Next-Cursor": components["headers"]["X-Next-Cursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                    "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                };
+            };
+            /** @description A parameter is refused; the body names it and what is allowed. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    /** @description Requests that your tier admits in 60 seconds. */
+                    "X-RateLimit-Limit"?: number;
+                    /** @description Requests that would be admitted now. */
+                    "X-RateLimit-Remaining"?: number;
+                    /** @description Epoch seconds when the next slot frees. */
+                    "X-RateLimit-Reset"?: number;
+                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description What the path or the parameter names does not exist. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The header Accept names no form in which this path answers. */
+            406: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listQuotes: {
+        parameters: {
+            query?: {
+                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas. Without it, all that are offered, if they are no more than 200. */
+                symbols?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuoteList"];
+                };
+            };
+            /** @description A parameter is refused; the body names it and what is allowed. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOrderFlow: {
+        parameters: {
+            query?: {
+                /** @description Minutes that opened then or later. An ISO 8601 time with its zone, or milliseconds since the epoch. Without it, the newest. */
+                start?: string | number;
+                /** @description Minutes that opened before then, which is written in the same ways. */
+                end?: string | number;
+                /** @description Maximum number of minutes. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Instrument code, in upper or lower case. */
+                symbol: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderFlow"];
+                };
+            };
+            /** @description A parameter is refused; the body names it and what is allowed. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description What the path or the parameter names does not exist. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listSignals: {
         parameters: {
             query?: {
                 /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
-                start?: string;
+                start?: string | number;
                 /** @description Only what has an earlier timestamp than this. */
-                end?: string;
+                end?: string | number;
                 /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
                 /** @description Which signals; `all` is both kinds. */
@@ -1770,9 +2268,9 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
-                start?: string;
+                start?: string | number;
                 /** @description Only what has an earlier timestamp than this. */
-                end?: string;
+                end?: string | number;
                 /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
                 /** @description Only these categories, separated by commas; all by default. */
@@ -1996,6 +2494,237 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+        };
+    };
+    listArchive: {
+        parameters: {
+            query?: {
+                /** @description Files of this instrument alone; manifests are of none. */
+                symbol?: string;
+                /** @description Files of this kind alone. */
+                kind?: "candles" | "manifest" | "ticks";
+                /** @description The first day: 2026-11-20, or a moment of it. */
+                start?: string | number;
+                /** @description Only days that begin before it: a day, which is not listed itself, or a moment. */
+                end?: string | number;
+                /** @description Maximum number of files. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArchiveList"];
+                };
+            };
+            /** @description A parameter is refused; the body names it and what is allowed. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    /** @description Requests that your tier admits in 60 seconds. */
+                    "X-RateLimit-Limit"?: number;
+                    /** @description Requests that would be admitted now. */
+                    "X-RateLimit-Remaining"?: number;
+                    /** @description Epoch seconds when the next slot frees. */
+                    "X-RateLimit-Reset"?: number;
+                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description What the path or the parameter names does not exist. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getArchiveFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description One range of bytes. What cannot be read is as if it were absent. */
+                Range?: string;
+                /** @description The range is only meant if the ETag is still this one. */
+                "If-Range"?: string;
+                /** @description ETags that the client has already. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description As the list has it, with its slashes as they are. */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    ETag: components["headers"]["ETag"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArchiveManifest"];
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description The part that `Range` asks for. */
+            206: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    ETag: components["headers"]["ETag"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Range": components["headers"]["Content-Range"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description The client has it already. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    ETag: components["headers"]["ETag"];
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    /** @description Requests that your tier admits in 60 seconds. */
+                    "X-RateLimit-Limit"?: number;
+                    /** @description Requests that would be admitted now. */
+                    "X-RateLimit-Remaining"?: number;
+                    /** @description Epoch seconds when the next slot frees. */
+                    "X-RateLimit-Reset"?: number;
+                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description What the path or the parameter names does not exist. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The range begins behind the end. */
+            416: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Content-Range": components["headers"]["Content-Range"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     getSession: {

@@ -1,6 +1,6 @@
 import { StreamError, type Refusal } from "./errors.js";
 
-export type Timeframe = "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+import type { Timeframe } from "./history.js";
 
 export interface StreamOptions {
   symbols?: string[];

@@ -1,4 +1,4 @@
-"""`tickwire`: the service at the command line."""
+"""The commands, and how what goes wrong is said."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import httpx
 
-from .errors import ApiError, Json, StreamError
-from .synchronous import Client
+from ..errors import ApiError, BrokenAnswer, Json, StreamError, WalkInterrupted
+from ..synchronous import Client
+from .export import export
 
 CANDLE = ("time", "open", "high", "low", "close", "volume")
 
@@ -26,8 +29,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with Client(wanted.key, wanted.url) as client:
             wanted.run(client, wanted)
-    except (ApiError, StreamError, ValueError) as refusal:
+    except (ApiError, StreamError, BrokenAnswer, ValueError) as refusal:
         print(refusal, file=sys.stderr)
+        return 1
+    except WalkInterrupted as interruption:
+        print(f"The service could not be asked further: {interruption.__cause__}", file=sys.stderr)
         return 1
     except httpx.TransportError as failure:
         print(
@@ -40,6 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read has enough, as `head` does; the interpreter must not complain of it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as failure:
+        print(f"{failure.filename or 'The output'} could not be written: {failure.strerror}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -69,14 +78,38 @@ def parser() -> argparse.ArgumentParser:
     )
     signals.set_defaults(run=show_signals)
 
-    candles = commands.add_parser("candles", help="Candles, oldest first.")
-    candles.add_argument("symbol")
-    candles.add_argument("--timeframe", default="1h", help="1m, 5m, 15m, 1h, 4h or 1d.")
-    candles.add_argument("--bars", type=int, default=100)
-    candles.add_argument("--closed-only", action="store_true")
-    candles.add_argument("--csv", action="store_true")
-    candles.set_defaults(run=show_candles)
+    add_candles(
+        commands.add_parser("candles", help="Candles, oldest first: the last ones, or all of a span.")
+    )
     return top
+
+
+def add_candles(candles: argparse.ArgumentParser) -> None:
+    candles.add_argument("symbol")
+    candles.add_argument("timeframe", nargs="?", help="1m, 5m, 15m, 1h, 4h or 1d; else 1h.")
+    candles.add_argument("--timeframe", dest="named_timeframe", help="The same, by name.")
+    candles.add_argument("--csv", action="store_true")
+    last = candles.add_argument_group("the last ones")
+    last.add_argument("--bars", type=int, help="How many; else 100.")
+    last.add_argument("--closed-only", action="store_true")
+    span = candles.add_argument_group("all that is stored of a span, closed ones only")
+    span.add_argument("--start", type=at, help="The first to include: 2026-11-01 or 2026-11-01T12:00 (UTC).")
+    span.add_argument("--end", type=at, help="The first to leave out; else now.")
+    span.add_argument(
+        "--output", type=Path, metavar="FILE", help="Write CSV into a file, with a bar on a terminal."
+    )
+    span.add_argument("--resume", action="store_true", help="Go on where the file ends.")
+    candles.set_defaults(run=show_candles)
+
+
+def at(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text} is no date: write 2026-11-01 or 2026-11-01T12:00Z"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def show_quotes(client: Client, wanted: argparse.Namespace) -> None:
@@ -122,9 +155,20 @@ def describe(signal: Json) -> str:
 
 
 def show_candles(client: Client, wanted: argparse.Namespace) -> None:
-    market = client.market(
-        wanted.symbol, timeframe=wanted.timeframe, bars=wanted.bars, closed_only=wanted.closed_only
-    )
+    timeframe = wanted.timeframe or wanted.named_timeframe or "1h"
+    if wanted.resume and wanted.output is None:
+        raise ValueError("--resume goes on where a file ends: name it with --output.")
+    if wanted.start or wanted.end or wanted.output:
+        if wanted.bars is not None:
+            raise ValueError("--bars counts back from now: leave it out with --start, --end or --output.")
+        export(client, wanted, timeframe)
+    else:
+        show_last_candles(client, wanted, timeframe)
+
+
+def show_last_candles(client: Client, wanted: argparse.Namespace, timeframe: str) -> None:
+    bars = 100 if wanted.bars is None else wanted.bars
+    market = client.market(wanted.symbol, timeframe=timeframe, bars=bars, closed_only=wanted.closed_only)
     rows: Iterable[list[str]] = (
         [candle["time"], *(plain(candle[name]) for name in CANDLE[1:])] for candle in market["ohlcv"]
     )

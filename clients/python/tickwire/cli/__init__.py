@@ -1,0 +1,5 @@
+"""`tickwire`: the service at the command line."""
+
+from .commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,144 @@
+"""Where a walk over pages is: what to ask for next, and what came. It does no I/O."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypedDict, TypeVar
+
+import httpx
+
+from .answers import Value, given, require_success, wait_before_again, wait_before_going_on
+from .errors import ApiError, BrokenAnswer, WalkInterrupted
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+Moment = datetime | str | int
+"""A datetime with its zone, an ISO 8601 text with its zone, or milliseconds since the epoch."""
+
+# A restart of the service is over by then; what lasts longer, somebody should hear of.
+QUIET_FAILURES = 3
+
+
+class Candle(TypedDict):
+    time: str
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+
+
+class Page(Generic[T]):
+    def __init__(self, items: list[T], next: str | None) -> None:
+        self.items, self.next = items, next
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True)
+class Route:
+    """What is walked over. `items` is the name of an answer's list."""
+
+    path: str
+    items: str
+    parameters: dict[str, Value]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class Form(Generic[C]):
+    """How pages are sent, and how one is read: what it holds, and the next cursor."""
+
+    accept: str
+    read: Callable[[httpx.Response, Route], tuple[C, str | None]]
+
+
+def read_page(answer: httpx.Response, route: Route) -> tuple[Page[Any], str | None]:
+    try:
+        body = answer.json()
+        page: Page[Any] = Page(body[route.items], body["next"])
+    except (ValueError, KeyError, TypeError):
+        raise BrokenAnswer("The answer was no whole page.") from None
+    return page, page.next
+
+
+def read_csv(answer: httpx.Response, route: Route) -> tuple[str, str | None]:
+    text = answer.text
+    if not text.endswith("\n"):
+        raise BrokenAnswer("The answer broke off within a line.")
+    return text, next_cursor(answer)
+
+
+def next_cursor(answer: httpx.Response) -> str | None:
+    return answer.headers.get("X-Next-Cursor") or None
+
+
+JSON: Form[Page[Any]] = Form("application/json", read_page)
+CSV: Form[str] = Form("text/csv", read_csv)
+
+
+class Place(Generic[C]):
+    """Of one walk. Before its first page it gives up as soon as any call; then it does so late, as much would
+    be lost."""
+
+    def __init__(self, route: Route, form: Form[C], retries: int, walk_retries: int) -> None:
+        self._route, self._form = route, form
+        self._cursor, self._failures = route.cursor, 0
+        self._retries, self._walk_retries = retries, walk_retries
+        self._has_begun = self.is_at_end = False
+
+    @property
+    def path(self) -> str:
+        return self._route.path
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Accept": self._form.accept}
+
+    def query(self) -> dict[str, str | int]:
+        return given(self._route.parameters | {"cursor": self._cursor})
+
+    def take(self, answer: httpx.Response) -> C:
+        """What a page holds, if it is whole; only then is the place behind it."""
+        require_success(answer)
+        content, self._cursor = self._form.read(answer, self._route)
+        self._failures, self._has_begun, self.is_at_end = 0, True, self._cursor is None
+        return content
+
+    def wait_after(self, failure: Exception) -> float:
+        """Seconds to wait before the same page is asked for again; or what failed, where that is in vain."""
+        attempt = self._failures
+        self._failures += 1
+        if not self._has_begun:
+            wait_s = wait_before_again(failure, attempt)
+            if wait_s is None or attempt >= self._retries:
+                raise failure
+            return wait_s
+        wait_s = wait_before_going_on(failure, attempt)
+        if wait_s is None:
+            raise failure
+        if attempt >= self._walk_retries:
+            raise WalkInterrupted(self.path, self._failures, self._cursor, failure) from failure
+        if not isinstance(failure, ApiError) and self._failures == QUIET_FAILURES:
+            logger.warning(
+                "The next page of /api/%s does not come, and is asked for again: %s", self.path, failure
+            )
+        return wait_s
+
+
+def as_parameter(moment: Moment | None, name: str) -> Value:
+    if not isinstance(moment, datetime):
+        return moment
+    if moment.tzinfo is None:
+        raise ValueError(f"{name} needs a zone: datetime(2026, 11, 20, tzinfo=UTC), for example.")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

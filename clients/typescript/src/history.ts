@@ -1,0 +1,98 @@
+import { WalkInterrupted } from "./errors.js";
+import { insisting, waitBeforeAgain, waitBeforeGoingOn } from "./waiting.js";
+
+/** A text of ISO 8601 with its zone, or milliseconds since the epoch, or a Date. */
+export type Moment = Date | string | number;
+
+export type Timeframe = "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+
+export interface Candle {
+  time: string;
+  open: number;
+  high: number;
+  low: number;
+  close: number;
+  volume: number;
+}
+
+export interface Span {
+  /** The first to include; without it, the first that is stored. */
+  start?: Moment;
+  /** The first to leave out; without it, now. */
+  end?: Moment;
+}
+
+export interface HistoryOptions extends Span {
+  /** How many candles a page has. */
+  limit?: number;
+  /** Goes on after a page of the same walk. */
+  cursor?: string;
+}
+
+export interface Page {
+  candles: Candle[];
+  /** The cursor of the next page; null at the end. */
+  next: string | null;
+}
+
+export interface HistoryAnswer {
+  ohlcv: Candle[];
+  next: string | null;
+}
+
+export interface Retries {
+  /** Of the first page. */
+  first: number;
+  /** Of each later one, as much would be lost. */
+  later: number;
+}
+
+/** Closed candles, oldest first. Each iteration begins anew; a page that was read is not kept. */
+export class History implements AsyncIterable<Candle> {
+  constructor(
+    private readonly ask: (cursor: string | undefined) => Promise<HistoryAnswer>,
+    private readonly cursor: string | undefined,
+    private readonly retries: Retries,
+  ) {}
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Candle> {
+    for await (const page of this.pages()) yield* page.candles;
+  }
+
+  async *pages(): AsyncGenerator<Page> {
+    let next = this.cursor;
+    for (let isFirst = true; ; isFirst = false) {
+      const page: Page = await this.page(next, isFirst);
+      yield page;
+      if (page.next === null) return;
+      next = page.next;
+    }
+  }
+
+  private async page(cursor: string | undefined, isFirst: boolean): Promise<Page> {
+    const { ohlcv, next } = await insisting(
+      () => this.ask(cursor),
+      (failure, attempt) => (isFirst ? this.waitForFirst(failure, attempt) : this.waitForNext(failure, attempt, cursor)),
+    );
+    return { candles: ohlcv, next };
+  }
+
+  private waitForFirst(failure: unknown, attempt: number): number | undefined {
+    return attempt < this.retries.first ? waitBeforeAgain(failure, attempt) : undefined;
+  }
+
+  private waitForNext(failure: unknown, attempt: number, cursor: string | undefined): number | undefined {
+    const waitS = waitBeforeGoingOn(failure, attempt);
+    if (waitS !== undefined && attempt >= this.retries.later) throw new WalkInterrupted(attempt + 1, cursor, failure);
+    return waitS;
+  }
+}
+
+/** As a query has it. */
+export function plain({ start, end }: Span): Record<string, string | number | undefined> {
+  return { start: written(start), end: written(end) };
+}
+
+function written(moment: Moment | undefined): string | number | undefined {
+  return moment instanceof Date ? moment.toISOString() : moment;
+}

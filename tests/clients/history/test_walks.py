@@ -1,0 +1,213 @@
+"""Walks over history: page by page to the end, through whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tickwire import ApiError, AsyncClient, Candle, Client, Page, WalkInterrupted
+from tickwire.answers import wait_before_going_on
+
+from tests.patience import PATIENCE_S
+
+from .keeping import (
+    BUSY,
+    CUT_SHORT,
+    HUNG_UP,
+    IN_FRONT,
+    MINUTE_MS,
+    START_MS,
+    Keeper,
+    Mishap,
+    as_csv,
+    iso,
+    keeping,
+    make_candles,
+)
+
+KEY = "tw_live_any"
+Walked = Callable[..., list[Candle]]
+Serve = Callable[..., Keeper]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+        yield lambda *given: stack.enter_context(keeping(Keeper(*given)))
+
+
+def walked_waiting(url: str, **asked: Any) -> list[Candle]:
+    with Client(KEY, url) as client:
+        return list(client.history("EURUSD", "1m", **asked))
+
+
+def walked_asynchronously(url: str, **asked: Any) -> list[Candle]:
+    async def walk() -> list[Candle]:
+        async with AsyncClient(KEY, url) as client:
+            return [candle async for candle in client.history("EURUSD", "1m", **asked)]
+
+    return asyncio.run(asyncio.wait_for(walk(), PATIENCE_S))
+
+
+@pytest.fixture(params=[walked_waiting, walked_asynchronously], ids=["Client", "AsyncClient"])
+def walked(request: pytest.FixtureRequest) -> Walked:
+    walk: Walked = request.param
+    return walk
+
+
+def test_walk_has_every_candle_once_and_in_order(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(1_050))
+    assert walked(keeper.url, limit=100) == keeper.candles
+    assert len(keeper.asked) == 11
+
+
+def test_whole_pages_are_had_with_their_cursors(serve: Serve) -> None:
+    keeper = serve(make_candles(250))
+    with Client(KEY, keeper.url) as client:
+        pages = list(client.history("EURUSD", "1m", limit=100).pages())
+        later = list(client.history("EURUSD", "1m", limit=100, cursor=pages[0].next))
+    assert [len(page) for page in pages] == [100, 100, 50]
+    assert pages[-1].next is None
+    assert later == keeper.candles[100:]
+
+
+def test_nothing_stored_is_an_empty_walk(serve: Serve, walked: Walked) -> None:
+    keeper = serve()
+    assert walked(keeper.url) == []
+    assert len(keeper.asked) == 1
+
+
+@pytest.mark.parametrize("mishap", [CUT_SHORT, HUNG_UP, IN_FRONT], ids=["in a page", "before it", "in front"])
+def test_lost_connection_loses_and_repeats_nothing(serve: Serve, walked: Walked, mishap: Mishap) -> None:
+    keeper = serve(make_candles(500), {2: mishap, 4: mishap})
+    assert walked(keeper.url, limit=100) == keeper.candles
+    cursors = [request.query.get("cursor") for request in keeper.asked]
+    assert (cursors[2], cursors[4]) == (cursors[3], cursors[5])
+    assert len(set(cursors)) == 5
+
+
+def test_walk_waits_as_long_as_it_is_told(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(300), {0: BUSY, 2: BUSY})
+    began_s = time.monotonic()
+    assert walked(keeper.url, limit=100) == keeper.candles
+    assert time.monotonic() - began_s >= 2
+    assert len(keeper.asked) == 5
+
+
+def test_pages_that_fail_again_and_again_end_the_walk_with_a_place_to_go_on(serve: Serve) -> None:
+    keeper = serve(make_candles(300), dict.fromkeys(range(1, 4), HUNG_UP))
+    came: list[Candle] = []
+    with Client(KEY, keeper.url, walk_retries=2) as client:
+        history = client.history("EURUSD", "1m", limit=100)
+        with pytest.raises(WalkInterrupted, match="could not be had in 3 attempts") as ended:
+            came.extend(history)
+        rest = list(client.history("EURUSD", "1m", limit=100, cursor=ended.value.cursor))
+    assert len(came) == 100
+    assert came + rest == keeper.candles
+    assert isinstance(ended.value.__cause__, httpx.TransportError)
+
+
+def test_page_that_came_makes_the_count_of_failures_begin_anew(serve: Serve) -> None:
+    keeper = serve(make_candles(400), {1: HUNG_UP, 3: HUNG_UP, 5: HUNG_UP})
+    with Client(KEY, keeper.url, walk_retries=1) as client:
+        assert list(client.history("EURUSD", "1m", limit=100)) == keeper.candles
+
+
+def test_service_that_is_not_there_is_said_as_soon_as_by_any_call() -> None:
+    with Client(KEY, "http://127.0.0.1:9", retries=0) as client, pytest.raises(httpx.ConnectError):
+        next(iter(client.history("EURUSD")))
+
+
+def test_altered_cursor_is_refused_and_not_asked_for_again(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(10))
+    with pytest.raises(ApiError) as refused:
+        walked(keeper.url, cursor="5.altered")
+    assert refused.value.code == "invalid_cursor"
+    assert len(keeper.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "sent"),
+    [
+        (datetime(2026, 11, 20, 14, tzinfo=UTC), "2026-11-20T14:00:00Z"),
+        ("2026-11-20T14:00:00Z", "2026-11-20T14:00:00Z"),
+        (START_MS, str(START_MS)),
+    ],
+)
+def test_span_is_a_datetime_a_text_or_milliseconds(serve: Serve, moment: Any, sent: str) -> None:
+    keeper = serve(make_candles(1))
+    walked_waiting(keeper.url, start=moment)
+    assert keeper.asked[0].query["start"] == sent
+
+
+def test_datetime_without_a_zone_is_refused() -> None:
+    with Client(KEY, "http://127.0.0.1:9") as client, pytest.raises(ValueError, match="end needs a zone"):
+        client.history("EURUSD", end=datetime(2026, 11, 20))  # noqa: DTZ001
+
+
+def test_candles_are_those_of_the_span(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(100))
+    start = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(minutes=10)
+    found = walked(keeper.url, start=start, end=START_MS + 20 * MINUTE_MS)
+    assert [candle["time"] for candle in found] == [iso(START_MS + n * MINUTE_MS) for n in range(10, 20)]
+
+
+def pages_in_memory() -> list[Page[Any]]:
+    return [each for each in gc.get_objects() if isinstance(each, Page)]
+
+
+def test_pages_that_were_read_are_not_kept(serve: Serve) -> None:
+    keeper = serve(make_candles(2_000))
+    # Those of other tests, which nobody has collected yet.
+    others = pages_in_memory()
+    most = 0
+    with Client(KEY, keeper.url) as client:
+        for number, _ in enumerate(client.history("EURUSD", "1m", limit=100)):
+            if number % 100 == 50:
+                most = max(most, len(pages_in_memory()) - len(others))
+    assert most == 1
+
+
+def test_csv_is_what_the_service_wrote(serve: Serve) -> None:
+    keeper = serve(make_candles(250))
+    with Client(KEY, keeper.url) as client:
+        pages = list(client.history("EURUSD", "1m", limit=100).csv_pages())
+    assert pages == [as_csv(keeper.candles[begin : begin + 100]) for begin in (0, 100, 200)]
+
+
+@settings(max_examples=25)
+@given(
+    count=st.integers(0, 60),
+    limit=st.integers(1, 25),
+    mishaps=st.dictionaries(st.integers(1, 30), st.sampled_from([CUT_SHORT, HUNG_UP]), max_size=2),
+)
+def test_no_candle_is_lost_or_repeated_whatever_the_pages(
+    count: int, limit: int, mishaps: dict[int, Mishap]
+) -> None:
+    with keeping(Keeper(make_candles(count), mishaps)) as keeper:
+        assert walked_waiting(keeper.url, limit=limit) == keeper.candles
+
+
+@pytest.mark.parametrize(
+    ("failure", "wait_s"),
+    [
+        (httpx.ReadError("reset"), 1.0),
+        (ApiError(429, {"code": "rate_limit_exceeded"}, 7), 7),
+        (ApiError(503, {"code": "overloaded"}, 3), 3),
+        (ApiError(503, {"code": "overloaded"}, 600), None),
+        (ApiError(502, {}), 1.0),
+        (ApiError(400, {"code": "invalid_cursor"}), None),
+        (ApiError(403, {"code": "not_allowed"}), None),
+    ],
+)
+def test_what_is_worth_waiting_for(failure: Exception, wait_s: float | None) -> None:
+    assert wait_before_going_on(failure, 2) == wait_s
