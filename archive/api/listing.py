@@ -42,6 +42,8 @@ cursors = Cursors("archive")
 class DayParameter(TimeParameter):
     """A UTC day, or a moment; as milliseconds since the epoch."""
 
+    formats = ("date", "date-time")
+
     def to_internal_value(self, data: str) -> int:
         try:
             # "20261120" would be a day as well, and is milliseconds here.

@@ -154,6 +154,7 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
             return {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}}
         case TimeParameter():
             epoch_ms = {"type": "integer", "minimum": 0, "maximum": LATEST_MS}
-            return {"oneOf": [{"type": "string", "format": "date-time", "pattern": SINCE_1970}, epoch_ms]}
+            texts = [{"type": "string", "format": each, "pattern": SINCE_1970} for each in field.formats]
+            return {"oneOf": [*texts, epoch_ms]}
         case _:
             return {"type": "string"}

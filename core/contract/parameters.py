@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import parse_qsl
 
 from rest_framework import serializers
@@ -121,6 +121,9 @@ class TextParameter(serializers.Field[Any, str, str, Any]):
 class TimeParameter(serializers.Field[Any, str, Any, Any]):
     """A moment, as milliseconds since the epoch; None where it is absent. One between two milliseconds is the
     later: nothing that happened before it is taken for what came after."""
+
+    formats: ClassVar[Sequence[str]] = ("date-time",)
+    """As OpenAPI names what it may be, besides milliseconds."""
 
     def __init__(self, *, help_text: str = "") -> None:
         super().__init__(default=None, help_text=help_text)

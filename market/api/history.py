@@ -33,7 +33,7 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.prices.candles import TIMEFRAMES
 from market.store import present_kind
-from market.store.candle_texts import PageBounds, Part, StoredSeries, find_bounds, read_parts
+from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, find_bounds, read_parts
 
 from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
 from .history_pages import OpenPage, open_pages, sent
@@ -158,7 +158,7 @@ class HistoryViewSet(KeyedViewSet):
                 raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
             raise NotAllowed(OUR_PAGES, field="cursor")
 
-    def _answer(self, page: OpenPage, form: Form, about: About, candles: Iterator[Part]) -> Answer:
+    def _answer(self, page: OpenPage, form: Form, about: About, candles: Iterator[CandlesText]) -> Answer:
         parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
         if about.next is not None and form.media_type != JSON:
             headers["X-Next-Cursor"] = about.next

@@ -11,7 +11,7 @@ from core.contract.errors import NotAcceptable
 from core.contract.negotiation import chosen_type
 from core.plain_json import encode
 from market.prices.history import CSV_FIELDS
-from market.store.candle_texts import AS_CSV, AS_JSON, Part, TextForm
+from market.store.candle_texts import AS_CSV, AS_JSON, CandlesText, TextForm
 
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -39,10 +39,10 @@ class About(NamedTuple):
 class Form(NamedTuple):
     media_type: str
     text: TextForm
-    make: Callable[[About, Iterable[Part]], Iterator[bytes]]
+    make: Callable[[About, Iterable[CandlesText]], Iterator[bytes]]
 
 
-def json_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
+def json_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
     lead, count = f'{{"symbol":"{about.symbol}","timeframe":"{about.timeframe}","ohlcv":[', 0
     for part in candles:
         count += part.candles
@@ -58,13 +58,13 @@ def json_end(about: About, count: int) -> bytes:
     return b'],"count":%d,"next":%b}' % (count, encode(about.next))
 
 
-def csv_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
+def csv_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
     yield f"{CSV_FIELDS}\n".encode()
     for part in candles:
         yield part.text.encode()
 
 
-def arrow_parts(about: About, candles: Iterable[Part]) -> Iterator[bytes]:
+def arrow_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
     # Here and not above: it is an extra, and takes forty megabytes of those who never ask for it.
     import pyarrow
     import pyarrow.csv

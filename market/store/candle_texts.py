@@ -58,7 +58,7 @@ class PageBounds(NamedTuple):
     has_more: bool
 
 
-class Part(NamedTuple):
+class CandlesText(NamedTuple):
     text: str
     candles: int
     is_last: bool = False
@@ -74,7 +74,7 @@ def find_bounds(series: StoredSeries, after_ms: int, end_ms: int, limit: int) ->
     return PageBounds(found[0], len(found) > 1)
 
 
-def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> Iterator[Part]:
+def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> Iterator[CandlesText]:
     """The candles that opened after one moment and not after another. Nothing is held between two parts."""
     sizes = sizes_of(connection.vendor, series.digits)
     while after_ms < last_ms:
@@ -115,7 +115,7 @@ def sizes_of(vendor: str, digits: int) -> list[int]:
 
 def _read_part(
     series: StoredSeries, after_ms: int, end_ms: int, form: TextForm, sizes: list[int]
-) -> Part | None:
+) -> CandlesText | None:
     """Sizes that are too small are dropped, so that a page finds its own once."""
     which, parameters = _which(series, after_ms)
     which, parameters = f"{which} AND opened_at <= %s ORDER BY opened_at", [*parameters, _at(end_ms)]
@@ -127,13 +127,15 @@ def _read_part(
         if not count:
             return None
         if is_exact:
-            return Part(_finished(text), count)
+            return CandlesText(_finished(text), count)
         if len(sizes) == 1:
             return _write_part(series, which, parameters, form)
         del sizes[0]
 
 
-def _write_part(series: StoredSeries, which: str, parameters: Sequence[Any], form: TextForm) -> Part | None:
+def _write_part(
+    series: StoredSeries, which: str, parameters: Sequence[Any], form: TextForm
+) -> CandlesText | None:
     read = READ.format(opened_ms=OPENED_MS[connection.vendor])
     with connection.cursor() as cursor:
         cursor.execute(f"{read}{which}", parameters)
@@ -143,7 +145,7 @@ def _write_part(series: StoredSeries, which: str, parameters: Sequence[Any], for
         some = rows[start : start + WRITTEN_AT_ONCE]
         written += [form.encode(row_of(PriceBar(*row), series.digits)) for row in some]
         time.sleep(OTHERS_HAVE_S)
-    return Part(form.separator.join(written), len(rows)) if rows else None
+    return CandlesText(form.separator.join(written), len(rows)) if rows else None
 
 
 def _finished(text: str) -> str:

@@ -16,7 +16,7 @@ METADATA = b"tickwire"
 ROWS = 50_000
 
 
-class About(msgspec.Struct):
+class FileNotes(msgspec.Struct):
     symbol: str = ""
 
 
@@ -53,7 +53,7 @@ def _check(columns: list[str], metadata: dict[bytes, bytes], subject: Subject) -
             f"{subject.path} lacks the columns {', '.join(missing)}: candles are made of ticks here, so take "
             "the file under ticks/."
         )
-    about = msgspec.json.decode(metadata.get(METADATA, b"{}"), type=About)
+    about = msgspec.json.decode(metadata.get(METADATA, b"{}"), type=FileNotes)
     if about.symbol not in ("", subject.symbol):
         raise BadFile(f"{subject.path} holds ticks of {about.symbol}, not of {subject.symbol}.")
 

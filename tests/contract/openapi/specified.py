@@ -40,15 +40,12 @@ def list_of(words: list[str]) -> tuple[str, Json]:
     return "query", {"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}
 
 
-MOMENT: tuple[str, Json] = (
-    "query",
-    {
-        "oneOf": [
-            {"type": "string", "format": "date-time", "pattern": "^(19[7-9]|[2-9])"},
-            {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_999},
-        ]
-    },
-)
+def moment(*formats: str) -> tuple[str, Json]:
+    texts = [{"type": "string", "format": each, "pattern": "^(19[7-9]|[2-9])"} for each in formats]
+    return "query", {"oneOf": [*texts, {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_999}]}
+
+
+MOMENT = moment("date-time")
 RANGE: dict[str, tuple[str, Json]] = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
 
 
@@ -64,7 +61,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     HISTORY: {
         **PATH_SYMBOL,
         "timeframe": one_of(TIMEFRAMES, "1m"),
-        **dict.fromkeys(("start", "end", "cursor"), ("query", {"type": "string"})),
+        **RANGE,
         "limit": ("query", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}),
     },
     SIGNALS: {
@@ -91,7 +88,8 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     ARCHIVE: {
         "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
-        **dict.fromkeys(("symbol", "start", "end", "cursor"), ("query", {"type": "string"})),
+        **dict.fromkeys(("symbol", "cursor"), ("query", {"type": "string"})),
+        **dict.fromkeys(("start", "end"), moment("date", "date-time")),
         "limit": up_to_500(100),
     },
     ARCHIVE_FILE: {

@@ -17,7 +17,7 @@ from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.history import encode_row, row_of, row_of_csv
 from market.store import candle_rows, candle_texts
-from market.store.candle_texts import AS_CSV, AS_JSON, PART, Part, StoredSeries
+from market.store.candle_texts import AS_CSV, AS_JSON, PART, CandlesText, StoredSeries
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
@@ -108,7 +108,7 @@ def test_rows_that_it_may_round_differently_are_read_once_more(
     )
 
 
-def read(asked: StoredSeries, limit: int = 10_000) -> list[Part]:
+def read(asked: StoredSeries, limit: int = 10_000) -> list[CandlesText]:
     bounds = candle_texts.find_bounds(asked, AFTER_MS, 2 * NOON_MS, limit)
     assert bounds.last_ms is not None
     return list(candle_texts.read_parts(asked, AFTER_MS, bounds.last_ms, AS_CSV))
@@ -133,7 +133,7 @@ def test_nothing_stored_has_no_bounds(instrument: Instrument) -> None:
     assert candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, 10) == (None, False)
 
 
-def begun(instrument: Instrument, missing: int | None = None) -> tuple[Part, Iterator[Part]]:
+def begun(instrument: Instrument, missing: int | None = None) -> tuple[CandlesText, Iterator[CandlesText]]:
     """The first part of a page of two, and the rest that is still to be read."""
     write(instrument, *(bar(number, 1.5) for number in range(2 * PART) if number != missing))
     last_ms = NOON_MS + (2 * PART - 1) * MINUTE_MS
