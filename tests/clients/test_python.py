@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from tickwire.session import CandleSession, Session
 from core import clock
 from market.prices.candles import TIMEFRAMES, interval_start
 from market.prices.records import Tick
+from news.models import NewsItem
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import (
+    NOON,
     make_account,
     make_instrument,
     make_key,
@@ -41,6 +44,7 @@ from tests.factories import (
 from tests.patience import PATIENCE_S
 
 SYMBOL = "EURUSD"
+SCORED: dict[str, Any] = {"category": "forex", "status": "published", "sentiment_score": 0.4, "model": "test"}
 Act = Callable[[], Any]
 
 
@@ -73,6 +77,35 @@ def test_every_path_of_rest_has_a_call(client: Client) -> None:
         *(client.session(), client.limits(), client.ledger(), client.calibration(), client.analysis(SYMBOL)),
     )
     assert all(isinstance(answer, dict) for answer in answers)
+
+
+def test_many_quotes_come_in_one_answer(client: Client) -> None:
+    put_quote(SYMBOL)
+
+    answer = client.quotes([SYMBOL, "NOPE"])
+
+    assert [item["symbol"] for item in answer["items"]] == [SYMBOL]
+    assert answer["rejected"] == [{"symbol": "NOPE", "code": "symbol_not_found"}]
+    assert client.quotes()["count"] == 1
+
+
+def test_order_flow_comes_by_minute(client: Client) -> None:
+    answer = client.order_flow_buckets(SYMBOL, start=0, end="2026-11-20T14:00:00Z", limit=5)
+
+    assert answer == {"symbol": SYMBOL, "items": [], "count": 0}
+
+
+def test_walks_over_news_and_signals_have_all_of_them_once(client: Client) -> None:
+    # More than two pages have room for.
+    minutes = [NOON + timedelta(minutes=number) for number in range(1_100)]
+    items = [NewsItem(title=f"Item {at:%H:%M}", published_at=at, **SCORED) for at in minutes]
+    titles = [item.title for item in NewsItem.objects.bulk_create(items)]
+    put_quote(SYMBOL)
+    signals = [publish_signal(SYMBOL, make_user(f"publisher{number}")) for number in range(3)]
+
+    assert [item["title"] for item in client.all_news()] == titles[::-1]
+    assert [item["id"] for item in client.all_signals(status="active")] == signals[::-1]
+    assert [item["title"] for item in client.all_news(start=minutes[3])] == titles[:2:-1]
 
 
 def test_refusal_says_what_is_allowed(client: Client) -> None:
