@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -128,6 +129,16 @@ class EngineLiveness:
             on_change(is_heard)
 
 
+def given_numbers(engine: Engine) -> StreamNumbers:
+    """How far the streams' numbers have come."""
+    numbers = StreamNumbers()
+    for symbol, checkpoint in engine.numbers().items():
+        numbers[symbol] = checkpoint.seq, checkpoint.flow_seq
+        for timeframe, seq in checkpoint.candle_seqs.items():
+            numbers[key_of_candles(symbol, timeframe)] = seq, 0
+    return numbers
+
+
 class MarketRuntime:
     """The prices of this process and who makes them: an engine of its own, or one beside it on the bus."""
 
@@ -187,8 +198,8 @@ class MarketRuntime:
 
     def own_engine(self) -> Runner:
         """Within this process."""
-        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
-        return Runner(self.engine, self.make_feed, bus, self.engine_listeners)
+        journal = LocalJournal(settings.VAR_DIR / "journal", partial(given_numbers, self.engine))
+        return Runner(self.engine, self.make_feed, LocalBus(self._hear, journal), self.engine_listeners)
 
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""
@@ -238,14 +249,6 @@ class MarketRuntime:
         """What the streams were sent of late in this numbering; told once, to whoever begins."""
         bus = None if self.runner is None else self.runner.bus
         return bus.take_recent() if isinstance(bus, LocalBus) else RecentRecords()
-
-    def _numbers(self) -> StreamNumbers:
-        numbers = StreamNumbers()
-        for symbol, checkpoint in self.engine.numbers().items():
-            numbers[symbol] = checkpoint.seq, checkpoint.flow_seq
-            for timeframe, seq in checkpoint.candle_seqs.items():
-                numbers[key_of_candles(symbol, timeframe)] = seq, 0
-        return numbers
 
     def _hear(self, records: list[AnyRecord]) -> None:
         self.liveness.heard(time.monotonic())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from market.engine.runner import Runner
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.runtime import given_numbers
 from tests.market.running import no_feed, stop_engine_tasks
 
 DAY = date(2026, 11, 18)
@@ -45,12 +47,9 @@ class KeptEngine:
         self.folder, self.source = folder, source
         self.engine = Engine(prices or Prices(candle_price), source)
         self.keeper = TickKeeper()
-        journal = LocalJournal(folder / "bus", self._numbers)
+        journal = LocalJournal(folder / "bus", partial(given_numbers, self.engine))
         bus = LocalBus(lambda records: None, journal)
         self.runner = Runner(self.engine, no_feed, bus, [*listeners, self.keeper])
-
-    def _numbers(self) -> dict[str, tuple[int, int]]:
-        return {symbol: (known.seq, known.flow_seq) for symbol, known in self.engine.numbers().items()}
 
     async def __aenter__(self) -> KeptEngine:
         assert await self.runner.writer.try_lease()

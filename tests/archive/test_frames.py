@@ -61,7 +61,10 @@ def test_a_torn_tail_costs_only_what_was_torn(written: list[Frame], data: st.Dat
     kept = sum(end <= cut for end in ends)
     # After a power cut the length may have grown, and what is in it has not.
     tail = data.draw(st.sampled_from((b"", b"\0" * 40, b"\xff" * 40)))
-    assert list(whole_frames(blocks(whole[:cut] + tail, 64))) == written[:kept]
+    read = list(whole_frames(blocks(whole[:cut] + tail, 64)))
+    # A frame that lost nothing but zeros at its end may get them back.
+    is_restored = (whole[:cut] + tail).startswith(whole[: [*ends, 0][kept]])
+    assert read == written[: kept + is_restored]
 
 
 @given(st.lists(frames, min_size=1, max_size=4), st.data())

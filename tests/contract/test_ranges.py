@@ -208,7 +208,7 @@ def test_bad_time_is_refused_by_its_name(shared: Api, path: str, name: str, valu
 
 
 def test_range_that_ends_before_it_starts_is_refused(shared: Api, path: str) -> None:
-    refusal(shared.ask(f"{path}&start=2000&end=1000"), 400, "invalid_parameter", field="start")
+    refusal(shared.ask(f"{path}&start=2000&end=1000"), 400, "invalid_parameter", field="end")
 
 
 def test_unknown_symbol_and_publisher_come_first(shared: Api) -> None:
