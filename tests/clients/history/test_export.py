@@ -199,10 +199,11 @@ def test_interrupted_export_says_how_to_go_on(keeper: Keeper, begin: Begin, tmp_
     terminal.wait_for("10,000 bars")
     wait_until(lambda: len(keeper.asked) == 2)
     process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE_S) == 130
+    code = process.wait(PATIENCE_S)
     assert process.stdout is not None
     process.stdout.close()
     drawn = terminal.read_to_its_end()
+    assert code == 130, drawn
     assert drawn.endswith(f"\r\nStopped. With --resume it goes on where {file} ends.\r\n")
     assert file.read_text() == as_csv(keeper.candles[:10_000])
 
