@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ def begin(keeper: Keeper) -> Begin:
     def start(*words: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tickwire", *words]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        return subprocess.Popen(command, env=os.environ | own, text=True, **piped)
+        # What runs in the background of a shell ignores Ctrl-C, and so would this one.
+        hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(command, env=os.environ | own, text=True, preexec_fn=hears, **piped)
 
     return start
 
