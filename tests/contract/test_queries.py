@@ -44,8 +44,8 @@ def rows(shared: Api) -> None:
         (f"/api/symbols?expand={','.join(EXPANSIONS)}", 0),
         ("/api/market/EURUSD?bars=500", 0),
         ("/api/market/EURUSD/quote", 0),
-        # Of what kind its prices are, twice as it has no quote stored; and where the page ends.
-        ("/api/market/EURUSD/history", 3),
+        # Of what kind its prices are, and where the page ends; both asked twice as nothing is stored.
+        ("/api/market/EURUSD/history", 4),
         ("/api/market/NOSUCH/quote", 0),
         ("/api/signals?status=all", 1),
         ("/api/signals?status=closed&symbol=EURUSD", 1),
