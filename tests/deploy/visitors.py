@@ -80,6 +80,22 @@ class Visitor:
         url, extensions = f"{scheme}://127.0.0.1:{port}{path}", {"sni_hostname": HOST}
         return self.client.request(method, url, headers=headers, extensions=extensions, **more)
 
+    def is_hung_up(self) -> bool:
+        """Whether a new connection of this address ends before its handshake. On the loop: a socket of `ssl`
+        that is hung up so early is closed by nobody."""
+        try:
+            self._loop.run(self._shake_hands())
+        except (ConnectionError, ssl.SSLError):
+            return True
+        return False
+
+    async def _shake_hands(self) -> None:
+        port, own = self._proxy.https, (self._address, 0)
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, local_addr=own, ssl=self._tls, server_hostname=HOST
+        )
+        writer.close()
+
     def stream(self, path: str, key: str, symbol: str) -> Stream:
         stream = Stream(self._loop, self._loop.run(self._connect(path, key, symbol)))
         answer = stream.hear()
