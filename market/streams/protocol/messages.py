@@ -91,6 +91,8 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
 
 
 class Unsubscribe(ClientMessage, tag="unsubscribe", frozen=True):
+    """Of whole symbols: who wants fewer timeframes or categories leaves all and subscribes anew."""
+
     symbols: Annotated[Symbols | UnsetType, Meta(description="Absent: all.")] = UNSET
 
 

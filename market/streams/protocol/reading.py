@@ -127,7 +127,15 @@ class _Named(msgspec.Struct):
     id: Id | UnsetType = UNSET
 
 
+class _Chosen(msgspec.Struct):
+    """What subscribe narrows, and unsubscribe cannot."""
+
+    timeframes: msgspec.Raw | UnsetType = UNSET
+    categories: msgspec.Raw | UnsetType = UNSET
+
+
 _named = msgspec.json.Decoder(_Named)
+_chosen = msgspec.json.Decoder(_Chosen)
 _message = msgspec.json.Decoder(AnyMessage)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -140,11 +148,22 @@ def read(text: bytes, kind: StreamKind) -> AnyMessage:
         named = _decode(_named, given, kind).id
         _refuse_repeated_names(text)
         message: AnyMessage = _decode(_message, given, kind)
+        if isinstance(message, Unsubscribe):
+            _check_leaves_symbols(_decode(_chosen, given, kind))
         check(message, kind)
     except StreamRefused as refused:
         refused.id = named
         raise
     return message
+
+
+def _check_leaves_symbols(chosen: _Chosen) -> None:
+    """Ignored, either would end more than was meant."""
+    for field in ("timeframes", "categories"):
+        if getattr(chosen, field) is not UNSET:
+            raise invalid(
+                f"unsubscribe is of whole symbols: leave all, and subscribe with {field} anew.", field
+            )
 
 
 def unknown_features() -> StreamRefused:

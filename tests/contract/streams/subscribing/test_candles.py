@@ -142,6 +142,14 @@ def test_who_leaves_all_symbols_says_anew_which_timeframes_he_wants(
     assert socket.subscribe(symbol)["timeframes"] == ["1m"]
 
 
+def test_one_timeframe_cannot_be_left_and_none_is(opened: Open, key: str, symbol: str) -> None:
+    socket = opened(CANDLES, key=key)
+    socket.subscribe(symbol, timeframes=["1m", "1h"])
+    refused = socket.refused({"action": "unsubscribe", "timeframes": ["1h"]})
+    assert (code_of(refused), refused["error"]["field"]) == (("invalid_message", False, False), "timeframes")
+    assert socket.ask({"action": "list"})["timeframes"] == ["1m", "1h"]
+
+
 @pytest.mark.parametrize("wrong", [[], ["2m"], ["1M"], ["1m", "1w"], "1m", [60]])
 def test_other_timeframes_are_an_invalid_message(opened: Open, key: str, symbol: str, wrong: object) -> None:
     socket = opened(CANDLES, key=key)
