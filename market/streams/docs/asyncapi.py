@@ -151,6 +151,9 @@ def servers(host: str, scheme: Scheme = "wss") -> Json:
 def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = in_one_line(schema["description"])
     for channel in channels:
         for data in channel.data:
             schemas[data.__name__]["properties"] |= channel.extras
@@ -213,9 +216,13 @@ def _exchange(channel: Channel, types: Types) -> Json:
     }
 
 
+def in_one_line(docstring: str) -> str:
+    return " ".join(docstring.split())
+
+
 def _message(kind: type[msgspec.Struct], examples: Json) -> Json:
     config = kind.__struct_config__
-    about = {"summary": kind.__doc__} if kind.__doc__ else {}
+    about = {"summary": in_one_line(kind.__doc__)} if kind.__doc__ else {}
     return {
         "name": config.tag if isinstance(config.tag, str) else kind.__name__,
         "title": kind.__name__,

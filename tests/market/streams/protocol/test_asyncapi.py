@@ -87,6 +87,10 @@ def test_every_reference_leads_somewhere() -> None:
     assert all(resolve(reference) for reference in found)
 
 
+def test_no_description_has_the_indentation_of_a_docstring() -> None:
+    assert "\\n  " not in json.dumps(DOCUMENT)
+
+
 def test_every_message_is_in_it() -> None:
     data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "CandleUpdate"}
     data |= {"NewSignal", "SignalClosed", "PublishedNews"}
