@@ -349,7 +349,13 @@ def test_command_says_when_nobody_is_there(command: Command) -> None:
     command.environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
     done = command("quote", SYMBOL)
     assert done.returncode == 1
-    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/")
+    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/: ")
+
+
+def test_command_that_cannot_reach_anybody_names_the_service_alone(command: Command) -> None:
+    command.environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
+    done = command("candles", SYMBOL, "--start", "2026-11-01")
+    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/: ")
 
 
 def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

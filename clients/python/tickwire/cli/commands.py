@@ -36,10 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"The service could not be asked further: {interruption.__cause__}", file=sys.stderr)
         return 1
     except httpx.TransportError as failure:
-        print(
-            f"The service could not be reached at {failure.request.url.copy_with(path='/')}: {failure}",
-            file=sys.stderr,
-        )
+        print(f"The service could not be reached at {client.url}/: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
