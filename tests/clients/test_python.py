@@ -89,6 +89,17 @@ def test_many_quotes_come_in_one_answer(client: Client) -> None:
     assert client.quotes()["count"] == 1
 
 
+def test_a_text_is_one_name_and_not_its_letters(client: Client) -> None:
+    put_quote(SYMBOL)
+    gold = make_news(category="gold")
+
+    assert client.quotes(SYMBOL)["rejected"] == client.quotes(f"{SYMBOL},{SYMBOL}")["rejected"] == []
+    assert [item["id"] for item in client.news(category="gold", expand="id")["items"]] == [gold.pk]
+    assert len(list(client.all_news(category="gold"))) == 1
+    session = CandleSession("tw_live_any", [SYMBOL], "1h", forming=False)
+    assert json.loads(session.subscribe())["timeframes"] == ["1h"]
+
+
 def test_order_flow_comes_by_minute(client: Client) -> None:
     answer = client.order_flow_buckets(SYMBOL, start=0, end="2026-11-20T14:00:00Z", limit=5)
 

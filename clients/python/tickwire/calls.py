@@ -47,7 +47,7 @@ class Calls(ABC, Generic[R, W, H]):
     def _history(self, route: Route) -> H: ...
 
     def symbols(self, *, expand: Iterable[str] = ()) -> R:
-        return self.get("symbols", expand=",".join(expand) or None)
+        return self.get("symbols", expand=_listed(expand))
 
     def quote(self, symbol: str) -> R:
         return self.get(f"market/{_part(symbol)}/quote")
@@ -58,7 +58,7 @@ class Calls(ABC, Generic[R, W, H]):
 
     def quotes(self, symbols: Iterable[str] = ()) -> R:
         """Of many instruments at once; of all where none is named."""
-        return self.get("quotes", symbols=",".join(symbols) or None)
+        return self.get("quotes", symbols=_listed(symbols))
 
     def history(
         self,
@@ -179,7 +179,12 @@ class Calls(ABC, Generic[R, W, H]):
 
 
 def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:
-    return {"category": ",".join(category) or None, "expand": ",".join(expand) or None}
+    return {"category": _listed(category), "expand": _listed(expand)}
+
+
+def _listed(names: Iterable[str]) -> str | None:
+    """A text is one name, or several with commas between them, and never its letters."""
+    return (names if isinstance(names, str) else ",".join(names)) or None
 
 
 def _span(start: Moment | None, end: Moment | None) -> dict[str, Value]:

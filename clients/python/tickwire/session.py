@@ -33,6 +33,11 @@ def log_notice(notice: Json) -> None:
     logger.log(level, "The service says %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
 
 
+def as_list(names: Sequence[str]) -> list[str]:
+    """A text is one name, and not its letters."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 class Session:
     def __init__(
         self,
@@ -157,7 +162,7 @@ class CandleSession(Session):
         on_notice: OnNotice = log_notice,
     ) -> None:
         super().__init__("/ws/candles", api_key, symbols, ["snapshot"], on_missed, on_notice)
-        self._timeframes, self._forming = list(timeframes), forming
+        self._timeframes, self._forming = as_list(timeframes), forming
 
     def add_place(self, message: Json) -> None:
         super().add_place(message)
@@ -219,7 +224,7 @@ class NewsSession(Session):
         on_notice: OnNotice = log_notice,
     ) -> None:
         super().__init__("/ws/news", api_key, symbols, (), on_missed, on_notice)
-        self._categories, self._since = list(categories), None if since is None else str(since)
+        self._categories, self._since = as_list(categories), None if since is None else str(since)
 
     def add_place(self, message: Json) -> None:
         if self._categories:
