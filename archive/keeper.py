@@ -41,7 +41,9 @@ class TickKeeper:
         if not settings.ARCHIVE:
             return
         if not has_pyarrow():
-            logger.warning("Ticks are not archived: %s, or set ARCHIVE=0", LACKS_PYARROW)
+            # The demo's are never archived, so it matters there only once an instrument has a real source.
+            level = logging.INFO if settings.DEMO else logging.WARNING
+            logger.log(level, "Ticks are not archived: %s, or set ARCHIVE=0", LACKS_PYARROW)
             return
         self._epoch = start.epoch
         at_ms = clock.now_ms()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import logging
+import sys
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -18,7 +20,7 @@ from archive.keeper import keeper
 from archive.metrics import archive_metrics
 from market.prices.records import TickAccepted
 from operations.archived_ticks import check_archive
-from tests.archive.keeping import DAY_MS, NIGHT, journal_of, store_of
+from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -102,3 +104,22 @@ def test_the_doctor_says_what_is_archived(folder: Path, settings: Settings) -> N
         assert says() == ("warn", "The files of 2026-11-18 are not made yet.")
     settings.ARCHIVE = False
     assert says() == ("ok", "Ticks are not archived: ARCHIVE=0.")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("demo", "level"), [(True, logging.INFO), (False, logging.WARNING)])
+async def test_newcomer_to_the_demo_is_not_warned_that_pyarrow_is_missing(
+    folder: Path,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    demo: bool,
+    level: int,
+) -> None:
+    settings.DEMO = demo
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with caplog.at_level(logging.INFO, "archive.keeper"):
+        async with KeptEngine(folder):
+            pass
+    levels = [record.levelno for record in caplog.records if "Ticks are not archived" in record.message]
+    assert levels == [level]
