@@ -110,8 +110,9 @@ class HistoryViewSet(KeyedViewSet):
         details="All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
         "the page that follows, to be sent with the same parameters (only `limit` and the form may differ). "
         "It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles "
-        "close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two "
-        "the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.",
+        "close; a candle is there within about a second of its close. `Accept` chooses JSON, `text/csv` or "
+        "`application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. "
+        "Clients that accept gzip get it.",
         query=[HistoryQuerySerializer],
         refused_queries=["timeframe=2h", "limit=10001", "start=yesterday"],
         refusals=[
