@@ -126,4 +126,6 @@ def _demo(address: str, port: int, staff_link: str | None) -> str:
 
 def _first_steps() -> str:
     steps = {"load": "load_instruments", "superuser": "createsuperuser", "key": "issue_key YOUR_NAME"}
-    return FIRST_STEPS.format(**{name: command(words) for name, words in steps.items()})
+    # Outside production a command takes instruments for the demo's unless it is told too.
+    told = "" if settings.PRODUCTION else "DEMO=0 "
+    return FIRST_STEPS.format(**{name: told + command(words) for name, words in steps.items()})

@@ -27,6 +27,14 @@ def test_banner_names_the_terminal_first() -> None:
     assert lines[0] == "  Terminal       http://127.0.0.1:8000/"
 
 
+@pytest.mark.parametrize(("production", "told"), [(False, "    DEMO=0 "), (True, "    ")])
+def test_first_steps_are_told_what_the_service_was(production: bool, told: str) -> None:
+    with override_settings(DEMO=False, PRODUCTION=production):
+        lines = banner("127.0.0.1", 8000, Prepared(is_empty=True)).splitlines()
+    (load,) = [line for line in lines if "load_instruments" in line]
+    assert load.startswith(f"{told}.venv/bin/python") or load.startswith(f"{told}tickwire-server")
+
+
 @pytest.mark.django_db
 def test_first_steps_are_for_who_has_taken_none() -> None:
     with override_settings(DEMO=False):

@@ -10,7 +10,8 @@ PROCESS = VariableGroup(
         switch(
             "DEMO",
             None,
-            "Fills the service with instruments, a past, people and prices that are simulated.",
+            "Fills the service with instruments, a past, people and prices that are simulated. The same for"
+            " the service and every command beside it.",
             otherwise="1, in production 0",
         ),
         switch("DEBUG", False, "Shows Django's error pages, which contain code and values."),

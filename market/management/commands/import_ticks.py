@@ -19,6 +19,7 @@ SIMULATED = (
     "{symbol} is priced by a simulated source now, so these candles are stored and not shown. Give it a real "
     "source, such as push, to see them."
 )
+BY_DEFAULT = "If the service runs with DEMO=0, import them again with DEMO=0 set for this command too."
 
 
 class Command(BaseCommand):
@@ -64,6 +65,8 @@ class Command(BaseCommand):
         self.report(importer.tally, facts.symbol, is_whole=is_whole)
         if present_kind(facts.id):
             self.stdout.write(SIMULATED.format(symbol=facts.symbol))
+            if not facts.source:
+                self.stdout.write(BY_DEFAULT)
 
     def report(self, tally: ImportTally, symbol: str, *, is_whole: bool) -> None:
         for complaint in complaints(tally):

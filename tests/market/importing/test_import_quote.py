@@ -87,4 +87,5 @@ def test_beside_simulated_prices_it_waits_until_they_are_real(
     assert quoted(simulated) == (Decimal(2), Decimal(3), now, "demo")
     assert quoted(FormerQuote.objects.get())[3] == "import"
     assert "priced by a simulated source" in output
+    assert "If the service runs with DEMO=0, import them again with DEMO=0" in output
     assert set(Candle.objects.values_list("simulated", flat=True)) == {False}
