@@ -137,11 +137,13 @@ bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=
 bench-terminal: $(VENV)/.dev ## The terminal page: how soon it is live, how smooth it stays.
 	@$(BIN)/python -m tests.benchmarks.terminal
 
-lock: $(VENV)/.dev ## Renew both locks.
+lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and what tests need.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --upgrade --extra archive --extra s3 --universal --python-version 3.11 \
+	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-archive.lock
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
-	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-dev.lock
+	    --generate-hashes --no-header --quiet --constraint requirements-archive.lock --output-file requirements-dev.lock
 
 walks: $(VENV)/.dev ## Through how many modules five walks pass, and whether that is too many. VERBOSE=1 names them.
 	@$(BIN)/python -m tests.walks $(if $(VERBOSE),-v)

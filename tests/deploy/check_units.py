@@ -185,7 +185,7 @@ def test_block_of_an_installation_ends_at_what_fails(machine: Machine) -> None:
     ran = machine.try_("sh", "-c", f"cd /\n{UNASKED}", within_s=START_PATIENCE_S)
 
     assert ran.returncode != 0
-    assert "requirements.lock" in ran.stderr
+    assert "requirements-archive.lock" in ran.stderr
 
 
 def test_block_of_an_installation_goes_on_with_what_is_there(machine: Machine, tree: Path) -> None:

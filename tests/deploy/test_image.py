@@ -22,7 +22,7 @@ WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["b
 
 
 def test_everything_that_the_wheel_holds_is_let_in_and_nothing_else() -> None:
-    needed = {"README.md", "pyproject.toml", "requirements.lock", "requirements-dev.lock", "tickwire_server"}
+    needed = {"README.md", "pyproject.toml", "requirements-archive.lock", "requirements-dev.lock", "tickwire_server"}
     assert {*WHEEL["only-include"], *needed, "deploy/ready.py"} == LET_IN
 
 
@@ -54,3 +54,15 @@ def test_what_builds_the_wheel_is_named_with_all_that_it_needs() -> None:
     }
     (named,) = re.findall(r"is_wanted = /\^\(([\w|-]+)\)", DOCKERFILE)
     assert set(named.split("|")) == {"hatchling", *needed}
+
+
+def test_what_it_installs_is_what_the_tests_ran_with() -> None:
+    """The locks are renewed one after the other, so that each holds what the one before it has."""
+    plain, archive, dev = (
+        set(re.findall(r"^[\w.-]+==\S+", (ROOT / f"requirements{name}.lock").read_text(), re.M))
+        for name in ("", "-archive", "-dev")
+    )
+    assert "-r requirements-archive.lock" in (ROOT / "docs/operate/install.md").read_text()
+    assert "--requirement requirements-archive.lock" in DOCKERFILE
+    assert plain < archive < dev
+    assert {each.partition("==")[0] for each in archive - plain} >= {"pyarrow", "boto3"}

@@ -39,7 +39,7 @@ RUN = {
     "tickwire-server issue-ingest-key": "tests/admin/test_ingest_keys.py",
     "tickwire-server issue-key": UNITS,
     "tickwire-server import-ticks": "tests/market/importing/test_real_processes.py",
-    "uv pip install --python tickwire/bin/python --require-hashes -r requirements.lock": INSTALLER,
+    "uv pip install --python tickwire/bin/python --require-hashes -r requirements-archive.lock": INSTALLER,
     "uv pip install --python tickwire/bin/python --no-deps tickwire_server-*.whl": INSTALLER,
     "uv venv tickwire": INSTALLER,
     "uv build": "tests/packages/conftest.py",
