@@ -34,8 +34,8 @@ RETRY_S = 0.25
 # After a restart everybody asks for what he missed. Each portion takes a thread of those that the API has.
 LOOKING_BACK_AT_ONCE = 2
 
-# Whoever comes back again and again would take the cores from all others: after a full portion, nobody looks
-# back for so many times as long as it took.
+# Whoever asks again and again, also over new connections, would take the cores from all others. After a full
+# portion he waits for so many times as long as it took.
 RESTS_FOR = 4
 
 
@@ -150,8 +150,8 @@ class AnnouncedStream(Stream, ABC):
             upto, began_s = self.position, time.perf_counter()
             found = await self._read(after, upto, self._chunk) if after < upto else []
             took_s = time.perf_counter() - began_s
-            await asyncio.sleep(RESTS_FOR * took_s * len(found) / self._chunk)
-            return Missed(upto, found)
+        await asyncio.sleep(RESTS_FOR * took_s * len(found) / self._chunk)
+        return Missed(upto, found)
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
         """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
@@ -213,7 +213,8 @@ class AnnouncedConsumer(StreamSession):
             await stream.replay(self.subscriber, missed, topics, variant)
 
     async def prepare(self, message: Subscribe) -> None:
-        if message.since is not UNSET:
+        # What a client said before it hung up is still taken: nobody reads for that.
+        if message.since is not UNSET and self.subscriber.is_open:
             self._goes_on_after = await self.stream.find(message.since)
             if self._goes_on_after is not None:
                 # Before the reply, because a client that was promised a continuation must get it.
