@@ -114,10 +114,11 @@ def position_of(since: str) -> int | None:
 
 def is_chosen(announced: Announced, choice: str) -> bool:
     """Whether what a client chose is of its category and about one of its symbols."""
+    # Searched and not taken apart: of a replay each item is compared with what may be hundreds of symbols.
     categories, _, symbols = choice.partition("/")
-    chosen, named = categories.split(","), symbols.split(",")
+    chosen, named = f",{categories},", f",{symbols},"
     pairs = (topic.split("/", 1) for topic in announced.topics)
-    return any(category in chosen and symbol in named for category, symbol in pairs)
+    return any(f",{category}," in chosen and f",{symbol}," in named for category, symbol in pairs)
 
 
 read_announced = read_in_thread(read)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
 from hashlib import sha256
 from threading import Lock
+from weakref import WeakSet
 
 from accounts.viewset import KeyedViewSet
 from archive.manifests import ArchiveManifest
@@ -39,33 +38,37 @@ KEPT_S = 3600
 MOST_OF_ACCOUNT, MOST = 32, 128
 
 
+class Download:
+    def __init__(self, account_id: int) -> None:
+        self.account_id = account_id
+
+
 class Downloads:
-    """Those that are under way in this process, by account."""
+    """Those that are under way in this process, from before the store is asked. One that nobody sends any
+    more is gone, whatever became of its answer."""
 
     def __init__(self) -> None:
-        self._open: Counter[int] = Counter()
+        self._open: WeakSet[Download] = WeakSet()
 
-    def refuse_more(self, account_id: int) -> None:
-        if self._open[account_id] >= MOST_OF_ACCOUNT:
+    def enter(self, account_id: int) -> Download:
+        own = sum(download.account_id == account_id for download in self._open)
+        if own >= MOST_OF_ACCOUNT:
             raise Overloaded(
                 f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended.",
                 retry_after=5,
             )
         if self.under_way >= MOST:
             raise Overloaded(retry_after=5)
+        download = Download(account_id)
+        self._open.add(download)
+        return download
+
+    def leave(self, download: Download) -> None:
+        self._open.discard(download)
 
     @property
     def under_way(self) -> int:
-        return self._open.total()
-
-    @contextmanager
-    def one(self, account_id: int) -> Iterator[None]:
-        self._open[account_id] += 1
-        try:
-            yield
-        finally:
-            self._open[account_id] -= 1
-            self._open += Counter()
+        return len(self._open)
 
 
 downloads = Downloads()
@@ -104,13 +107,18 @@ class ArchiveFileViewSet(KeyedViewSet):
         part = self._part(file, tag)
         if part is not None:
             headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{file.bytes}"
-        streamed = await self._open(file, part or Part(0, file.bytes))
+        download = downloads.enter(self.caller.account_id)
+        try:
+            sending = await self._begin(file, part or Part(0, file.bytes))
+        except BaseException:
+            downloads.leave(download)
+            raise
         return Answer(
             b"",
             headers,
             status=200 if part is None else 206,
             media_type=JSON if file.kind == "manifest" else PARQUET,
-            streamed=streamed,
+            streamed=sent(download, sending),
             length=file.bytes if part is None else part.stop - part.start,
         )
 
@@ -131,9 +139,8 @@ class ArchiveFileViewSet(KeyedViewSet):
         except Unsatisfiable:
             raise RangeNotSatisfiable(file.bytes) from None
 
-    async def _open(self, file: ArchiveFile, part: Part) -> AsyncGenerator[bytes, None]:
+    async def _begin(self, file: ArchiveFile, part: Part) -> Sending:
         """With its first block, so that a store which does not answer is no answer that breaks off."""
-        downloads.refuse_more(self.caller.account_id)
         try:
             sending = await in_archive_thread(begin, file, part, is_head=self.request.method == "HEAD")
         except NotStored:
@@ -145,19 +152,20 @@ class ArchiveFileViewSet(KeyedViewSet):
         except OSError as error:
             raise away(error) from error
         unread.over()
-        return self._stream(sending)
+        return sending
 
-    async def _stream(self, sending: Sending) -> AsyncGenerator[bytes, None]:
-        with downloads.one(self.caller.account_id):
-            try:
-                block = sending.first
-                while block:
-                    yield block
-                    block = await in_archive_thread(sending.next)
-            except OSError as error:
-                raise away(error) from error
-            finally:
-                do_later(sending.close)
+
+async def sent(download: Download, sending: Sending) -> AsyncGenerator[bytes, None]:
+    try:
+        block = sending.first
+        while block:
+            yield block
+            block = await in_archive_thread(sending.next)
+    except OSError as error:
+        raise away(error) from error
+    finally:
+        downloads.leave(download)
+        do_later(sending.close)
 
 
 def away(error: OSError) -> Overloaded:

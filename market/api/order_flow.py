@@ -83,7 +83,8 @@ class OrderFlowViewSet(KeyedViewSet):
 
 
 def read(facts: InstrumentFacts, limit: int, start_ms: int | None, end_ms: int | None) -> bytes:
-    minutes = read_flows(facts.id, limit, start_ms=start_ms, end_ms=end_ms)
+    withheld = catalogue.withheld
+    minutes = read_flows(facts.id, limit, start_ms=start_ms, end_ms=end_ms, withheld=withheld)
     return encode(FlowList(facts.symbol, [bucket_of(minute) for minute in minutes], len(minutes)))
 
 

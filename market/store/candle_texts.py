@@ -14,6 +14,7 @@ from market.prices.candles import TIMEFRAMES, VOLUME_DECIMALS, PriceBar
 from market.prices.history import CandleRow, encode_row, row_of, row_of_csv
 
 from .candle_rows import OF_SERIES, OPENED_MS, READ, TABLE
+from .stored_sources import leave_out
 
 PART = 1_000
 """Candles that are read at once."""
@@ -160,16 +161,9 @@ def _at(time_ms: int) -> Any:
 
 
 def _which(series: StoredSeries, after_ms: int) -> tuple[str, list[Any]]:
-    which = " AND opened_at > %s"
-    parameters = [series.instrument_id, series.simulated, series.timeframe, _at(after_ms)]
-    find = "strpos" if connection.vendor == "postgresql" else "instr"
-    for name in series.withheld:
-        lead = name.partition(":")[0]
-        # As `instruments.handing_on.is_covered` has it.
-        for part in dict.fromkeys((f"+{name}+", f"+{name}:", f"+{lead}+")):
-            which += f" AND {find}('+' || source || '+', %s) = 0"
-            parameters.append(part)
-    return which, parameters
+    conditions, sources = leave_out(series.withheld)
+    key = series.instrument_id, series.simulated, series.timeframe
+    return f" AND opened_at > %s{conditions}", [*key, _at(after_ms), *sources]
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,8 @@ from market.models import LastQuote, OrderFlowMinute
 from market.prices.order_flow import MinuteFlow
 
 from .candle_rows import OPENED_MS
+from .candle_rows import TABLE as CANDLES
+from .stored_sources import leave_out
 from .upserts import Upsert, decimal_text, time_text
 
 VOLUMES = ("bid_volume", "ask_volume", "cumulative_delta")
@@ -18,11 +20,19 @@ PUT = Upsert(
 )
 
 # Of the kind that the instrument's prices are of now.
+FLOWS = OrderFlowMinute._meta.db_table
 READ_AS = ", ".join(f"CAST({name} AS double precision)" for name in VOLUMES)
 READ = (
     f"SELECT {{opened_ms}}, {READ_AS}, absorptions "  # noqa: S608 - names of our own
-    f"FROM {OrderFlowMinute._meta.db_table} WHERE instrument_id = %s "
+    f"FROM {FLOWS} WHERE instrument_id = %s "
     f"AND simulated = (SELECT simulated FROM {LastQuote._meta.db_table} WHERE instrument_id = %s)"
+)
+
+# They keep no sources, and their candles do, which are kept as long.
+OF_CANDLES = (
+    f"SELECT 1 FROM {CANDLES} AS candle WHERE candle.instrument_id = {FLOWS}.instrument_id "  # noqa: S608 - names of our own
+    f"AND candle.simulated = {FLOWS}.simulated AND candle.timeframe = '1m' "
+    f"AND candle.opened_at = {FLOWS}.opened_at"
 )
 
 
@@ -50,15 +60,24 @@ def write_flows(flows: Sequence[FlowToWrite]) -> None:
 
 
 def read_flows(
-    instrument_id: int, limit: int, *, start_ms: int | None = None, end_ms: int | None = None
+    instrument_id: int,
+    limit: int,
+    *,
+    start_ms: int | None = None,
+    end_ms: int | None = None,
+    withheld: Sequence[str] = (),
 ) -> list[MinuteFlow]:
     """Those of the present kind between two moments, oldest first: the first ones from the start on, or
-    without a start the last ones."""
+    without a start the last ones. What came from `withheld` sources is left out."""
     conditions, parameters = "", list[Any]([instrument_id, instrument_id])
     for compared, time_ms in ((">=", start_ms), ("<", end_ms)):
         if time_ms is not None:
             conditions += f" AND opened_at {compared} %s"
             parameters.append(connection.ops.adapt_datetimefield_value(moment(time_ms)))
+    if withheld:
+        allowed, sources = leave_out(withheld)
+        conditions += f" AND EXISTS ({OF_CANDLES}{allowed})"
+        parameters += sources
     order = "DESC" if start_ms is None else "ASC"
     read = READ.format(opened_ms=OPENED_MS[connection.vendor])
     with connection.cursor() as cursor:

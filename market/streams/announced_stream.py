@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
@@ -29,6 +30,13 @@ DIGITS = re.compile("[0-9]{1,18}")
 # Less than may wait for a slow reader.
 CHUNK = 500
 RETRY_S = 0.25
+
+# After a restart everybody asks for what he missed. Each portion takes a thread of those that the API has.
+LOOKING_BACK_AT_ONCE = 2
+
+# Whoever asks again and again, also over new connections, would take the cores from all others. After a full
+# portion he waits for so many times as long as it took.
+RESTS_FOR = 4
 
 
 class Announced(NamedTuple):
@@ -75,7 +83,7 @@ class AnnouncedStream(Stream, ABC):
         self.position = 0
         """The position of the last announcement that the hub was given."""
         self._read, self._chunk = read, chunk
-        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
+        self._renew_locks()
         self._loop = BackgroundLoop(
             f"stream of {kind.name}",
             self.send_new,
@@ -103,7 +111,7 @@ class AnnouncedStream(Stream, ABC):
 
     async def start(self) -> None:
         """Start after the control events, so that whatever is announced from now on wakes it."""
-        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
+        self._renew_locks()
         self.position = await in_thread(self.last_position)
         await self._loop.start()
 
@@ -111,8 +119,13 @@ class AnnouncedStream(Stream, ABC):
         await self._loop.stop()
         self.clear()
 
+    def _renew_locks(self) -> None:
+        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
+        self._looking_back = asyncio.Semaphore(LOOKING_BACK_AT_ONCE)
+
     async def find(self, since: str) -> int | None:
-        return await in_thread(self.position_of, since)
+        async with self._looking_back:
+            return await in_thread(self.position_of, since)
 
     async def send_new(self) -> None:
         """Send everything new to the clients that listen."""
@@ -133,14 +146,19 @@ class AnnouncedStream(Stream, ABC):
         if after > self.position:
             # Another process sent it, which is ahead of this one.
             await self.send_new()
-        upto = self.position
-        return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
+        async with self._looking_back:
+            upto, began_s = self.position, time.perf_counter()
+            found = await self._read(after, upto, self._chunk) if after < upto else []
+            took_s = time.perf_counter() - began_s
+        await asyncio.sleep(RESTS_FOR * took_s * len(found) / self._chunk)
+        return Missed(upto, found)
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
         """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
         had = subscriber.topics
         await subscriber.drained()
-        while subscriber.is_open:
+        # Who hears all of it already, and asks again and again, makes nobody read.
+        while subscriber.is_open and not topics <= had:
             upto, found = missed
             send(
                 subscriber,
@@ -182,19 +200,25 @@ class AnnouncedConsumer(StreamSession):
     _goes_on_after: int | None = None
     """The position after which a returning client continues."""
 
+    _missed: Missed | None = None
+    """The first portion of what came after it."""
+
     async def take(self, message: AnyMessage) -> None:
         stream = self.stream
-        self._goes_on_after, missed = None, None
-        if isinstance(message, Subscribe) and message.since is not UNSET:
-            await self.identity.show(message.api_key)
-            self._goes_on_after = await stream.find(message.since)
-            if self._goes_on_after is not None:
-                # Before the reply, because a client that was promised a continuation must get it.
-                missed = await stream.look_back(self._goes_on_after)
+        self._goes_on_after = self._missed = None
         await super().take(message)
+        missed, self._missed = self._missed, None
         if missed is not None and self.is_open:
             topics, variant = stream.topics_of(self.subscriptions), stream.variant_of(self.subscriptions)
             await stream.replay(self.subscriber, missed, topics, variant)
+
+    async def prepare(self, message: Subscribe) -> None:
+        # What a client said before it hung up is still taken: nobody reads for that.
+        if message.since is not UNSET and self.subscriber.is_open:
+            self._goes_on_after = await self.stream.find(message.since)
+            if self._goes_on_after is not None:
+                # Before the reply, because a client that was promised a continuation must get it.
+                self._missed = await self.stream.look_back(self._goes_on_after)
 
     def subscribe(self, message: Subscribe) -> None:
         wanted, stream = self.subscriptions, self.stream

@@ -17,13 +17,13 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.models import Instrument
-from market.streams.announced_stream import LATEST
+from market.streams.announced_stream import LATEST, Announced
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import CATEGORIES
 from news.entering import enter_feed
 from news.models import NewsAnnouncement, NewsItem, Outcome, Source
 from news.newsroom.decisions import publish, take_back
-from news.stream import NewsStream, position_of, read
+from news.stream import NewsStream, is_chosen, position_of, read
 from tests.core.events.following import follow
 from tests.factories import make_instrument, make_news
 from tests.market.streams.hub.hubs import RecordedConnection
@@ -117,6 +117,22 @@ def test_frame_has_the_topics_of_its_category_and_symbols() -> None:
     published("XAUUSD", "US500", category="gold")
     [found] = read(0, LATEST, 10)
     assert found.topics == {"gold/XAUUSD", "gold/US500", "gold/*"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_of_it"),
+    [
+        ("gold/XAUUSD", True),
+        ("forex,gold/EURUSD,XAUUSD,XAUUSDM", True),
+        ("gold/*", True),
+        ("forex/XAUUSD", False),
+        ("gold/XAUUSDM,MXAUUSD,XAU", False),
+        ("gold/XAUUSD.R", False),
+    ],
+)
+def test_choice_is_of_whole_names(choice: str, is_of_it: bool) -> None:
+    found = Announced(1, frozenset(("gold/XAUUSD", "gold/*")), b"{}")
+    assert is_chosen(found, choice) is is_of_it
 
 
 def test_withdrawn_item_has_no_topics_and_its_place_is_passed() -> None:

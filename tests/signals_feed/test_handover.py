@@ -8,7 +8,7 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.streams.announced_stream import Announced
+from market.streams.announced_stream import LOOKING_BACK_AT_ONCE, Announced
 from tests.patience import PATIENCE_S
 
 from .announcing import Journal, heard, join, make_announced, make_stream
@@ -103,6 +103,24 @@ async def test_what_a_client_hears_already_is_not_replayed_to_it() -> None:
     subscriber, line = join(stream, "EURUSD")
     await stream.replay(subscriber, await stream.look_back(0), {"*"}, 0)
     assert heard(line) == [2]
+
+
+async def test_who_hears_all_of_it_already_makes_nobody_read_on() -> None:
+    journal = Journal([make_announced(number) for number in range(1, 9)])
+    stream = make_stream(journal, position=8)
+    subscriber, line = join(stream, "*", "closed/*")
+    await stream.replay(subscriber, await stream.look_back(0), {"*"}, 0)
+    assert (heard(line), journal.reads, set(subscriber.topics)) == ([], 1, {"*"})
+
+
+async def test_crowd_that_comes_back_waits_for_each_other_and_not_in_the_queue_of_all() -> None:
+    journal = Journal([make_announced(1)], cycle([3]))
+    stream = make_stream(journal, position=1)
+    looking = [asyncio.create_task(stream.look_back(0)) for _ in range(300)]
+    await asyncio.sleep(0)
+    assert journal.reads <= LOOKING_BACK_AT_ONCE
+    found = [missed.found for missed in await asyncio.gather(*looking)]
+    assert found == [journal.rows] * 300
 
 
 async def test_closures_that_are_asked_for_later_are_replayed_alone() -> None:

@@ -96,6 +96,8 @@ class StreamSession(WebSocketSession):
             if self._slot is None:
                 await self._claim(takeover=message.takeover)
             if self.is_open:
+                await self.prepare(message)
+            if self.is_open:
                 self.subscribe(message)
                 self._settle_in()
         elif isinstance(message, Unsubscribe):
@@ -115,6 +117,9 @@ class StreamSession(WebSocketSession):
             "timeframes": [*wanted.timeframes] or UNSET,
             "categories": wanted.shown_categories,
         }
+
+    async def prepare(self, message: Subscribe) -> None:
+        """Read what the reply needs. Called with a slot: who may open no stream makes nobody read."""
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:

@@ -59,8 +59,8 @@ def test_slow_readers_hold_nobody_up_and_nothing_stays_of_those_who_leave(entitl
     with ExitStack() as stack:
         for _ in range(10):
             stack.enter_context(begin(entitled))
-        wait_until(lambda: downloads.under_way == 10)
-        assert len(open_files()) == 10
+        wait_until(lambda: len(open_files()) == 10)
+        assert downloads.under_way == 10
         # The others are answered meanwhile, and so is another download.
         assert entitled.ask("/api/symbols").status_code == 200
         assert entitled.ask(URL).content == body
@@ -80,6 +80,15 @@ def test_one_account_may_have_so_many_downloads_at_once(entitled: Api, body: byt
         assert entitled.ask("/api/archive").status_code == 200
     wait_until(lambda: downloads.under_way == 0)
     assert entitled.ask(URL).status_code == 200
+
+
+def test_downloads_that_begin_at_once_are_no_more(entitled: Api, body: bytes) -> None:
+    with ExitStack() as stack:
+        began = [stack.enter_context(begin(entitled)) for _ in range(3 * MOST_OF_ACCOUNT)]
+        heads = [connected.recv(15) for connected in began]
+        assert heads.count(b"HTTP/1.1 200 OK") == MOST_OF_ACCOUNT
+        assert heads.count(b"HTTP/1.1 503 Se") == 2 * MOST_OF_ACCOUNT
+    wait_until(lambda: downloads.under_way == 0)
 
 
 def test_head_and_304_are_no_downloads(entitled: Api, body: bytes) -> None:

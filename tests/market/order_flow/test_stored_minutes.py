@@ -80,17 +80,17 @@ def test_what_is_written_is_read_again(instrument: Instrument) -> None:
 def test_the_newest_are_read_without_a_start_and_the_first_with_one(instrument: Instrument) -> None:
     write(instrument, *map(minute, range(6)))
     quoted(instrument)
-    start_ms, end_ms = NOON_MS + 1, NOON_MS + 4 * MINUTE_MS
+    begin_ms, stop_ms = NOON_MS + 1, NOON_MS + 4 * MINUTE_MS
 
-    def read(limit: int, **between: int) -> list[int]:
-        found = read_flows(instrument.pk, limit, **between)
+    def read(limit: int, start_ms: int | None = None, end_ms: int | None = None) -> list[int]:
+        found = read_flows(instrument.pk, limit, start_ms=start_ms, end_ms=end_ms)
         return [(each.opened_ms - NOON_MS) // MINUTE_MS for each in found]
 
     assert read(2) == [4, 5]
-    assert read(2, end_ms=end_ms) == [2, 3]
-    assert read(2, start_ms=start_ms) == [1, 2]
-    assert read(9, start_ms=start_ms, end_ms=end_ms) == [1, 2, 3]
-    assert read(9, start_ms=end_ms, end_ms=start_ms) == []
+    assert read(2, end_ms=stop_ms) == [2, 3]
+    assert read(2, start_ms=begin_ms) == [1, 2]
+    assert read(9, start_ms=begin_ms, end_ms=stop_ms) == [1, 2, 3]
+    assert read(9, start_ms=stop_ms, end_ms=begin_ms) == []
 
 
 def test_only_the_present_kind_is_read(instrument: Instrument) -> None:
@@ -100,6 +100,23 @@ def test_only_the_present_kind_is_read(instrument: Instrument) -> None:
     for simulated, number in ((True, 0), (False, 1)):
         quoted(instrument, simulated=simulated)
         assert read_flows(instrument.pk, 10) == [minute(number)]
+
+
+@pytest.mark.parametrize(
+    ("withheld", "numbers"),
+    [((), [0, 1, 2, 3]), (("kraken",), [2]), (("kraken", "push"), []), (("x",), [0, 1, 2])],
+)
+def test_what_may_not_be_handed_on_is_left_out_as_its_candle_is(
+    instrument: Instrument, withheld: tuple[str, ...], numbers: list[int]
+) -> None:
+    """One whose candle is gone may be of any source."""
+    write(instrument, *map(minute, range(4)))
+    quoted(instrument)
+    for number, source in enumerate(("kraken", "kraken+push:desk", "push:desk")):
+        bar = PriceBar(NOON_MS + number * MINUTE_MS, 1.5, 1.5, 1.5, 1.5, 1.0, 1.5, 1.5, source)
+        candle_rows.write_candles([(instrument.pk, "1m", bar, "bid")])
+
+    assert read_flows(instrument.pk, 10, withheld=withheld) == [minute(number) for number in numbers]
 
 
 def test_nothing_quoted_has_none(instrument: Instrument) -> None:

@@ -19,7 +19,7 @@ from tests.contract.streams.client import Socket
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.publishing import publish_signal
 from tests.databases.queries import around_statements
-from tests.factories import make_user
+from tests.factories import make_account, make_key, make_tier, make_user
 from tests.signals_feed.announcing import AWAY
 from tests.signals_feed.published_signals import make_published
 
@@ -81,3 +81,17 @@ def test_replay_that_cannot_be_read_is_refused_instead_of_promised(
         heard = socket.hear_all()
     assert [frame["type"] for frame in heard] == ["error"]
     assert socket.connection.close_code == 4500
+
+
+def test_who_may_open_no_stream_makes_nobody_read(
+    service: Server, opened: Open, symbol: str, publisher: User
+) -> None:
+    key = make_key(make_account(tier=make_tier("single", streams=1)))
+    place = opened(SIGNALS, key=key).subscribe(symbol)["since"]
+    publish_signal(symbol, publisher)
+    service.run(signals.send_new())
+    with unreadable_announcements():
+        newcomer = opened(SIGNALS, key=key)
+        refused = newcomer.refused({"action": "subscribe", "since": place})
+    assert refused["error"]["code"] == "stream_limit_exceeded"
+    assert newcomer.closed == 4429
