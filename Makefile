@@ -9,8 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LONG := archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
     core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
-    $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
-    contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
+    $(addprefix config/test_,command_line.py environment.py faults.py full_disk.py hsts.py imports.py installation.py unsafe_start.py) \
+    contract/openapi/test_schemathesis.py contract/streams/test_nothing_left.py contract/test_hostile_text.py \
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
     operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
@@ -35,7 +35,7 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## The fast tests, on SQLite and in memory.
-	@echo "The tests that need no server: some 7,000, on SQLite and in memory, which two cores finish in three to four"
+	@echo "The tests that need no server: some 9,000, on SQLite and in memory, which two cores finish in three to four"
 	@echo "minutes. They use ports on loopback and temporary folders only; your data in var/ is left alone."
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 
