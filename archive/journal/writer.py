@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeGuard
 
+from core.clock import machine_ms
 from core.fault_log import LastingFault
 from instruments.sources import is_simulated
 from market.engine import SymbolStanding
@@ -96,9 +97,10 @@ class TickJournalWriter:
             self._sync()
 
     def _day_of(self, frame: HeardRecords | None) -> date:
+        """That of its last record, or today: a segment of a day that is over may be read and removed at any
+        moment, and minutes of it may come hours later."""
         times = [] if frame is None else [time_of(record) for record in frame.records]
-        at_ms = max(times, default=0) or (self._head.at_ms if self._head is not None else 0)
-        return datetime.fromtimestamp(at_ms // 1000, UTC).date()
+        return datetime.fromtimestamp(max([machine_ms(), *times]) // 1000, UTC).date()
 
     def _open(self, day: date) -> int:
         self._leave_file()

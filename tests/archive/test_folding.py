@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import time_machine
 
 from archive.journal import TickJournalWriter
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.models import WithheldSource
 from market.engine import SymbolStanding
 from market.models import LastQuote
@@ -256,3 +258,22 @@ def test_old_days_are_dropped_and_the_youngest_stay(folder: Path) -> None:
     days = [date(2026, 11, 20), date(2026, 11, 21)]
     kept = [f"manifests/{day}.json" for day in days] + [f"ticks/EURUSD/{day}.parquet" for day in days]
     assert store_of(folder).listing() == kept
+
+
+async def test_minutes_that_come_after_their_day_was_folded_are_in_its_file(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.tick(1.08, DAY_MS + HOUR_MS)
+        await kept.write()
+        # The source is away over midnight.
+        clock.move_to(NIGHT)
+        assert await in_thread(fold, folder) == [DAY]
+        late = PriceBar(DAY_MS + 2 * HOUR_MS, 1.08, 1.09, 1.07, 1.08, 3.0, 1.09, 1.07)
+        kept.backfill([late], NEXT_MS + 10 * MINUTE_MS)
+        await kept.write()
+    await in_thread(fold, folder, NIGHT + timedelta(days=1))
+    file = pq.ParquetFile(store_of(folder).root / file_of(folder).path)
+    minutes = json.loads(file.metadata.metadata[b"tickwire"])["minutes"]
+    assert [minute["minute"] for minute in minutes] == [late.opened_ms]
