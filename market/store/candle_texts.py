@@ -19,6 +19,10 @@ from .stored_sources import leave_out
 PART = 1_000
 """Candles that are read at once."""
 
+# No index says which are withheld. A page ends here though it has less, or none: a query over millions of
+# them would outlast the patience of its request.
+MOST_LOOKED_AT = 100_000
+
 # With fifteen digits, a decimal and the float next to it are written alike.
 MOST_DIGITS = 15
 
@@ -55,7 +59,7 @@ class StoredSeries(NamedTuple):
 
 class PageBounds(NamedTuple):
     last_ms: int | None
-    """When the last candle of the page opened; None where there is none."""
+    """When the last candle of the page opened, or what was looked at ended; None where there is none."""
     has_more: bool
 
 
@@ -67,12 +71,23 @@ class CandlesText(NamedTuple):
 
 def find_bounds(series: StoredSeries, after_ms: int, end_ms: int, limit: int) -> PageBounds:
     """Of the candles that opened after one moment and before another, oldest first."""
+    stop_ms = _end_of_look(series, after_ms, end_ms) if series.withheld else None
     which, parameters = _which(series, after_ms)
-    which, parameters = f"{which} AND opened_at < %s", [*parameters, _at(end_ms)]
+    which, parameters = f"{which} AND opened_at < %s", [*parameters, _at(stop_ms or end_ms)]
     found = _ask_ms(f"opened_at {{0}}{which} ORDER BY opened_at LIMIT 2 OFFSET {limit - 1}", parameters)
+    if stop_ms is not None and len(found) < 2:
+        return PageBounds(stop_ms - 1, has_more=True)
     if not found:
         found = _ask_ms(f"max(opened_at) {{0}}{which}", parameters)
     return PageBounds(found[0], len(found) > 1)
+
+
+def _end_of_look(series: StoredSeries, after_ms: int, end_ms: int) -> int | None:
+    """When the first candle opened that is not looked at for this page; None if all are."""
+    which, parameters = _which(series._replace(withheld=()), after_ms)
+    parameters.append(_at(end_ms))
+    question = f"opened_at {{0}}{which} AND opened_at < %s ORDER BY opened_at LIMIT 1 OFFSET {MOST_LOOKED_AT}"
+    return next(iter(_ask_ms(question, parameters)), None)
 
 
 def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> Iterator[CandlesText]:

@@ -17,7 +17,15 @@ from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.history import encode_row, row_of, row_of_csv
 from market.store import candle_rows, candle_texts
-from market.store.candle_texts import AS_CSV, AS_JSON, PART, CandlesText, StoredSeries
+from market.store.candle_texts import (
+    AS_CSV,
+    AS_JSON,
+    PART,
+    CandlesText,
+    StoredSeries,
+    find_bounds,
+    read_parts,
+)
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
@@ -200,3 +208,22 @@ def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld:
 
     may = [number for number, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld)]
     assert [line[14:16] for line in lines] == [f"{number:02}" for number in may]
+
+
+def test_a_page_looks_at_so_many_withheld_candles(
+    instrument: Instrument, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("market.store.candle_texts.MOST_LOOKED_AT", 10)
+    sources = ["binance", *["kraken"] * 34, *["binance"] * 12]
+    write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(sources)))
+    asked, after_ms, pages, has_more = series(instrument, 5, "kraken"), AFTER_MS, list[list[str]](), True
+
+    while has_more:
+        bounds = find_bounds(asked, after_ms, NOON_MS + 60 * MINUTE_MS, 5)
+        assert bounds.last_ms is not None
+        text = "".join(part.text for part in read_parts(asked, after_ms, bounds.last_ms, AS_CSV))
+        pages.append([line[14:16] for line in text.splitlines()])
+        after_ms, has_more = bounds.last_ms, bounds.has_more
+
+    open_ones = [f"{number:02}" for number in range(35, 47)]
+    assert pages == [["00"], [], [], open_ones[:5], open_ones[5:10], open_ones[10:]]
