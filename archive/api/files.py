@@ -6,13 +6,13 @@ import logging
 from collections.abc import AsyncGenerator, Generator
 from hashlib import sha256
 from threading import Lock
-from weakref import WeakSet
 
 from accounts.viewset import KeyedViewSet
 from archive.manifests import ArchiveManifest
 from archive.stores import NotStored, archive_store
 from core.contract.answers import JSON, Answer
 from core.contract.errors import NotFound, Overloaded, RangeNotSatisfiable
+from core.contract.open_bodies import OpenBodies, OpenBody
 from core.contract.schema import describes
 from core.fault_log import LastingFault
 from core.request_headers import header
@@ -20,11 +20,11 @@ from instruments.catalogue import WITHHELD, catalogue
 
 from .access import refuse_without_archive
 from .days import ArchiveFile, is_served
-from .index import AWAY, archive_index
+from .index import archive_index
 from .listing import WITHOUT
 from .ranges import Part, Unsatisfiable, has_already, may_have_part, part_of
 from .samples import MANIFEST_BODY
-from .threads import do_later, in_archive_thread
+from .threads import AWAY, do_later, in_archive_thread
 
 logger = logging.getLogger(__name__)
 unread = LastingFault(logger, "A file of the archive cannot be read")
@@ -38,40 +38,12 @@ KEPT_S = 3600
 MOST_OF_ACCOUNT, MOST = 32, 128
 
 
-class Download:
-    def __init__(self, account_id: int) -> None:
-        self.account_id = account_id
-
-
-class Downloads:
-    """Those that are under way in this process, from before the store is asked. One that nobody sends any
-    more is gone, whatever became of its answer."""
-
-    def __init__(self) -> None:
-        self._open: WeakSet[Download] = WeakSet()
-
-    def enter(self, account_id: int) -> Download:
-        own = sum(download.account_id == account_id for download in self._open)
-        if own >= MOST_OF_ACCOUNT:
-            raise Overloaded(
-                f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended.",
-                retry_after=5,
-            )
-        if self.under_way >= MOST:
-            raise Overloaded(retry_after=5)
-        download = Download(account_id)
-        self._open.add(download)
-        return download
-
-    def leave(self, download: Download) -> None:
-        self._open.discard(download)
-
-    @property
-    def under_way(self) -> int:
-        return len(self._open)
-
-
-downloads = Downloads()
+downloads = OpenBodies(
+    MOST_OF_ACCOUNT,
+    MOST,
+    f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended.",
+    retry_after=5,
+)
 
 
 class ArchiveFileViewSet(KeyedViewSet):
@@ -155,7 +127,7 @@ class ArchiveFileViewSet(KeyedViewSet):
         return sending
 
 
-async def sent(download: Download, sending: Sending) -> AsyncGenerator[bytes, None]:
+async def sent(download: OpenBody, sending: Sending) -> AsyncGenerator[bytes, None]:
     try:
         block = sending.first
         while block:

@@ -15,14 +15,13 @@ from core.fault_log import LastingFault
 from core.times import iso_date
 
 from .days import Day, FinishedDays, read_day
-from .threads import in_archive_thread
+from .threads import AWAY, in_archive_thread
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S, LOOK_AGAIN_S = 10.0, 2.0
 
 # A store that does not answer leaves what was known before.
 PROMPTLY_S = 2.0
-AWAY = "The archive's store does not answer just now. Try again shortly."
 
 
 class ArchiveIndex:

@@ -12,6 +12,7 @@ T = TypeVar("T")
 THREADS = 8
 # Longer than a store takes that is asked again and again.
 PATIENCE_S = 90.0
+AWAY = "The archive's store does not answer just now. Try again shortly."
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
 
 
@@ -20,9 +21,7 @@ async def in_archive_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwar
     try:
         return await asyncio.wait_for(asked, PATIENCE_S)
     except TimeoutError:
-        raise Overloaded(
-            "The archive's store does not answer just now. Try again shortly.", retry_after=5
-        ) from None
+        raise Overloaded(AWAY, retry_after=5) from None
 
 
 def do_later(act: Callable[[], object]) -> None:

@@ -18,6 +18,7 @@ from core.contract.errors import (
     SymbolNotFound,
 )
 from core.contract.negotiation import takes_gzip
+from core.contract.open_bodies import OpenBody
 from core.contract.parameters import (
     ChoiceParameter,
     IntegerParameter,
@@ -36,7 +37,7 @@ from market.store import present_kind
 from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, find_bounds, read_parts
 
 from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
-from .history_pages import OpenPage, open_pages, sent
+from .history_pages import open_pages, sent
 from .prices import OhlcvCandle
 
 LONGEST_PAGE = 10_000
@@ -159,7 +160,7 @@ class HistoryViewSet(KeyedViewSet):
                 raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
             raise NotAllowed(OUR_PAGES, field="cursor")
 
-    def _answer(self, page: OpenPage, form: Form, about: About, candles: Iterator[CandlesText]) -> Answer:
+    def _answer(self, page: OpenBody, form: Form, about: About, candles: Iterator[CandlesText]) -> Answer:
         parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
         if about.next is not None and form.media_type != JSON:
             headers["X-Next-Cursor"] = about.next

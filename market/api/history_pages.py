@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
-from core.contract.errors import Overloaded
+from core.contract.open_bodies import OpenBodies, OpenBody
 from core.threads import in_thread_promptly
 
 MOST_PAGES = 64
@@ -15,42 +15,16 @@ READ_AT_ONCE = 1
 the cores from the event loop, and a part is read faster than it is sent."""
 
 
-class OpenPage:
-    def __init__(self, account_id: int) -> None:
-        self.account_id = account_id
-
-
-class OpenPages:
-    """Those of this process. One that nobody sends any more is gone, whatever became of its answer."""
-
-    def __init__(self) -> None:
-        self._open: WeakSet[OpenPage] = WeakSet()
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def enter(self, account_id: int) -> OpenPage:
-        own = sum(page.account_id == account_id for page in self._open)
-        if own >= MOST_OF_AN_ACCOUNT:
-            raise Overloaded(
-                f"An account may read {MOST_OF_AN_ACCOUNT} pages of history at a time. Read one to its end.",
-                retry_after=1,
-            )
-        if len(self._open) >= MOST_PAGES:
-            raise Overloaded(retry_after=1)
-        page = OpenPage(account_id)
-        self._open.add(page)
-        return page
-
-    def leave(self, page: OpenPage) -> None:
-        self._open.discard(page)
-
-
-open_pages = OpenPages()
+open_pages = OpenBodies(
+    MOST_OF_AN_ACCOUNT,
+    MOST_PAGES,
+    f"An account may read {MOST_OF_AN_ACCOUNT} pages of history at a time. Read one to its end.",
+    retry_after=1,
+)
 _reading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-async def sent(page: OpenPage, parts: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def sent(page: OpenBody, parts: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Each part is made when the one before has been taken: a client that reads slowly holds back nothing but
     its own page."""
     turn = _reading.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(READ_AT_ONCE))

@@ -60,11 +60,11 @@ def test_slow_readers_hold_nobody_up_and_nothing_stays_of_those_who_leave(entitl
         for _ in range(10):
             stack.enter_context(begin(entitled))
         wait_until(lambda: len(open_files()) == 10)
-        assert downloads.under_way == 10
+        assert len(downloads) == 10
         # The others are answered meanwhile, and so is another download.
         assert entitled.ask("/api/symbols").status_code == 200
         assert entitled.ask(URL).content == body
-    wait_until(lambda: downloads.under_way == 0)
+    wait_until(lambda: not len(downloads))
     wait_until(lambda: not open_files())
 
 
@@ -72,13 +72,13 @@ def test_one_account_may_have_so_many_downloads_at_once(entitled: Api, body: byt
     with ExitStack() as stack:
         for _ in range(MOST_OF_ACCOUNT):
             stack.enter_context(begin(entitled))
-        wait_until(lambda: downloads.under_way == MOST_OF_ACCOUNT)
+        wait_until(lambda: len(downloads) == MOST_OF_ACCOUNT)
         response = entitled.ask(URL)
         said = refusal(response, 503, "overloaded")
         assert said == f"{MOST_OF_ACCOUNT} downloads of your account are under way. Wait until one has ended."
         assert response.headers["Retry-After"] == "5"
         assert entitled.ask("/api/archive").status_code == 200
-    wait_until(lambda: downloads.under_way == 0)
+    wait_until(lambda: not len(downloads))
     assert entitled.ask(URL).status_code == 200
 
 
@@ -88,13 +88,13 @@ def test_downloads_that_begin_at_once_are_no_more(entitled: Api, body: bytes) ->
         heads = [connected.recv(15) for connected in began]
         assert heads.count(b"HTTP/1.1 200 OK") == MOST_OF_ACCOUNT
         assert heads.count(b"HTTP/1.1 503 Se") == 2 * MOST_OF_ACCOUNT
-    wait_until(lambda: downloads.under_way == 0)
+    wait_until(lambda: not len(downloads))
 
 
 def test_head_and_304_are_no_downloads(entitled: Api, body: bytes) -> None:
     tag = entitled.ask(URL, method="HEAD").headers["ETag"]
     assert entitled.ask(URL, headers={"If-None-Match": tag}).status_code == 304
-    assert downloads.under_way == 0
+    assert not len(downloads)
     assert open_files() == []
 
 
