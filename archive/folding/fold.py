@@ -12,7 +12,7 @@ import msgspec
 
 from archive.journal import TickJournal
 from archive.layout import manifest_path
-from archive.manifests import VERSION, ArchiveManifest, Hole, LedgerAt, decoded, encoded
+from archive.manifests import VERSION, ArchiveManifest, BadManifest, Hole, LedgerAt, decoded, encoded
 from archive.stores import ArchiveStore, NotStored, sync_folder
 from core.times import iso_ms
 from instruments.models import Instrument, WithheldSource
@@ -81,10 +81,13 @@ class Folder:
         return files
 
     def _manifest(self, day: date) -> ArchiveManifest | None:
+        path = manifest_path(day)
         try:
-            return decoded(self._store.read(manifest_path(day)))
+            return decoded(self._store.read(path))
         except NotStored:
             return None
+        except BadManifest as error:
+            raise BadManifest(f"{path}: {error}") from None
 
     def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [

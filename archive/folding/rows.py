@@ -96,6 +96,9 @@ class SymbolDay:
 
     def begins_series(self, seq: int, at_ms: int, *, simulated: bool) -> None:
         """What was numbered until now was of the other kind."""
+        if self._seq is not None and seq < self._seq:
+            # Written twice.
+            return
         if not self.number and self.carried is None:
             self.gaps.clear()
         self.is_real = not simulated

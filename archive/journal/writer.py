@@ -88,9 +88,9 @@ class TickJournalWriter:
         while self._waiting:
             frame = self._waiting[0]
             file, day = self._file, self._day_of(frame)
-            if file is None or day > self._day:
+            if file is None or day != self._day:
                 self._sync()
-                file = self._open(max(day, self._day))
+                file = self._open(day)
             _append(file, framed(frame))
             self._unsynced.append(self._waiting.popleft())
         if has_more:

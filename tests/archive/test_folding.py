@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import time_machine
 
-from archive.journal import TickJournalWriter
+from archive.journal import HeardRecords, Opened, TickJournalWriter
+from archive.journal.frames import VERSION, framed
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.models import WithheldSource
@@ -116,6 +118,20 @@ def test_what_was_written_twice_counts_once(folder: Path) -> None:
     fold(folder)
     assert seqs(folder) == [1, 2, 3]
     assert manifest_of(folder).complete
+
+
+def test_a_series_that_was_written_twice_began_once(folder: Path) -> None:
+    make_instrument()
+    began = SeriesBegan("EURUSD", False, DAY_MS + 2, 1)
+    records: list[TickAccepted | SeriesBegan] = [tick(1, DAY_MS + 1), began, tick(2, DAY_MS + 3)]
+    write(folder, *records)
+    # The disk did not say that it has them, so the same engine wrote them again.
+    again = HeardRecords("epoch", [*records, tick(3, DAY_MS + 4)])
+    opened, path = journal_of(folder).create(DAY)
+    os.close(opened)
+    path.write_bytes(framed(Opened(VERSION, DAY_MS, "bid")) + framed(again))
+    fold(folder)
+    assert seqs(folder) == [1, 2, 3]
 
 
 def test_numbers_that_were_given_again_are_those_of_the_later_engine(folder: Path) -> None:

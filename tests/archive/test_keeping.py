@@ -6,11 +6,12 @@ import errno
 import logging
 import os
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from archive.journal import HeardRecords, TickJournal, TickJournalWriter
 from archive.keeper import keeper
@@ -199,3 +200,16 @@ def test_a_fault_of_ours_holds_no_checkpoint_up(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("archive.journal.writer.framed", broken)
     writer.write([("e", [tick(1)])])
     assert (writer.lost, writer.fault) == (1, "it broke: see the log")
+
+
+def test_a_clock_that_was_ahead_leaves_no_segment_that_grows_for_ever(
+    tmp_path: Path, clock: time_machine.Traveller
+) -> None:
+    journal = TickJournal(tmp_path / "var" / "ticks")
+    writer = writer_in(journal)
+    clock.move_to(datetime(2036, 1, 1, tzinfo=UTC))
+    writer.write([("e", [tick(1)])])
+    clock.move_to(datetime(2026, 11, 18, 1, tzinfo=UTC))
+    writer.write([("e", [tick(2)])])
+    writer.close()
+    assert [segment.day for segment in journal.segments()] == [date(2036, 1, 1), date(2026, 11, 18)]

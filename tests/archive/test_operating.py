@@ -70,6 +70,19 @@ def test_a_store_that_takes_nothing_leaves_the_journal(folder: Path, clock: time
     assert len(journal_of(folder).segments()) == 1
 
 
+def test_a_manifest_that_cannot_be_read_is_named(folder: Path, clock: time_machine.Traveller) -> None:
+    make_instrument()
+    keep_a_tick(folder)
+    clock.move_to(NIGHT)
+    path = store_of(folder).root / "manifests/2026-11-18.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    with pytest.raises(CommandError, match=r"cannot be read: manifests/2026-11-18\.json: it is no manifest"):
+        run()
+    path.rename(path.with_suffix(".damaged"))
+    assert run() == "Archived 2026-11-18."
+
+
 def figures() -> dict[str, float]:
     return {sample.name: sample.value for metric in archive_metrics.collect() for sample in metric.samples}
 

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from archive.folding.work import Busy, fold_what_is_due
+from archive.manifests import BadManifest
 from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
 from archive.stores import archive_store
 
@@ -32,4 +33,8 @@ class Command(BaseCommand):
             raise CommandError("Another process makes these files right now.") from None
         except OSError as error:
             raise CommandError(f"The files cannot be written: {error}. The journal stays.") from None
+        except BadManifest as error:
+            raise CommandError(
+                f"What is stored cannot be read: {error}. Move it away and try again. The journal stays."
+            ) from None
         self.stdout.write("\n".join(f"Archived {day}." for day in made) or "No day was due.")
