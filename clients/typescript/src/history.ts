@@ -1,19 +1,17 @@
 import { WalkInterrupted } from "./errors.js";
+import type { components } from "./schema.js";
 import { insisting, waitBeforeAgain, waitBeforeGoingOn } from "./waiting.js";
 
 /** A text of ISO 8601 with its zone, or milliseconds since the epoch, or a Date. */
 export type Moment = Date | string | number;
 
-export type Timeframe = "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+type Answer = components["schemas"]["History"];
 
-export interface Candle {
-  time: string;
-  open: number;
-  high: number;
-  low: number;
-  close: number;
-  volume: number;
-}
+export type Timeframe = Answer["timeframe"];
+
+export type Candle = components["schemas"]["Candle"];
+
+export type HistoryAnswer = Pick<Answer, "ohlcv" | "next">;
 
 export interface Span {
   /** The first to include; without it, the first that is stored. */
@@ -32,11 +30,6 @@ export interface HistoryOptions extends Span {
 export interface Page {
   candles: Candle[];
   /** The cursor of the next page; null at the end. */
-  next: string | null;
-}
-
-export interface HistoryAnswer {
-  ohlcv: Candle[];
   next: string | null;
 }
 
