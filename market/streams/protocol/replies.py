@@ -90,9 +90,10 @@ NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
 class Notice(Control, tag="notice", kw_only=True):
     """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
     comes of these symbols until live; or it stood still for a while, and what comes until then is old.
-    deactivated: they are not offered any more. On signals what is still active will close; on the other
-    streams they are not subscribed to any more either. new_series, not on signals: simulated prices give way
-    to real ones, or these to those; candles and order flow of before belong to the series that ended."""
+    deactivated: they are not offered any more. On signals what is still active will close, and on news what
+    is about them may still come; on the other streams they are not subscribed to any more either. new_series,
+    not on signals and news: simulated prices give way to real ones, or these to those; candles and order flow
+    of before belong to the series that ended."""
 
     code: NoticeCode
     symbols: Annotated[
