@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Every closed candle of one instrument
-         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the page that follows, to be sent with the same parameters (only `limit` and the form may differ). It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.
+         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the page that follows, to be sent with the same parameters (only `limit` and the form may differ). It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles close; a candle is there within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.
          */
         get: operations["getHistory"];
         put?: never;
