@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeGuard
 
+from core.clock import machine_ms
 from core.fault_log import LastingFault
 from instruments.sources import is_simulated
 from market.engine import SymbolStanding
@@ -96,9 +97,10 @@ class TickJournalWriter:
             self._sync()
 
     def _day_of(self, frame: HeardRecords | None) -> date:
+        """Never one that is over: whoever makes its files removes its segments, also the one written last."""
         times = [] if frame is None else [time_of(record) for record in frame.records]
-        at_ms = max(times, default=0) or (self._head.at_ms if self._head is not None else 0)
-        return datetime.fromtimestamp(at_ms // 1000, UTC).date()
+        began_ms = self._head.at_ms if self._head is not None else 0
+        return datetime.fromtimestamp(max(machine_ms(), began_ms, *times) // 1000, UTC).date()
 
     def _open(self, day: date) -> int:
         self._leave_file()
@@ -111,6 +113,8 @@ class TickJournalWriter:
     def _sync(self) -> None:
         if self._file is not None:
             os.fsync(self._file)
+            if self._unsynced and not os.fstat(self._file).st_nlink:
+                raise OSError("the file of the open day was removed")
         self.written += sum(len(frame.records) for frame in self._unsynced)
         self._unsynced.clear()
 

@@ -164,6 +164,18 @@ def test_a_full_disk_loses_nothing_that_still_fits_into_memory(
     assert kept_seqs(tmp_path) == [1, 2, 3]
 
 
+def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
+    journal = TickJournal(tmp_path / "var" / "ticks")
+    writer = writer_in(journal)
+    writer.write([("e", [tick(1)])])
+    journal.remove(*journal.segments())
+    writer.write([("e", [tick(2)])])
+    assert writer.fault == "the file of the open day was removed"
+    writer.write([("e", [tick(3)])])
+    writer.close()
+    assert (writer.fault, kept_seqs(tmp_path)) == ("", [2, 3])
+
+
 def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
