@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from archive.journal import TickJournal
 from archive.layout import manifest_path
-from archive.manifests import VERSION, ArchiveManifest, Hole, LedgerAt, decoded, encoded
+from archive.manifests import VERSION, ArchiveManifest, BadManifest, Hole, LedgerAt, decoded, encoded
 from archive.stores import ArchiveStore, NotStored, sync_folder
 from core.times import iso_ms
 from instruments.models import Instrument, WithheldSource
@@ -21,7 +21,7 @@ from market.models import LastQuote
 from signals_feed.ledger_days import position_before
 
 from .candles import span_of, with_minutes
-from .day_files import DayFiles
+from .day_files import DayFiles, NotUsable
 from .rows import Carried
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,8 @@ class Folder:
             return decoded(self._store.read(manifest_path(day)))
         except NotStored:
             return None
+        except BadManifest as error:
+            raise NotUsable(manifest_path(day), str(error)) from None
 
     def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [
