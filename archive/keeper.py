@@ -34,6 +34,8 @@ class TickKeeper:
         self._thread: ThreadPoolExecutor | None = None
         self._epoch: Callable[[], str] = str
         self._is_ending = False
+        self._hanging: Future[None] | None = None
+        """What was written last, while nobody knows how it ended."""
         self._hangs = LastingFault(logger, "The disk of the archive hangs, checkpoints go on", logging.ERROR)
 
     async def begin(self, start: EngineStart) -> None:
@@ -61,11 +63,17 @@ class TickKeeper:
         if self.writer is not None:
             self._heard.append((self._epoch(), records))
             if len(self._heard) > MOST_BATCHES:
+                if self._hanging is not None:
+                    self.writer.lost += sum(len(own) for _, own in self._heard[: MOST_BATCHES // 2])
                 del self._heard[: MOST_BATCHES // 2]
 
     def notes(self, *, is_behind: bool) -> Callable[[], None]:
         if self.writer is None or self._thread is None:
             return _nothing
+        hanging = self._hanging
+        if hanging is not None and not hanging.done() and not self._is_ending:
+            # What is heard waits where it has a limit, and not for the thread.
+            return lambda: self._wait_for(hanging)
         heard, self._heard = self._heard, []
         writing = self._thread.submit(self.writer.write, heard)
         if self._is_ending:
@@ -85,21 +93,25 @@ class TickKeeper:
         if self.writer is not None and self._thread is not None:
             self._thread.submit(self.writer.close)
             self._thread.shutdown(wait=False)
-        self.writer = self._thread = None
+        self.writer = self._thread = self._hanging = None
         self._heard.clear()
 
     def _wait_for(self, writing: Future[None]) -> None:
         try:
             writing.result(PATIENCE_S)
         except NotInTime:
+            self._hanging = writing
             self._hangs.tell(NotInTime(f"nothing was written within {PATIENCE_S:g} s"))
         else:
+            self._hanging = None
             self._hangs.over()
 
     @property
     def fault(self) -> str:
         """Why it stands still; empty while it does not."""
-        return "" if self.writer is None else self.writer.fault
+        if self.writer is None:
+            return ""
+        return self.writer.fault or ("the disk hangs" if self._hanging is not None else "")
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ class ArchiveMetrics(Collector):
             return
         keeps = "1 while accepted ticks are kept for the archive: 0 while its disk takes none."
         folds = "1 while the files of past days are made: 0 since the last try failed."
-        yield GaugeMetricFamily("tickwire_archive_keeps", keeps, value=not writer.fault)
+        yield GaugeMetricFamily("tickwire_archive_keeps", keeps, value=not keeper.fault)
         yield GaugeMetricFamily("tickwire_archive_folds", folds, value=not nightly.fault)
         written = "Records that are in the archive's journal."
         lost = "Records that its disk did not take in time: holes in the files."

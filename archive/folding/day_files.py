@@ -8,6 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from archive.journal import TickSegment
 from archive.layout import candles_path, ticks_path
 from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, joined
@@ -16,7 +18,7 @@ from core.times import epoch_ms, read_iso
 from instruments.handing_on import may_be_handed_on
 
 from .candles import candle_table
-from .merging import merged
+from .merging import Merged, merged
 from .parquet import TickWriter, candle_schema, digest, write_table
 from .reading import DayReader
 from .rows import Carried, SymbolDay
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
 VERSION = 1
 # Rows of all symbols together that wait in memory, and as many as a group of a file has at least.
 MOST_ROWS, LEAST_GROUP = 1_000_000, 20_000
+
+
+class NotUsable(Exception):
+    """What is stored of a day is damaged, so nothing can be put with it."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"{path} is stored already and cannot be used: {why}. Restore it from a copy, or remove it."
+        )
 
 
 class DayFiles:
@@ -51,8 +62,8 @@ class DayFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
-    def read(self, segments: list[TickSegment], carried: dict[str, Carried]) -> None:
-        self.reader = DayReader(self.day, carried, self._note_row)
+    def read(self, segments: list[TickSegment], known: dict[str, Carried], *, is_late: bool) -> None:
+        self.reader = DayReader(self.day, known, self._note_row, is_late=is_late)
         self.reader.read(segments)
 
     def put_ticks(self, known: dict[str, tuple[int, int]], *, is_late: bool) -> None:
@@ -112,11 +123,19 @@ class DayFiles:
         except NotStored:
             pass
         else:
-            local, rows, gaps, sources = merged(local, other, self.folder / "merged.parquet", gaps)
+            local, rows, gaps, sources = self._merged(path, local, other, gaps)
         self.gaps[own.symbol] = joined(gaps)
         if may_be_handed_on(sources, self._withheld):
             self._put(path, "ticks", own.symbol, local, rows, sources)
         local.unlink()
+
+    def _merged(self, path: str, local: Path, other: Path, gaps: list[NumberGap]) -> Merged:
+        import pyarrow as pa
+
+        try:
+            return merged(local, other, self.folder / "merged.parquet", gaps)
+        except (pa.ArrowException, KeyError, TypeError, msgspec.MsgspecError) as error:
+            raise NotUsable(path, str(error)) from None
 
     def _known_gaps(self, own: SymbolDay) -> list[NumberGap]:
         holes = [] if self.before is None else self.before.holes

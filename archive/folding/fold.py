@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from archive.journal import TickJournal
 from archive.layout import manifest_path
@@ -20,7 +21,7 @@ from market.models import LastQuote
 from signals_feed.ledger_days import position_before
 
 from .candles import span_of, with_minutes
-from .day_files import DayFiles
+from .day_files import DayFiles, NotUsable
 from .rows import Carried
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Folder:
         folded = self._folded()
         files = self._make(day, folded.last, is_late=False)
         for earlier in files.reader.earlier_days():
-            self._make(earlier, {}, is_late=True)
+            self._make(earlier, folded.last, is_late=True)
         self._note_folded(day, files, folded)
         for segment in self._journal.segments():
             if segment.day <= day:
@@ -65,19 +66,18 @@ class Folder:
         shutil.rmtree(self._scratch, ignore_errors=True)
         return bool(files.files)
 
-    def _make(self, day: date, carried: dict[str, Carried], *, is_late: bool) -> DayFiles:
+    def _make(self, day: date, last: dict[str, Carried], *, is_late: bool) -> DayFiles:
         """`is_late`: what came of a day after its files were made is put with them."""
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
         files = DayFiles(day, self._store, self._scratch, withheld, self._manifest(day))
         files.begin()
         # Before the journal is read: what the database knows by now is in it.
         known = _known_numbers()
-        files.read(self._journal.segments(), carried)
+        files.read(self._journal.segments(), last, is_late=is_late)
         files.put_ticks(known, is_late=is_late)
         files.put_candles(with_minutes(day))
         if files.files or any(files.gaps.values()):
             self._put_manifest(day, files)
-            logger.info("Archived %s: %d files", day, len(files.files))
         return files
 
     def _manifest(self, day: date) -> ArchiveManifest | None:
@@ -87,7 +87,7 @@ class Folder:
         except NotStored:
             return None
         except BadManifest as error:
-            raise BadManifest(f"{path}: {error}") from None
+            raise NotUsable(manifest_path(day), str(error)) from None
 
     def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [
@@ -104,13 +104,16 @@ class Folder:
             version=VERSION,
             made_at=iso_ms(int(self._now.timestamp() * 1000)),
             complete=not holes,
-            holes=holes,
+            holes=sorted(holes, key=lambda hole: (hole.symbol, hole.start)),
             ledger=LedgerAt(*position_before(span_of(day)[1])),
             files=[made[path] for path in sorted(made)],
         )
+        if files.before is not None and manifest == replace(files.before, made_at=manifest.made_at):
+            return
         local = self._scratch / "manifest.json"
         local.write_bytes(encoded(manifest))
         self._store.put(manifest_path(day), local)
+        logger.info("Archived %s: %d files", day, len(files.files))
 
     def _folded(self) -> Folded:
         try:

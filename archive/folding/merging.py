@@ -24,8 +24,8 @@ class Merged(NamedTuple):
 
 
 def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merged:
-    """The file that has the ticks of both, each once: `one`, where the other adds nothing. `gaps` are those
-    of either."""
+    """The file that has the ticks of both, each once: the one of them to which the other adds nothing, first
+    of all `other`, which has been served. `gaps` are those of either."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -40,7 +40,9 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
     firsts = [place for place, seq in enumerate(seqs) if place == 0 or seq != seqs[place - 1]]
     whole = whole.take(pa.array(firsts))
     both = _about_both(*about)
-    if len(firsts) == opened[1].metadata.num_rows and both == about[1]:
+    if len(firsts) == opened[0].metadata.num_rows and both == about[0]:
+        to = other
+    elif len(firsts) == opened[1].metadata.num_rows and both == about[1]:
         to = one
     else:
         write_table(to, whole, both)
@@ -64,7 +66,8 @@ def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool
 
 
 def _about_both(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    minutes = {each["minute"]: each for each in (*before["minutes"], *now["minutes"])}
+    # One that is read again may not know after which tick of the day it came.
+    minutes = {each["minute"]: each for each in (*now["minutes"], *before["minutes"])}
     prices = dict.fromkeys([*now["candle_price"], *before["candle_price"]])
     first = now["before"] or before["before"]
     ordered = [minutes[opened_ms] for opened_ms in sorted(minutes)]

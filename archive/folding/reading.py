@@ -37,14 +37,16 @@ def _least(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 class DayReader:
-    def __init__(self, day: date, carried: dict[str, Carried], on_rows: Callable[[SymbolDay], None]) -> None:
+    def __init__(
+        self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None], *, is_late: bool
+    ) -> None:
         """`on_rows` is called with a symbol that has rows to write."""
         self.start_ms = day_start_ms(day)
         self.end_ms = self.start_ms + TIMEFRAMES["1d"]
         self.symbols: dict[str, SymbolDay] = {}
         self.candle_prices: list[str] = []
-        self._carried, self._on_rows = carried, on_rows
-        for symbol in carried:
+        self._known, self._on_rows, self._is_late = known, on_rows, is_late
+        for symbol in known:
             self._symbol(symbol)
 
     def read(self, segments: list[TickSegment]) -> None:
@@ -78,11 +80,12 @@ class DayReader:
         return sorted(datetime.fromtimestamp(start_ms // 1000, UTC).date() for start_ms in began)
 
     def _symbol(self, symbol: str) -> SymbolDay:
-        known = self.symbols.get(symbol)
-        if known is None:
-            carried = self._carried.get(symbol)
-            known = self.symbols[symbol] = SymbolDay(symbol, self.start_ms, self.end_ms, carried)
-        return known
+        own = self.symbols.get(symbol)
+        if own is None:
+            known = self._known.get(symbol)
+            own = SymbolDay(symbol, self.start_ms, self.end_ms, known, is_late=self._is_late)
+            self.symbols[symbol] = own
+        return own
 
 
 def _records(

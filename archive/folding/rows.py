@@ -57,9 +57,13 @@ class Carried(NamedTuple):
 class SymbolDay:
     """What of one symbol belongs into the file of one day. Its numbers have no holes, or it says where."""
 
-    def __init__(self, symbol: str, start_ms: int, end_ms: int, carried: Carried | None) -> None:
+    def __init__(
+        self, symbol: str, start_ms: int, end_ms: int, known: Carried | None, *, is_late: bool
+    ) -> None:
+        """`known` is the last tick that is in files: of a day before, or if `is_late` perhaps of this one."""
         self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
-        self.carried = self.last = carried
+        self.last = known
+        self.carried = None if is_late else known
         self.epochs, self.sources = Names(), Names()
         self.rows = TickRows(self.epochs, self.sources)
         self.events: list[dict[str, Any]] = []
@@ -71,7 +75,7 @@ class SymbolDay:
         """Otherwise the numbers are given to ticks that are not kept."""
         self.earlier_ms: set[int] = set()
         """When days before this one began of which something came after it."""
-        self._seq = None if carried is None else carried.seq
+        self._seq = None if known is None else known.seq
         """The last number that is accounted for; None before anything is known."""
         self._seq_of_day = self._seq
         self._minutes: set[int] = set()
@@ -127,8 +131,7 @@ class SymbolDay:
             self.earlier_ms.add(opened_ms - opened_ms % DAY_MS)
         elif opened_ms < self._end_ms and opened_ms not in self._minutes:
             self._minutes.add(opened_ms)
-            after = self.last.seq if self.last is not None else 0
-            self.events.append({"after_seq": after, **minute_values(minute)})
+            self.events.append({"after_seq": self._seq or 0, **minute_values(minute)})
             self.sources.number(self.events[-1]["source"])
 
     def end(self, seq: int) -> None:
@@ -146,7 +149,8 @@ class SymbolDay:
         known_ms = self.last.time_ms if self.last is not None else self._start_ms
         if not self._is_over and at_ms > self._start_ms:
             start_ms, end_ms = max(known_ms, self._start_ms), min(at_ms, self._end_ms)
-            self.gaps.append(NumberGap(start_ms, end_ms, upto - known))
+            if start_ms <= end_ms:
+                self.gaps.append(NumberGap(start_ms, end_ms, upto - known))
 
 
 def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:

@@ -113,6 +113,8 @@ class TickJournalWriter:
     def _sync(self) -> None:
         if self._file is not None:
             os.fsync(self._file)
+            if self._unsynced and not os.fstat(self._file).st_nlink:
+                raise OSError("the file of the open day was removed")
         self.written += sum(len(frame.records) for frame in self._unsynced)
         self._unsynced.clear()
 

@@ -7,7 +7,7 @@ from datetime import date
 from django.core.management.base import CommandError
 
 from archive.layout import MANIFESTS, parse
-from archive.stores import ArchiveStore
+from archive.stores import ArchiveStore, StoreFault, archive_store
 
 
 def day(text: str) -> date:
@@ -20,6 +20,13 @@ def day(text: str) -> date:
 def add_span(parser: ArgumentParser) -> None:
     parser.add_argument("--start", type=day, help="The first day, such as 2026-11-01 (UTC).")
     parser.add_argument("--end", type=day, help="The day after the last.")
+
+
+def own_archive() -> ArchiveStore:
+    try:
+        return archive_store()
+    except StoreFault as error:
+        raise CommandError(str(error)) from None
 
 
 def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> list[date]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from market.models import Candle, LastQuote
 from market.prices.records import AnyRecord, EmptyMinute, TickAccepted
 from tests.archive.keeping import DAY_MS, NEXT_MS, KeptEngine, journal_of
 from tests.factories import make_instrument
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000
@@ -165,6 +167,18 @@ def test_a_full_disk_loses_nothing_that_still_fits_into_memory(
     assert kept_seqs(tmp_path) == [1, 2, 3]
 
 
+def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
+    journal = TickJournal(tmp_path / "var" / "ticks")
+    writer = writer_in(journal)
+    writer.write([("e", [tick(1)])])
+    journal.remove(*journal.segments())
+    writer.write([("e", [tick(2)])])
+    assert writer.fault == "the file of the open day was removed"
+    writer.write([("e", [tick(3)])])
+    writer.close()
+    assert (writer.fault, kept_seqs(tmp_path)) == ("", [2, 3])
+
+
 def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +203,35 @@ async def test_candles_are_written_while_the_archive_stands_still(folder: Path) 
         await kept.write()
         assert kept.keeper.fault
         assert await in_thread(Candle.objects.filter(timeframe="1m").count) == 1
+
+
+async def test_while_the_disk_hangs_it_says_so_and_nothing_piles_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archive.keeper.PATIENCE_S", 0.05)
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        answers, taken, writer = threading.Event(), [], kept.keeper.writer
+        assert writer is not None
+        write = writer.write
+
+        def write_slowly(batches: list[Any]) -> None:
+            answers.wait(PATIENCE_S)
+            taken.append(len(batches))
+            write(batches)
+
+        monkeypatch.setattr(writer, "write", write_slowly)
+        for number in range(5):
+            kept.tick(1.08, DAY_MS + HOUR_MS + number)
+            await kept.write()
+        assert kept.keeper.fault == "the disk hangs"
+        monkeypatch.setattr("archive.keeper.PATIENCE_S", PATIENCE_S)
+        answers.set()
+        await kept.write()
+        await kept.write()
+        assert kept.keeper.fault == ""
+        assert taken[:2] == [1, 4]
+    assert kept_seqs(folder) == [1, 2, 3, 4, 5]
 
 
 def broken(record: AnyRecord) -> Callable[[], None]:

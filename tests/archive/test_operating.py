@@ -70,17 +70,28 @@ def test_a_store_that_takes_nothing_leaves_the_journal(folder: Path, clock: time
     assert len(journal_of(folder).segments()) == 1
 
 
-def test_a_manifest_that_cannot_be_read_is_named(folder: Path, clock: time_machine.Traveller) -> None:
+@pytest.mark.parametrize("path", ["manifests/2026-11-18.json", "ticks/EURUSD/2026-11-18.parquet"])
+def test_what_is_stored_and_damaged_is_named(folder: Path, clock: time_machine.Traveller, path: str) -> None:
     make_instrument()
     keep_a_tick(folder)
     clock.move_to(NIGHT)
-    path = store_of(folder).root / "manifests/2026-11-18.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("{")
-    with pytest.raises(CommandError, match=r"cannot be read: manifests/2026-11-18\.json: it is no manifest"):
+    damaged = folder / "archive" / path
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"{")
+    with pytest.raises(CommandError, match=f"{path} is stored already and cannot be used.*The journal stays"):
         run()
-    path.rename(path.with_suffix(".damaged"))
-    assert run() == "Archived 2026-11-18."
+    assert len(journal_of(folder).segments()) == 1
+
+
+@pytest.mark.parametrize("command", ["fold_archive", "verify_archive", "export_archive"])
+def test_commands_say_what_a_bucket_lacks(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    settings.ARCHIVE, settings.ARCHIVE_S3_URL = True, ("bucket", "")
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    arguments = [str(tmp_path / "copy")] if command == "export_archive" else []
+    with pytest.raises(CommandError, match="needs the extra `s3`"):
+        call_command(command, *arguments)
 
 
 def figures() -> dict[str, float]:

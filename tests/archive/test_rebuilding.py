@@ -13,7 +13,17 @@ from core.threads import in_thread
 from core.times import MINUTE_MS
 from market.models import Candle
 from market.prices.candles import PriceBar
-from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, NIGHT, KeptEngine, file_of, fold, store_of
+from tests.archive.keeping import (
+    DAY,
+    DAY_MS,
+    NEXT_MS,
+    NIGHT,
+    KeptEngine,
+    file_of,
+    fold,
+    manifest_of,
+    store_of,
+)
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,6 +93,52 @@ async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: ti
     await in_thread(fold, folder, NIGHT.replace(day=20))
     verdict = await in_thread(verify_day, store_of(folder), date(2026, 11, 19))
     assert holds(verdict, 8)
+
+
+async def test_a_minute_that_is_closed_after_midnight_changes_no_file_a_night_later(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
+    """It stands in the journal of the next day."""
+    await in_thread(make_instrument)
+    async with KeptEngine(folder) as kept:
+        kept.walk(100, DAY_MS + HOUR_MS)
+        kept.tick(1.08, NEXT_MS - 5 * MINUTE_MS)
+        kept.pass_time(NEXT_MS + 3_000)
+        kept.tick(1.09, NEXT_MS + 4_000)
+        await kept.write()
+        assert holds(await proved(folder), 30)
+        made = manifest_of(folder)
+        kept.pass_time(kept.walk(100, NEXT_MS + HOUR_MS) + MINUTE_MS + 3_000)
+        await kept.write()
+    await in_thread(fold, folder, NIGHT.replace(day=20))
+    assert manifest_of(folder) == made
+    for day in (DAY, date(2026, 11, 19)):
+        assert holds(await in_thread(verify_day, store_of(folder), day), 20)
+
+
+async def test_minutes_that_are_filled_in_after_the_files_were_made(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
+    """No tick has come since, so the engine still writes where it wrote the day before."""
+    await in_thread(make_instrument, source="kraken")
+    async with KeptEngine(folder, "kraken") as kept:
+        kept.walk(60, DAY_MS + HOUR_MS)
+        kept.tick(1.08, DAY_MS + 20 * HOUR_MS)
+        kept.engine.keep_time(DAY_MS + 20 * HOUR_MS + MINUTE_MS + 3_000)
+        await kept.write()
+        clock.move_to(NIGHT)
+        assert holds(await proved(folder), 20)
+        opened = DAY_MS + 20 * HOUR_MS
+        bars = [
+            PriceBar(opened + number * MINUTE_MS, 1.09, 1.09, 1.07, 1.08, 1.0, 1.1, 1.08)
+            for number in range(1, 100)
+        ]
+        kept.backfill(bars, NEXT_MS + 10 * MINUTE_MS)
+        await kept.write()
+        kept.tick(1.08, NEXT_MS + HOUR_MS)
+        await kept.write()
+    await in_thread(fold, folder, NIGHT.replace(day=20))
+    assert holds(await in_thread(verify_day, store_of(folder), DAY), 110)
 
 
 @pytest.mark.parametrize("basis", ["trades", "bid"])

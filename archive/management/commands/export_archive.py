@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from archive.folding.parquet import digest, write_blocks
 from archive.layout import manifest_path
-from archive.management.days import add_span, archived_days
+from archive.management.days import add_span, archived_days, own_archive
 from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded, encoded
-from archive.stores import ArchiveStore, DiskStore, NotStored, archive_store
+from archive.stores import ArchiveStore, DiskStore, NotStored, StoreFault
 from instruments.handing_on import may_be_handed_on
 from instruments.models import WithheldSource
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--symbols", nargs="+", metavar="SYMBOL", help="Default: all.")
 
     def handle(self, *, folder: Path, **options: Any) -> None:
-        store, to = archive_store(), DiskStore(folder)
+        store, to = own_archive(), DiskStore(folder)
         symbols = {symbol.upper() for symbol in options["symbols"] or ()}
         exporting = Exporting(store, to, symbols)
         days = archived_days(store, options["start"], options["end"])
@@ -36,6 +36,8 @@ class Command(BaseCommand):
             files = sum(exporting.copy_day(each) for each in days)
         except NotCopied as error:
             raise CommandError(str(error)) from None
+        except StoreFault as error:
+            raise CommandError(f"The archive cannot be read: {error}.") from None
         except OSError as error:
             raise CommandError(f"{folder} cannot be written: {error}.") from None
         if symbols and not files:

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from archive.management.days import add_span, archived_days, day
+from archive.management.days import add_span, archived_days, day, own_archive
 from archive.places import LACKS_PYARROW, has_pyarrow
 from archive.proving import DayVerdict, verify_day
-from archive.stores import ArchiveStore, DiskStore, archive_store
+from archive.stores import ArchiveStore, DiskStore
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         folder: Path | None = options["folder"]
         if folder is not None and not folder.is_dir():
             raise CommandError(f"{folder} is no folder.")
-        store: ArchiveStore = archive_store() if folder is None else DiskStore(folder)
+        store: ArchiveStore = own_archive() if folder is None else DiskStore(folder)
         bad = 0
         for each in archived_days(store, start, end):
             try:
