@@ -61,6 +61,7 @@ def table(alone: list[Round], beside: list[Round]) -> str:
         row("quote, p50 ms", of("quote_p50_ms"), None),
         row("quote, p99 ms", of("quote_p99_ms"), MOST_P99_MS),
         row("loop, longest work ms", held("longest_ms"), MOST_BLOCK_MS),
+        row("loop, work p99.9 ms", held("work_p999_ms"), MOST_BLOCK_MS),
         row("loop late, p99 ms", held("late_p99_ms"), None),
         row("loop late, most ms", held("late_max_ms"), None),
         row("memory, MB", held("memory_mb"), MOST_MB, 0),

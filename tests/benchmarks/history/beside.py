@@ -27,6 +27,9 @@ class Held(msgspec.Struct):
 
     longest_ms: float
     """The most processor time that the loop used at a stretch: what other programs do does not count."""
+    work_p999_ms: float
+    """What one in a thousand such stretches went beyond. The longest is often the collector of garbage, or
+    the machine, which takes a core away for a moment and counts that as work."""
     late_p99_ms: float
     """How much later than it was due the loop came back to its watch, but for waiting for a core."""
     late_max_ms: float

@@ -38,8 +38,14 @@ class LoopWatch:
 
     def stop(self) -> Held:
         self._is_over = True
-        late_ms = sorted(self._late_ms)
-        return Held(max(self._used_ms), late_ms[int(0.99 * len(late_ms))], late_ms[-1], max(self._memory_mb))
+        used_ms, late_ms = sorted(self._used_ms), sorted(self._late_ms)
+        return Held(
+            used_ms[-1],
+            used_ms[int(0.999 * len(used_ms))],
+            late_ms[int(0.99 * len(late_ms))],
+            late_ms[-1],
+            max(self._memory_mb),
+        )
 
 
 def queued_s() -> float:
