@@ -8,7 +8,7 @@ from django.conf import settings
 from .journal import TickJournal
 
 LACKS_PYARROW = (
-    "pyarrow is missing, with which the archive writes and reads Parquet: install tickwire-server[archive]"
+    "pyarrow is missing, with which the archive writes and reads Parquet: install it (the extra `archive`)"
 )
 
 

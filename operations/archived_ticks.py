@@ -26,7 +26,7 @@ def check_archive() -> Iterator[Diagnosis]:
     elif all(wanted_kind(each) for each in Instrument.objects.filter(active=True)):
         yield ok(ABOUT, "No instrument has real prices, so there is nothing to archive.")
     elif not has_pyarrow():
-        fix = "Install tickwire-server[archive] and start the engine again, or set ARCHIVE=0."
+        fix = "Install pyarrow (the extra `archive`) and start the engine again, or set ARCHIVE=0."
         yield warn(ABOUT, f"Ticks are not archived: {LACKS_PYARROW}.", fix)
     else:
         yield _files()

@@ -21,8 +21,8 @@ PIECE = 1 << 20
 TRIES = 3
 CONNECT_S, READ_S = 5, 20
 NO_BOTO = (
-    "ARCHIVE_S3_URL needs the extra `s3`: pip install 'tickwire-server[s3]', or unset it to keep the archive "
-    "on a disk."
+    "ARCHIVE_S3_URL needs boto3: install it (the extra `s3`), or unset the variable to keep the archive on a "
+    "disk."
 )
 ABSENT = {"404", "NoSuchKey", "NotFound"}
 

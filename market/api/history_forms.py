@@ -17,7 +17,7 @@ CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 NO_ARROW = (
     "This service cannot make Arrow: pyarrow is not installed here. Ask for application/json or text/csv, or "
-    "have its operator install tickwire-server[archive]."
+    "have its operator install it (the extra `archive`)."
 )
 
 # More would take twice as long for a twentieth less.

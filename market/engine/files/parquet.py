@@ -30,8 +30,8 @@ def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iter
         import pyarrow.parquet as pq
     except ImportError:
         raise BadFile(
-            f"{subject.path} is Parquet, and pyarrow is missing, which reads it: install "
-            "tickwire-server[archive]."
+            f"{subject.path} is Parquet, and pyarrow is missing, which reads it: install it "
+            "(the extra `archive`)."
         ) from None
     try:
         file = pq.ParquetFile(BytesIO(b"".join(blocks)))

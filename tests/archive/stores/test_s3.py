@@ -61,7 +61,7 @@ def test_without_the_library_the_sentence_says_what_to_install(
     bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(StoreFault, match=r"needs the extra `s3`: pip install 'tickwire-server\[s3\]'"):
+    with pytest.raises(StoreFault, match=r"needs boto3: install it \(the extra `s3`\)"):
         S3Store(bucket)
 
 
