@@ -13,7 +13,7 @@ from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer
 from core.contract.begun import begun_at
 from serving.metrics.http_requests import http_requests, template_of
 
-from .streamed import send_streamed
+from .streamed import is_old, made_whole, send_streamed
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
@@ -57,7 +57,10 @@ class ApiHandler:
         view, names, request.route = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
         http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
-        await send_answer(answer, request.method == "HEAD", receive, send)
+        is_head = request.method == "HEAD"
+        if answer.streamed is not None and answer.length is None and is_old(scope) and not is_head:
+            answer = await made_whole(answer, answer.streamed)
+        await send_answer(answer, is_head, receive, send)
 
 
 def route_of(path: str) -> Route:

@@ -30,6 +30,21 @@ async def send_streamed(
         leaving.cancel()
 
 
+def is_old(scope: dict[str, Any]) -> bool:
+    """HTTP/1.0 knows no chunks, and its clients would take their marks for content."""
+    return bool(scope.get("http_version") == "1.0")
+
+
+async def made_whole(answer: Answer, streamed: AsyncGenerator[bytes, None]) -> Answer:
+    """The body first, so that its length is known. What is made while it is sent is bounded."""
+    try:
+        async with aclosing(streamed) as chunks:
+            body = [chunk async for chunk in chunks]
+    except Exception as error:  # noqa: BLE001 - as above; nothing has been sent yet, so it is an answer
+        return answer_exception(error, answer.headers.get("X-Request-Id", ""))
+    return Answer(tuple(body), answer.headers, answer.status, media_type=answer.media_type)
+
+
 async def _leaves(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

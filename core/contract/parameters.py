@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from rest_framework import serializers
 
-from core.times import epoch_ms_after
+from core.times import epoch_ms_after, iso_ms
 
 from .errors import InvalidParameter, ParameterOutOfRange
 
@@ -138,11 +138,19 @@ class TimeParameter(serializers.Field[Any, str, Any, Any]):
                 "written %2B), or milliseconds since the epoch.",
                 field=name,
             ) from None
+        if data.isdigit() and EARLIEST_SECONDS <= time_ms < LEAST_MS:
+            raise InvalidParameter(
+                f"{name} is in milliseconds, and {data} would be {iso_ms(time_ms)}. If these are seconds, "
+                f"send {data}000.",
+                field=name,
+            )
         if not 0 <= time_ms <= LATEST_MS:
             raise ParameterOutOfRange(f"{name} must be from 1970 to 9999.", field=name)
         return time_ms
 
 
+EARLIEST_SECONDS, LEAST_MS = 100_000_000, 100_000_000_000
+"""Between them a number is no time in milliseconds that anyone means, but one in seconds."""
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 

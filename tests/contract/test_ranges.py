@@ -207,6 +207,12 @@ def test_bad_time_is_refused_by_its_name(shared: Api, path: str, name: str, valu
     refusal(shared.ask(f"{path}&{name}={value}"), 400, code, field=name)
 
 
+def test_seconds_are_not_taken_for_milliseconds(shared: Api, path: str) -> None:
+    message = refusal(shared.ask(f"{path}&start=1764000000"), 400, "invalid_parameter", field="start")
+    assert "1970-01-21T10:00:00.000Z" in message
+    assert "1764000000000" in message
+
+
 def test_range_that_ends_before_it_starts_is_refused(shared: Api, path: str) -> None:
     refusal(shared.ask(f"{path}&start=2000&end=1000"), 400, "invalid_parameter", field="end")
 

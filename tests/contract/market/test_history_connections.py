@@ -147,3 +147,26 @@ def test_database_that_fails_before_a_page_begins_is_told(shared: Api) -> None:
     with around_statements(fail):
         refusal(shared.ask(PAGE), 503, "overloaded")
     assert len(open_pages) == 0
+
+
+def whole_of(server: Server, request: str) -> tuple[str, bytes]:
+    """The head and the body of what is sent until the connection ends."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as client:
+        client.sendall(request.encode())
+        heard = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    head, _, body = heard.partition(b"\r\n\r\n")
+    return head.decode().lower(), body
+
+
+def test_client_of_http_1_0_gets_a_length_and_no_chunks(shared_server: Server, shared: Api) -> None:
+    head, body = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
+
+    assert "transfer-encoding" not in head
+    assert f"content-length: {len(body)}" in head
+    assert body == shared.ask(PAGE).content
+
+
+def test_client_of_http_1_0_is_told_of_a_failure(shared_server: Server, shared: Api) -> None:
+    with around_statements(FailingDatabase(3)):
+        head, _ = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
+    assert " 503 " in head
