@@ -46,6 +46,8 @@ def measure(directory: str, bars: int, seconds: float, rounds: int) -> tuple[lis
     """Without walks and with them, in turns."""
     alone, beside = [], []
     with served(directory, bars) as (commands, answers, port, key):
+        # The first request finds the routes, which a service that has been asked for its health knows.
+        waits_ms(port, key, 0.1)
         for _ in range(rounds):
             alone.append(one_round(commands, answers, port, key, seconds))
             with walking(port, key):
