@@ -186,7 +186,9 @@ def test_both_slash_forms_answer_without_a_redirect(clock: Traveller, shared: Ap
     without, slash = shared.ask(path), shared.ask(f"{path}/")
 
     assert (without.status_code, slash.status_code) == (200, 200)
-    assert slash.content == without.content
+    # What is left of a limit changes from one second to the next.
+    left = rb'"(remaining|reset)":\d+'
+    assert re.sub(left, b"", slash.content) == re.sub(left, b"", without.content)
 
 
 @pytest.mark.parametrize("path", PATHS)
