@@ -35,7 +35,7 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## The fast tests, on SQLite and in memory.
-	@echo "The tests that need no server: some 9,000, on SQLite and in memory, which two cores finish in three to four"
+	@echo "The tests that need no server: some 9,000, on SQLite and in memory, which two cores finish in four to seven"
 	@echo "minutes. They use ports on loopback and temporary folders only; your data in var/ is left alone."
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 

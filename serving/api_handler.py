@@ -56,10 +56,10 @@ class ApiHandler:
             route = route_of(request.path)
         view, names, request.route = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
-        http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
         is_head = request.method == "HEAD"
         if answer.streamed is not None and answer.length is None and is_old(scope) and not is_head:
             answer = await made_whole(answer, answer.streamed)
+        http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
         await send_answer(answer, is_head, receive, send)
 
 

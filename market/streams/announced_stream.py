@@ -31,11 +31,11 @@ DIGITS = re.compile("[0-9]{1,18}")
 CHUNK = 500
 RETRY_S = 0.25
 
-# After a restart everybody asks for what he missed. Each portion takes a thread of those that the API has.
+# After a restart everybody asks for what they missed. Each portion takes a thread of those that the API has.
 LOOKING_BACK_AT_ONCE = 2
 
-# Whoever asks again and again, also over new connections, would take the cores from all others. After a full
-# portion he waits for so many times as long as it took.
+# Whoever asks again and again, also over new connections, would take the cores from all others. A full
+# portion is followed by a pause so many times as long as it took.
 RESTS_FOR = 4
 
 
@@ -157,7 +157,7 @@ class AnnouncedStream(Stream, ABC):
         """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
         had = subscriber.topics
         await subscriber.drained()
-        # Who hears all of it already, and asks again and again, makes nobody read.
+        # A client that already hears all of it, and asks again and again, makes nobody read.
         while subscriber.is_open and not topics <= had:
             upto, found = missed
             send(
