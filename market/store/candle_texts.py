@@ -1,6 +1,7 @@
 """Stored candles as the text that is sent, written by the database itself: making it here would keep the
 event loop waiting for Python's lock, and take twice as long."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -92,10 +93,9 @@ def _end_of_look(series: StoredSeries, after_ms: int, end_ms: int) -> int | None
 
 def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm) -> Iterator[CandlesText]:
     """The candles that opened after one moment and not after another. Nothing is held between two parts."""
-    sizes = sizes_of(connection.vendor, series.digits)
     while after_ms < last_ms:
         end_ms = min(last_ms, after_ms + PART * TIMEFRAMES[series.timeframe])
-        part = _read_part(series, after_ms, end_ms, form, sizes)
+        part = _read_part(series, after_ms, end_ms, form)
         if part is not None:
             yield part._replace(is_last=end_ms == last_ms)
             after_ms = end_ms
@@ -123,30 +123,18 @@ def _in_ms(vendor: str, column: str) -> str:
     return OPENED_MS[vendor].replace("opened_at", column)
 
 
-def sizes_of(vendor: str, digits: int) -> list[int]:
-    """How many digits prices may have before the point: with room for more, SQLite takes longer."""
-    largest = MOST_DIGITS - digits
-    return [size for size in (2, 5) if size < largest and vendor == "sqlite"] + [largest]
-
-
-def _read_part(
-    series: StoredSeries, after_ms: int, end_ms: int, form: TextForm, sizes: list[int]
-) -> CandlesText | None:
-    """Sizes that are too small are dropped, so that a page finds its own once."""
+def _read_part(series: StoredSeries, after_ms: int, end_ms: int, form: TextForm) -> CandlesText | None:
     which, parameters = _which(series, after_ms)
     which, parameters = f"{which} AND opened_at <= %s ORDER BY opened_at", [*parameters, _at(end_ms)]
-    while True:
-        statement = _statement(connection.vendor, series.digits, sizes[0], form)
-        with connection.cursor() as cursor:
-            cursor.execute(statement.format(which=which), parameters)
-            text, count, is_exact = cursor.fetchone()
-        if not count:
-            return None
-        if is_exact:
-            return CandlesText(_finished(text), count)
-        if len(sizes) == 1:
-            return _write_part(series, which, parameters, form)
-        del sizes[0]
+    statement = _statement(connection.vendor, series.digits, form)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.format(which=which), parameters)
+        (text,) = cursor.fetchone()
+    if text is None:
+        return None
+    if UNWRITTEN in text or _more_digits(series.digits).search(text):
+        return _write_part(series, which, parameters, form)
+    return CandlesText(_finished(text), text.count(form.marks[-1]))
 
 
 def _write_part(
@@ -165,9 +153,10 @@ def _write_part(
 
 
 def _finished(text: str) -> str:
-    """PostgreSQL leaves a bare point where no decimal follows: a float has one."""
+    """SQLite keeps a space between date and time. PostgreSQL leaves a bare point where no decimal follows,
+    and a float has one."""
     if connection.vendor == "sqlite":
-        return text
+        return text.replace(" ", "T")
     return text.replace(".,", ".0,").replace(".}", ".0}").replace(".\n", ".0\n")
 
 
@@ -182,36 +171,35 @@ def _which(series: StoredSeries, after_ms: int) -> tuple[str, list[Any]]:
 
 
 @lru_cache(maxsize=64)
-def _statement(vendor: str, digits: int, size: int, form: TextForm) -> str:
-    """All rows as one text, how many they are, and whether each is written as it would be here."""
-    line, exact, join, every = (
-        (_pg_line, _pg_exact, "string_agg(line, '{0}' ORDER BY opened_at)", "bool_and")
+def _statement(vendor: str, digits: int, form: TextForm) -> str:
+    """All rows as one text; what the database might write otherwise than it is written here is unwritten."""
+    line, join = (
+        (_pg_line, "string_agg(line, '{0}' ORDER BY opened_at)")
         if vendor == "postgresql"
-        else (_sqlite_line, _sqlite_exact, "group_concat(line, '{0}')", "min")
+        else (_sqlite_line, "group_concat(line, '{0}')")
     )
-    is_exact = " AND ".join(
-        (
-            *(exact(name, digits) for name in OHLC),
-            exact("volume", VOLUME_DECIMALS),
-            f"high < 1e{size}",
-            f"volume < 1e{MOST_DIGITS}",
-            # The decimals of a larger volume are more digits than a float has.
-            f"(volume < 1e{MOST_DIGITS - VOLUME_DECIMALS} OR volume = round(volume))",
-        )
-    )
-    rows = f"SELECT opened_at, {line(form, digits, size)} AS line, {is_exact} AS is_exact"
-    columns = f"{join.format(form.separator)}, count(*), {every}(is_exact)"
-    return f"SELECT {columns} FROM ({rows} FROM {TABLE} {OF_SERIES}{{which}}) AS part"  # noqa: S608 - names of our own
+    rows = f"SELECT opened_at, {line(form, digits)} AS line FROM {TABLE} {OF_SERIES}{{which}}"  # noqa: S608 - names of our own
+    return f"SELECT {join.format(form.separator)} FROM ({rows}) AS part"  # noqa: S608 - names of our own
 
 
+UNWRITTEN = "?"
 OHLC = ("open", "high", "low", "close")
 
 
-def _pg_line(form: TextForm, digits: int, size: int) -> str:
+def _pg_line(form: TextForm, digits: int) -> str:
     at = """to_char(opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
     fields = [at, *(_pg_number(name, digits) for name in OHLC), _pg_number("volume", VOLUME_DECIMALS)]
     marks = [f"'{_braced(mark)}'" for mark in form.marks]
-    return " || ".join([*chain.from_iterable(zip(marks, fields, strict=False)), marks[-1]])
+    line = " || ".join([*chain.from_iterable(zip(marks, fields, strict=False)), marks[-1]])
+    exact = (
+        *(_pg_exact(name, digits) for name in OHLC),
+        _pg_exact("volume", VOLUME_DECIMALS),
+        f"high < 1e{MOST_DIGITS - digits}",
+        f"volume < 1e{MOST_DIGITS}",
+        # The decimals of a larger volume are more digits than a float has.
+        f"(volume < 1e{MOST_DIGITS - VOLUME_DECIMALS} OR volume = round(volume))",
+    )
+    return f"CASE WHEN {' AND '.join(exact)} THEN {line} ELSE '{UNWRITTEN}' END"
 
 
 def _pg_number(name: str, decimals: int) -> str:
@@ -224,38 +212,50 @@ def _pg_exact(name: str, decimals: int) -> str:
     return f"{name} = round({name}, {decimals})"
 
 
-def _sqlite_line(form: TextForm, digits: int, size: int) -> str:
+def _sqlite_line(form: TextForm, digits: int) -> str:
+    """Prices by how many digits they may have before the point: with room for more, SQLite takes longer.
+    Each with one digit more than an instrument's: where it shows, the price has more than it should."""
+    largest = MOST_DIGITS - digits - 1
+    cases = [
+        f"WHEN high < 1e{size} AND {condition} THEN {_printed(form, digits + size + 1, volume_as, volume)}"
+        for condition, volume_as, volume in VOLUMES
+        for size in (*(size for size in (2, 5) if size < largest), largest)
+    ]
+    return f"CASE WHEN low < {LEAST} THEN '{UNWRITTEN}' {' '.join(cases)} ELSE '{UNWRITTEN}' END"
+
+
+def _printed(form: TextForm, digits: int, volume_as: str, volume: str) -> str:
     """In one call: SQLite takes longer to begin one than to write a number."""
     time_mark, *price_marks, volume_mark, last_mark = map(_braced, form.marks)
-    prices = "".join(f"{mark}%%!.{digits + size}g" for mark in price_marks)
-    template = f"{time_mark}%%.10sT%%.8sZ{prices}{volume_mark}%%!.{MOST_DIGITS}g{last_mark}"
-    return f"printf('{template}', opened_at, substr(opened_at, 12), {', '.join((*OHLC, VOLUME))})"
-
-
-def _sqlite_rounded(name: str, decimals: int) -> str:
-    """By a division, the nearest float to the decimal, as reading the decimal would be."""
-    return f"CAST({name} * 1e{decimals} + 0.5 AS integer) / 1e{decimals}"
-
-
-def _sqlite_exact(name: str, decimals: int) -> str:
-    is_exact = f"{_sqlite_rounded(name, decimals)} = {name}"
-    match name:
-        case "volume":
-            # A sum of floats is seldom the nearest to its decimal.
-            scaled = f"volume * 1e{decimals}"
-            near = f"{scaled} - CAST({scaled} + 0.5 AS integer) BETWEEN -{NEAR} AND {NEAR}"
-            return f"(volume = CAST(volume AS integer) OR {near} AND volume >= {LEAST})"
-        case "low":
-            return f"{is_exact} AND low >= {LEAST}"
-    return is_exact
+    prices = "".join(f"{mark}%%!.{digits}g" for mark in price_marks)
+    template = f"{time_mark}%%.19sZ{prices}{volume_mark}{volume_as}{last_mark}"
+    return f"printf('{template}', opened_at, {', '.join(OHLC)}, {volume})"
 
 
 LEAST = 1e-4
 """What is smaller SQLite writes with an exponent."""
 NEAR = 0.4
 """Of a whole number: nearer to the middle of two, a float may be rounded to another side than its decimal."""
-ROUNDED_VOLUME = _sqlite_rounded("volume", VOLUME_DECIMALS)
-VOLUME = f"CASE WHEN volume = CAST(volume AS integer) THEN volume ELSE {ROUNDED_VOLUME} END"
+SCALED = f"volume * 1e{VOLUME_DECIMALS}"
+NEAREST = f"CAST({SCALED} + 0.5 AS integer)"
+VOLUMES = (
+    (f"volume < 1e{MOST_DIGITS} AND volume = CAST(volume AS integer)", "%%d.0", "volume"),
+    # A sum of floats is seldom the nearest to its decimal; a division gives that. The decimals of a larger
+    # volume are more digits than a float has.
+    (
+        f"volume < 1e{MOST_DIGITS - VOLUME_DECIMALS} AND volume >= {LEAST} "
+        f"AND {SCALED} - {NEAREST} BETWEEN -{NEAR} AND {NEAR}",
+        f"%%!.{MOST_DIGITS}g",
+        f"{NEAREST} / 1e{VOLUME_DECIMALS}",
+    ),
+)
+"""Of a volume: when it is so, how it is printed, and what of it."""
+
+
+@lru_cache(maxsize=16)
+def _more_digits(digits: int) -> re.Pattern[str]:
+    """A price with more decimals than its instrument's; a float without decimals has a zero."""
+    return re.compile(rf"\.\d{{{digits + 1}}}\d*," if digits else r"\.(?:0\d|[1-9])\d*,", re.ASCII)
 
 
 def _braced(mark: str) -> str:
