@@ -25,8 +25,10 @@ QUOTES_A_SECOND = 200
 class Held(msgspec.Struct):
     """What the loop's own watch saw, in the process that serves."""
 
+    longest_step_ms: float
+    """The most processor time that a task used before it gave the loop back: how long others were blocked."""
     longest_ms: float
-    """The most processor time that the loop used at a stretch: what other programs do does not count."""
+    """The most that all of them used between two looks of the watch, a millisecond and what went beyond."""
     work_p999_ms: float
     """What one in a thousand such stretches went beyond. The longest is often the collector of garbage, or
     the machine, which takes a core away for a moment and counts that as work."""
