@@ -90,11 +90,12 @@ class PushQueue:
 
     def __init__(self, url: str, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
+        longest_s = max(patience_s, PATIENCE_S)
         # Without retries: a request that was sent and not answered must not be sent again.
         self._redis: Any = connect_redis(
             url,
-            socket_timeout=BLOCK_S + PATIENCE_S,
-            socket_connect_timeout=PATIENCE_S,
+            socket_timeout=BLOCK_S + longest_s,
+            socket_connect_timeout=longest_s,
             retry=Retry(NoBackoff(), 0),
         )
         self._append = self._redis.register_script(APPEND)
