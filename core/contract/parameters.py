@@ -77,14 +77,14 @@ class BooleanParameter(ChoiceParameter):
 
 
 class WordListParameter(serializers.Field[Any, str, Any, Any]):
-    """A comma-separated list drawn from a few words, which may have spaces around them."""
+    """A comma-separated list drawn from a few words."""
 
     def __init__(self, words: Sequence[str], *, help_text: str = "") -> None:
         self.words = list(words)
         super().__init__(default=(), help_text=help_text)
 
     def to_internal_value(self, data: str) -> tuple[str, ...]:
-        wanted = _listed(data)
+        wanted = data.split(",")
         if not set(wanted) <= set(self.words):
             name = str(self.field_name)
             raise InvalidParameter(
@@ -103,7 +103,7 @@ class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
         super().__init__(default=None, help_text=help_text)
 
     def to_internal_value(self, data: str) -> list[str]:
-        symbols = _listed(data)
+        symbols = [each.strip(" ") for each in data.split(",")]
         if not all(fullmatch(SYMBOL, symbol) for symbol in symbols):
             name = str(self.field_name)
             raise InvalidParameter(
@@ -113,10 +113,6 @@ class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
                 field=name,
             )
         return symbols
-
-
-def _listed(data: str) -> list[str]:
-    return [each.strip(" ") for each in data.split(",")]
 
 
 class TextParameter(serializers.Field[Any, str, str, Any]):
