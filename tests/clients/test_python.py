@@ -126,9 +126,9 @@ def test_refusal_says_what_is_allowed(client: Client) -> None:
     assert "1h" in (refused.value.allowed or [])
 
 
-def test_symbol_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
+def test_name_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
     with pytest.raises(ApiError) as refused:
-        client.quote("../limits")
+        client.publisher("../limits")
     assert refused.value.status == 404
 
 

@@ -137,8 +137,26 @@ class Place(Generic[C]):
 
 
 def as_parameter(moment: Moment | None, name: str) -> Value:
-    if not isinstance(moment, datetime):
+    if moment is None or isinstance(moment, int):
         return moment
+    if not isinstance(moment, datetime):
+        return _checked(str(moment), name)
     if moment.tzinfo is None:
         raise ValueError(f"{name} needs a zone: datetime(2026, 11, 20, tzinfo=UTC), for example.")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _checked(text: str, name: str) -> str:
+    """Here, because the service's refusal says how a time is written in an address."""
+    if text.isascii() and text.isdigit():
+        return text
+    try:
+        has_zone = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        has_zone = False
+    if not has_zone:
+        raise ValueError(
+            f"{name} is {text!r}, but must have a date, a time and a zone, such as 2026-11-20T14:00:00Z. A "
+            "datetime with its zone and milliseconds since the epoch will do as well."
+        )
+    return text
