@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -100,3 +101,13 @@ def test_empty_symbol_is_refused(
     with pytest.raises(ValueError, match="The symbol is empty"):
         call(client, "")
     assert asked == []
+
+
+def test_signals_are_the_active_ones_and_all_signals_all(client: Client, asked: list[httpx.URL]) -> None:
+    client.signals()
+    assert list(client.all_signals()) == []
+    assert [url.params["status"] for url in asked] == ["active", "all"]
+    for call in (client.signals, client.all_signals):
+        assert "unlike" in (call.__doc__ or "")
+    readme = Path("clients/python/README.md").read_text()
+    assert "`signals()` has the active signals alone, `all_signals()` those that ended too" in readme

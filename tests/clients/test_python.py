@@ -166,6 +166,8 @@ def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
     ticker.at(SYMBOL, midnight_ms - 86_400_000, midnight_ms - 86_400_000 + 60_000)
     followed = client.follow_candles(SYMBOL, timeframes=["1m"], on_missed=missed.extend)
     heard = [next(followed)]
+    # The first is from before: by its time it is told from those that close from now on.
+    assert heard[0]["time"] == midnight_ms - 86_400_000 + 60_000 < now
     for minute in range(2, 6):
         drop_sockets(server)
         ticker.at(SYMBOL, midnight_ms - 86_400_000 + minute * 60_000)

@@ -95,7 +95,8 @@ class Calls(ABC, Generic[R, W, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> R:
-        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        """The newest, by default of the active ones, unlike `all_signals`; with `start`, `end` or `cursor` a
+        page, whose `next` is the cursor of the one after."""
         place = {**_span(start, end), "cursor": cursor}
         return self.get("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
 
@@ -108,7 +109,7 @@ class Calls(ABC, Generic[R, W, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> W:
-        """Page after page, newest first."""
+        """Page after page, newest first; by default those that ended too, unlike `signals`."""
         chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
         return self.walk(Route("signals", "items", chosen | _ranged(start, end)))
 
