@@ -32,11 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (ApiError, StreamError, BrokenAnswer, ValueError) as refusal:
         print(refusal, file=sys.stderr)
         return 1
+    except httpx.TransportError as failure:
+        # Of a walk it says more than a line of a terminal has to.
+        why = failure.__cause__ if isinstance(failure, WalkInterrupted) else failure
+        print(f"The service could not be reached at {client.url}/: {why}", file=sys.stderr)
+        return 1
     except WalkInterrupted as interruption:
         print(f"The service could not be asked further: {interruption.__cause__}", file=sys.stderr)
-        return 1
-    except httpx.TransportError as failure:
-        print(f"The service could not be reached at {client.url}/: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
