@@ -22,16 +22,13 @@ def asked() -> list[httpx.URL]:
 
 
 @pytest.fixture
-def client(asked: list[httpx.URL]) -> Iterator[Client]:
-    def answer(request: httpx.Request) -> httpx.Response:
+def client(asked: list[httpx.URL], monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    def answer(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
         asked.append(request.url)
         return httpx.Response(200, json=ANSWER)
 
-    with (
-        Client("tw_live_any") as made,
-        httpx.Client(transport=httpx.MockTransport(answer), base_url=f"{made.url}/api/") as http,
-    ):
-        made._http = http
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    with Client("tw_live_any") as made:
         yield made
 
 
