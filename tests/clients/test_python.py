@@ -126,9 +126,9 @@ def test_refusal_says_what_is_allowed(client: Client) -> None:
     assert "1h" in (refused.value.allowed or [])
 
 
-def test_symbol_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
+def test_name_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
     with pytest.raises(ApiError) as refused:
-        client.quote("../limits")
+        client.publisher("../limits")
     assert refused.value.status == 404
 
 
@@ -166,6 +166,8 @@ def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
     ticker.at(SYMBOL, midnight_ms - 86_400_000, midnight_ms - 86_400_000 + 60_000)
     followed = client.follow_candles(SYMBOL, timeframes=["1m"], on_missed=missed.extend)
     heard = [next(followed)]
+    # The first is from before: by its time it is told from those that close from now on.
+    assert heard[0]["time"] == midnight_ms - 86_400_000 + 60_000 < now
     for minute in range(2, 6):
         drop_sockets(server)
         ticker.at(SYMBOL, midnight_ms - 86_400_000 + minute * 60_000)

@@ -115,6 +115,12 @@ def test_batches_are_asked_for_by_their_paths(keeper: Keeper, monkeypatch: pytes
     ]
 
 
+def test_empty_list_of_quotes_is_not_all_of_them(keeper: Keeper) -> None:
+    (error,) = said(keeper.url, "quotes", [])
+    assert error["message"].startswith("The list of symbols is empty")
+    assert keeper.asked == []
+
+
 def test_walk_over_the_real_service_equals_the_export(server: Server) -> None:
     make_instrument("EURUSD")
     store("EURUSD", minutes(1_234))

@@ -30,6 +30,7 @@ const acts = {
     await tickwire.quotes(given[0]);
     say(await tickwire.orderFlowBuckets(given[0][0], { start: Number(words[1]), limit: 5 }));
   },
+  quotes: async () => say(await tickwire.quotes(given[0])),
   get: async () => say(await tickwire.get(words[0], JSON.parse(words[1] ?? "{}"), JSON.parse(words[2] ?? "{}"))),
   async watch() {
     for await (const tick of tickwire.watch(words, { onMissed })) say(tick);

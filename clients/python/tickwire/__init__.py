@@ -1,7 +1,15 @@
 """A client of Tickwire: REST, walks over what is stored, streams that resume, and a command line."""
 
 from .asynchronous import AsyncClient
-from .errors import ApiError, BrokenAnswer, DownloadError, MissingExtra, StreamError, WalkInterrupted
+from .errors import (
+    ApiError,
+    BrokenAnswer,
+    DownloadError,
+    MissingExtra,
+    ServiceUnreachable,
+    StreamError,
+    WalkInterrupted,
+)
 from .pages import Candle, Moment, Page
 from .synchronous import Client
 from .walks import AsyncHistory, AsyncWalk, History, Walk
@@ -19,6 +27,7 @@ __all__ = [
     "MissingExtra",
     "Moment",
     "Page",
+    "ServiceUnreachable",
     "StreamError",
     "Walk",
     "WalkInterrupted",

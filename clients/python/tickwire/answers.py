@@ -14,6 +14,15 @@ LONGEST_BACKOFF_S = 15.0
 UNREACHED = (502, 503, 504)
 FAILURES = (ApiError, BrokenAnswer, httpx.TransportError, httpx.DecodingError)
 """What may be over when the same is asked again."""
+BROKEN_OFF = (
+    BrokenAnswer,
+    httpx.DecodingError,
+    httpx.ReadError,
+    httpx.ReadTimeout,
+    httpx.RemoteProtocolError,
+    httpx.WriteError,
+)
+"""The service was reached, and the connection to it lost."""
 
 
 def given(parameters: dict[str, Value]) -> dict[str, str | int]:

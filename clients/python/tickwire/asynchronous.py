@@ -135,8 +135,9 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
     ) -> AsyncGenerator[Json, None]:
-        """The last closed candle of each timeframe, then each as it is closed; one of the same time replaces
-        it. With `forming` its state before that too, once a second: `closed` is false then."""
+        """The last closed candle of each timeframe, which may be days old, then each as it is closed: `time`
+        of a frame says when. One of the same `candle.time` replaces it. With `forming` its state before that
+        too, once a second: `closed` is false then."""
         session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
         return self._follow(session)
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from urllib.parse import quote as quoted
 
 from .answers import Value
-from .errors import Json
+from .errors import ApiError, Json
 from .pages import Form, Moment, Place, Route, as_parameter
 
 R = TypeVar("R")
@@ -50,15 +50,18 @@ class Calls(ABC, Generic[R, W, H]):
         return self.get("symbols", expand=_listed(expand))
 
     def quote(self, symbol: str) -> R:
-        return self.get(f"market/{_part(symbol)}/quote")
+        return self.get(f"market/{_symbol(symbol)}/quote")
 
     def market(self, symbol: str, *, timeframe: str = "1h", bars: int = 100, closed_only: bool = False) -> R:
         closed = "true" if closed_only else None
-        return self.get(f"market/{_part(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
+        return self.get(f"market/{_symbol(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
 
-    def quotes(self, symbols: Iterable[str] = ()) -> R:
-        """Of many instruments at once; of all where none is named."""
-        return self.get("quotes", symbols=_listed(symbols))
+    def quotes(self, symbols: Iterable[str] | None = None) -> R:
+        """Of many instruments at once; of all without a list. An empty one is a mistake rather than all."""
+        named = None if symbols is None else _listed(symbols)
+        if symbols is not None and named is None:
+            raise ValueError("The list of symbols is empty: name one, or call quotes() for all instruments.")
+        return self.get("quotes", symbols=named)
 
     def history(
         self,
@@ -73,13 +76,13 @@ class Calls(ABC, Generic[R, W, H]):
         """Every closed candle that is stored, from `start` on and before `end`. `limit` is how many a page
         has; `cursor` goes on after a page of the same walk."""
         asked: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
-        return self._history(Route(f"market/{_part(symbol)}/history", "ohlcv", asked, cursor))
+        return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", asked, cursor))
 
     def order_flow_buckets(
         self, symbol: str, *, start: Moment | None = None, end: Moment | None = None, limit: int = 100
     ) -> R:
         """Who bought and sold, minute by minute; without `start` the newest."""
-        return self.get(f"orderflow/{_part(symbol)}", **_span(start, end), limit=limit)
+        return self.get(f"orderflow/{_symbol(symbol)}", **_span(start, end), limit=limit)
 
     def signals(
         self,
@@ -92,7 +95,8 @@ class Calls(ABC, Generic[R, W, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> R:
-        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        """The newest, by default of the active ones, unlike `all_signals`; with `start`, `end` or `cursor` a
+        page, whose `next` is the cursor of the one after."""
         place = {**_span(start, end), "cursor": cursor}
         return self.get("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
 
@@ -105,7 +109,7 @@ class Calls(ABC, Generic[R, W, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> W:
-        """Page after page, newest first."""
+        """Page after page, newest first; by default those that ended too, unlike `signals`."""
         chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
         return self.walk(Route("signals", "items", chosen | _ranged(start, end)))
 
@@ -162,7 +166,7 @@ class Calls(ABC, Generic[R, W, H]):
         return self.get("news/calibration")
 
     def analysis(self, symbol: str, *, model: str | None = None) -> R:
-        return self.get(f"analysis/{_part(symbol)}", model=model)
+        return self.get(f"analysis/{_symbol(symbol)}", model=model)
 
     def session(self) -> R:
         return self.get("session")
@@ -194,6 +198,16 @@ def _span(start: Moment | None, end: Moment | None) -> dict[str, Value]:
 def _ranged(start: Moment | None, end: Moment | None) -> dict[str, Value]:
     """Lists have pages only where they are asked for a range."""
     return {**_span(EPOCH if start is None and end is None else start, end), "limit": LONGEST_LIST}
+
+
+def _symbol(text: str) -> str:
+    """A slash or dots would lead to another path, and the service would not speak of a symbol there."""
+    if not text:
+        raise ValueError("The symbol is empty: name one, such as EURUSD.")
+    if "/" in text or text in (".", ".."):
+        message = f"There is no such symbol: {text}. Symbols are written without a slash, such as EURUSD."
+        raise ApiError(404, {"code": "symbol_not_found", "message": message, "field": "symbol"})
+    return _part(text)
 
 
 def _part(text: str) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+import httpx
+
 Json = dict[str, Any]
+
+BEGIN_ANEW = "Nothing came before: begin anew."
+GO_ON = "What came before is good: go on after it with the cursor of this error."
 
 
 class ApiError(Exception):
@@ -36,15 +42,26 @@ class BrokenAnswer(Exception):
 
 class WalkInterrupted(Exception):
     """A walk over pages stopped before its end: the service was asked for the next page again and again in
-    vain. What came is good; with `cursor` another walk goes on after it."""
+    vain. What came is good; with `cursor` another walk goes on after it, and without one it begins anew."""
 
     def __init__(self, path: str, attempts: int, cursor: str | None, failure: Exception) -> None:
         why = str(failure) or type(failure).__name__
+        page, after = ("first", BEGIN_ANEW) if cursor is None else ("next", GO_ON)
         super().__init__(
-            f"The next page of /api/{path} could not be had in {attempts} attempts: {why} "
-            "What came before is good: go on after it with the cursor of this error."
+            f"The {page} page of /api/{path} could not be had in {attempts} attempts: {why} {after}"
         )
         self.cursor = cursor
+
+
+class ServiceUnreachable(WalkInterrupted, httpx.TransportError):
+    """No connection was had for the first page of a walk. It is one of httpx too, as other calls raise it."""
+
+    def __init__(self, path: str, attempts: int, cursor: str | None, failure: Exception) -> None:
+        super().__init__(path, attempts, cursor, failure)
+        # Those of httpx know what was asked for, where a request came of it at all.
+        if isinstance(failure, httpx.RequestError):
+            with suppress(RuntimeError):
+                self.request = failure.request
 
 
 class DownloadError(Exception):

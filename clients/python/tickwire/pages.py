@@ -10,8 +10,8 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 import httpx
 
-from .answers import Value, given, require_success, wait_before_again, wait_before_going_on
-from .errors import ApiError, BrokenAnswer, WalkInterrupted
+from .answers import BROKEN_OFF, Value, given, require_success, wait_before_again, wait_before_going_on
+from .errors import ApiError, BrokenAnswer, ServiceUnreachable, WalkInterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -88,14 +88,14 @@ CSV: Form[str] = Form("text/csv", read_csv)
 
 
 class Place(Generic[C]):
-    """Of one walk. Before its first page it gives up as soon as any call; then it does so late, as much would
-    be lost."""
+    """Of one walk. Until the service was reached it gives up as soon as any call, so that a wrong address is
+    told at once; then it does so late, as much would be lost."""
 
     def __init__(self, route: Route, form: Form[C], retries: int, walk_retries: int) -> None:
         self._route, self._form = route, form
         self._cursor, self._failures = route.cursor, 0
         self._retries, self._walk_retries = retries, walk_retries
-        self._has_begun = self.is_at_end = False
+        self._was_reached = self.is_at_end = False
 
     @property
     def path(self) -> str:
@@ -112,18 +112,16 @@ class Place(Generic[C]):
         """What a page holds, if it is whole; only then is the place behind it."""
         require_success(answer)
         content, self._cursor = self._form.read(answer, self._route)
-        self._failures, self._has_begun, self.is_at_end = 0, True, self._cursor is None
+        self._failures, self._was_reached, self.is_at_end = 0, True, self._cursor is None
         return content
 
     def wait_after(self, failure: Exception) -> float:
         """Seconds to wait before the same page is asked for again; or what failed, where that is in vain."""
         attempt = self._failures
         self._failures += 1
-        if not self._has_begun:
-            wait_s = wait_before_again(failure, attempt)
-            if wait_s is None or attempt >= self._retries:
-                raise failure
-            return wait_s
+        self._was_reached = self._was_reached or isinstance(failure, BROKEN_OFF)
+        if not self._was_reached:
+            return self._wait_to_begin(failure, attempt)
         wait_s = wait_before_going_on(failure, attempt)
         if wait_s is None:
             raise failure
@@ -135,10 +133,36 @@ class Place(Generic[C]):
             )
         return wait_s
 
+    def _wait_to_begin(self, failure: Exception, attempt: int) -> float:
+        wait_s = wait_before_again(failure, attempt)
+        if wait_s is not None and attempt < self._retries:
+            return wait_s
+        if isinstance(failure, ApiError):
+            raise failure
+        raise ServiceUnreachable(self.path, self._failures, self._cursor, failure) from failure
+
 
 def as_parameter(moment: Moment | None, name: str) -> Value:
-    if not isinstance(moment, datetime):
+    if moment is None or isinstance(moment, int):
         return moment
+    if not isinstance(moment, datetime):
+        return _checked(str(moment), name)
     if moment.tzinfo is None:
         raise ValueError(f"{name} needs a zone: datetime(2026, 11, 20, tzinfo=UTC), for example.")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _checked(text: str, name: str) -> str:
+    """Here, because the service's refusal says how a time is written in an address."""
+    if text.isascii() and text.isdigit():
+        return text
+    try:
+        has_zone = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        has_zone = False
+    if not has_zone:
+        raise ValueError(
+            f"{name} is {text!r}, but must have a date, a time and a zone, such as 2026-11-20T14:00:00Z. A "
+            "datetime with its zone and milliseconds since the epoch will do as well."
+        )
+    return text

@@ -127,8 +127,9 @@ class Client(Calls[Json, Walk[Json], History]):
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
     ) -> Generator[Json, None, None]:
-        """The last closed candle of each timeframe, then each as it is closed; one of the same time replaces
-        it. With `forming` its state before that too, once a second: `closed` is false then."""
+        """The last closed candle of each timeframe, which may be days old, then each as it is closed: `time`
+        of a frame says when. One of the same `candle.time` replaces it. With `forming` its state before that
+        too, once a second: `closed` is false then."""
         session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
         return self._follow(session)
 

@@ -54,9 +54,11 @@ export class Tickwire {
     return this.get("/api/market/{symbol}", { symbol }, query);
   }
 
-  /** Of many instruments at once; of all where none is named. */
-  quotes(symbols: string[] = []): Promise<Quotes> {
-    return this.insist("/api/quotes", { symbols: symbols.join(",") || undefined }) as Promise<Quotes>;
+  /** Of many instruments at once; of all without a list. An empty one is a mistake rather than all. */
+  async quotes(symbols?: string[]): Promise<Quotes> {
+    const named = symbols?.join(",");
+    if (named === "") throw new Error("The list of symbols is empty: name one, or call quotes() for all instruments.");
+    return (await this.insist("/api/quotes", { symbols: named })) as Quotes;
   }
 
   /** Every closed candle that is stored: `for await (const candle of tickwire.history("EURUSD", "1m"))`. */

@@ -72,6 +72,8 @@ class Keeper:
 
     def __init__(self, candles: Sequence[Candle] = (), mishaps: dict[int, Mishap] | None = None) -> None:
         self.candles, self.mishaps = list(candles), mishaps or {}
+        self.series: dict[str, list[Candle]] = {}
+        """Those of other instruments and timeframes than EURUSD 1m, such as USDJPY/1m."""
         self.files: dict[str, bytes] = {}
         self.asked: list[Request] = []
         self.writes_arrow = True
@@ -79,20 +81,22 @@ class Keeper:
 
     def answer(self, request: Request) -> Answer:
         what = request.path.removeprefix("/api/")
-        if what == "market/EURUSD/history":
-            return self._history(request)
+        symbol = what.removeprefix("market/").removesuffix("/history").upper()
+        name = f"{symbol}/{request.query.get('timeframe')}"
+        if symbol == "EURUSD" or name in self.series:
+            return self._history(request, self.series.get(name, self.candles))
         if what == "archive":
             return in_json({"items": [{"path": path} for path in self.files], "count": 1, "next": None})
         return self._file(request, what.removeprefix("archive/"))
 
-    def _history(self, request: Request) -> Answer:
+    def _history(self, request: Request, candles: Sequence[Candle]) -> Answer:
         query = dict(request.query)
         limit, cursor = int(query.pop("limit", "1000")), query.pop("cursor", None)
         asked = sha256(json.dumps(query, sort_keys=True).encode()).hexdigest()[:8]
         begin, _, of = (cursor or f"0.{asked}").partition(".")
         if of != asked:
             return refusal(400, "invalid_cursor")
-        kept = [candle for candle in self.candles if is_within(candle, query.get("start"), query.get("end"))]
+        kept = [candle for candle in candles if is_within(candle, query.get("start"), query.get("end"))]
         end = int(begin) + limit
         following = f"{end}.{asked}" if end < len(kept) else None
         return self._written(kept[int(begin) : end], following, request.headers.get("accept", "*/*"))

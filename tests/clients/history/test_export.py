@@ -18,7 +18,7 @@ from tickwire.cli.progress import Progress
 
 from tests.patience import PATIENCE_S, wait_until
 
-from .keeping import BUSY, CUT_SHORT, MINUTE_MS, START_MS, Keeper, as_csv, iso, keeping, make_candles
+from .keeping import BUSY, CUT_SHORT, Keeper, as_csv, keeping, make_candles
 
 SPAN = ("candles", "EURUSD", "1m", "--csv", "--start", "2025-11-20", "--end", "2025-12-20")
 Begin = Callable[..., subprocess.Popen[str]]
@@ -88,14 +88,6 @@ def test_resumed_file_is_as_if_it_was_never_stopped(
     file.write_text(as_csv(keeper.candles)[:kept])
     assert said(begin(*SPAN, "--output", str(file), "--resume")) == (0, "", "")
     assert file.read_text() == as_csv(keeper.candles)
-
-
-def test_resuming_asks_for_what_comes_after_the_file(keeper: Keeper, begin: Begin, tmp_path: Path) -> None:
-    file = tmp_path / "candles.csv"
-    file.write_text(as_csv(keeper.candles[:24_990]))
-    said(begin(*SPAN, "--output", str(file), "--resume"))
-    assert keeper.asked[0].query["start"] == iso(START_MS + 24_989 * MINUTE_MS + 1).replace("001Z", "001000Z")
-    assert len(keeper.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,9 @@ def test_command_writes_what_the_export_does(server: Server, key: str, tmp_path:
     command = [sys.executable, "-m", "tickwire", *words]
     subprocess.run(command, env=os.environ | own, check=True, timeout=PATIENCE_S)
     assert file.read_text() == exported()
+    file.write_text(exported()[:30_000])
+    subprocess.run([*command, "--resume"], env=os.environ | own, check=True, timeout=PATIENCE_S)
+    assert file.read_text() == exported()
 
 
 def test_tables_hold_the_same_whatever_they_are_of(client: Client) -> None:

@@ -14,8 +14,9 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tickwire import ApiError, AsyncClient, Candle, Client, Page, WalkInterrupted
+from tickwire import ApiError, AsyncClient, Candle, Client, Page, ServiceUnreachable, WalkInterrupted
 from tickwire.answers import wait_before_going_on
+from tickwire.pages import JSON, Place, Route
 
 from tests.patience import PATIENCE_S
 
@@ -122,9 +123,46 @@ def test_page_that_came_makes_the_count_of_failures_begin_anew(serve: Serve) -> 
         assert list(client.history("EURUSD", "1m", limit=100)) == keeper.candles
 
 
-def test_service_that_is_not_there_is_said_as_soon_as_by_any_call() -> None:
-    with Client(KEY, "http://127.0.0.1:9", retries=0) as client, pytest.raises(httpx.ConnectError):
-        next(iter(client.history("EURUSD")))
+def test_service_that_is_not_there_is_said_as_soon_as_by_any_call(walked: Walked) -> None:
+    """By an error of the library, which those who wait for one of httpx catch as well."""
+    with pytest.raises(ServiceUnreachable, match="first page .* in 3 attempts") as ended:
+        walked("http://127.0.0.1:9")
+    assert isinstance(ended.value, WalkInterrupted)
+    assert isinstance(ended.value, httpx.TransportError)
+    assert ended.value.request.url.path == "/api/market/EURUSD/history"
+    assert isinstance(ended.value.__cause__, httpx.ConnectError)
+    assert ended.value.cursor is None
+
+
+@pytest.mark.parametrize("mishap", [CUT_SHORT, HUNG_UP], ids=["in the page", "before it"])
+def test_first_page_is_asked_for_again_as_any_other(serve: Serve, walked: Walked, mishap: Mishap) -> None:
+    keeper = serve(make_candles(150), dict.fromkeys(range(4), mishap))
+    assert walked(keeper.url, limit=100) == keeper.candles
+    assert len(keeper.asked) == 6
+
+
+def test_first_page_that_never_comes_ends_the_walk_with_nothing_to_go_on_after(serve: Serve) -> None:
+    keeper = serve(make_candles(10), dict.fromkeys(range(9), HUNG_UP))
+    said = "The first page .* in 2 attempts.*begin anew"
+    with (
+        Client(KEY, keeper.url, walk_retries=1) as client,
+        pytest.raises(WalkInterrupted, match=said) as ended,
+    ):
+        list(client.history("EURUSD"))
+    assert (ended.value.cursor, isinstance(ended.value, ServiceUnreachable)) == (None, False)
+
+
+def test_first_page_goes_on_over_a_restart_once_the_service_was_reached() -> None:
+    place = Place(Route("news", "items", {}), JSON, retries=0, walk_retries=2)
+    assert place.wait_after(httpx.ReadError("reset")) == 0.25
+    assert place.wait_after(httpx.ConnectError("refused")) == 0.5
+
+
+def test_first_page_that_is_refused_says_what_the_service_does(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(10), {0: IN_FRONT})
+    with pytest.raises(ApiError, match="answered 502"):
+        walked(keeper.url)
+    assert len(keeper.asked) == 1
 
 
 def test_altered_cursor_is_refused_and_not_asked_for_again(serve: Serve, walked: Walked) -> None:

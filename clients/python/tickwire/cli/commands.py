@@ -20,6 +20,11 @@ from .export import export
 
 CANDLE = ("time", "open", "high", "low", "close", "volume")
 
+RESUME = (
+    "Go on where the file ends, if the service has the file's last candle with exactly the same values, the "
+    "last two are at least a timeframe apart, and --start, if given, leads to the file's first candle. "
+    "Otherwise nothing is written."
+)
 # A place before all signals, where there is none yet.
 BEGINNING = "after:0"
 
@@ -32,11 +37,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (ApiError, StreamError, BrokenAnswer, ValueError) as refusal:
         print(refusal, file=sys.stderr)
         return 1
+    except httpx.TransportError as failure:
+        # Of a walk it says more than a line of a terminal has to.
+        why = failure.__cause__ if isinstance(failure, WalkInterrupted) else failure
+        print(f"The service could not be reached at {client.url}/: {why}", file=sys.stderr)
+        return 1
     except WalkInterrupted as interruption:
         print(f"The service could not be asked further: {interruption.__cause__}", file=sys.stderr)
-        return 1
-    except httpx.TransportError as failure:
-        print(f"The service could not be reached at {client.url}/: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -95,7 +102,7 @@ def add_candles(candles: argparse.ArgumentParser) -> None:
     span.add_argument(
         "--output", type=Path, metavar="FILE", help="Write CSV into a file, with a bar on a terminal."
     )
-    span.add_argument("--resume", action="store_true", help="Go on where the file ends.")
+    span.add_argument("--resume", action="store_true", help=RESUME)
     candles.set_defaults(run=show_candles)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Generator
 from contextlib import AbstractContextManager, nullcontext
@@ -13,15 +12,12 @@ from typing import TextIO
 
 from ..synchronous import Client
 from .progress import Progress
-
-NAMES = "time,open,high,low,close,volume"
-# Longer than any line.
-LINE = 4096
+from .resuming import check, cut_off, read_written
 
 
 def export(client: Client, wanted: argparse.Namespace, timeframe: str) -> None:
     path: Path | None = wanted.output
-    last = newest_in(path) if path is not None and wanted.resume else None
+    last = last_in(path, client, wanted, timeframe) if path is not None and wanted.resume else None
     start = wanted.start if last is None else last + timedelta(milliseconds=1)
     end = wanted.end or datetime.now(UTC)
     if last is not None and last >= end - timedelta(milliseconds=1):
@@ -36,6 +32,15 @@ def export(client: Client, wanted: argparse.Namespace, timeframe: str) -> None:
             progress.finish()
             if path is not None:
                 tell_how_to_go_on(path, progress)
+
+
+def last_in(path: Path, client: Client, wanted: argparse.Namespace, timeframe: str) -> datetime | None:
+    """The time of the file's last candle, once it is sure that those that follow belong to it."""
+    written = read_written(path)
+    if written is not None:
+        check(client, wanted, timeframe, written)
+    cut_off(path, written)
+    return None if written is None else written.last.time
 
 
 def tell_how_to_go_on(path: Path, progress: Progress) -> None:
@@ -72,24 +77,6 @@ def opened(path: Path | None, is_resumed: bool) -> AbstractContextManager[TextIO
     if path.exists() and not is_resumed:
         raise ValueError(f"{path} is there already: add --resume to go on where it ends, or name another.")
     return path.open("a", encoding="utf-8", newline="")
-
-
-def newest_in(path: Path) -> datetime | None:
-    """The time of a file's last candle. What is no whole line at its end is cut off."""
-    if not path.exists():
-        return None
-    with path.open("r+b") as file:
-        names = file.readline().decode(errors="replace")
-        is_whole = names.endswith("\n")
-        if names.rstrip() != NAMES and (is_whole or not NAMES.startswith(names)):
-            raise ValueError(f"{path} is no file of candles: its first line is not {NAMES}.")
-        size = file.seek(0, os.SEEK_END)
-        begin = file.seek(max(0, size - LINE))
-        whole = file.read()
-        whole = whole[: whole.rfind(b"\n") + 1]
-        has_candles = begin + len(whole) > len(names)
-        file.truncate(begin + len(whole) if has_candles else 0)
-    return time_of(whole.decode().rstrip("\n").rpartition("\n")[2]) if has_candles else None
 
 
 def time_of(line: str) -> datetime:

@@ -1,0 +1,110 @@
+"""What the Python client refuses before it asks, in words that are of use to who wrote the call."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tickwire import ApiError, AsyncClient, Client
+
+ANSWER = {"items": [], "count": 0, "rejected": [], "ohlcv": [], "next": None}
+
+
+@pytest.fixture
+def asked() -> list[httpx.URL]:
+    return []
+
+
+@pytest.fixture
+def client(asked: list[httpx.URL], monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    def answer(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        return httpx.Response(200, json=ANSWER)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    with Client("tw_live_any") as made:
+        yield made
+
+
+@pytest.mark.parametrize("nothing", [[], (), iter(()), ""])
+def test_empty_list_of_quotes_is_not_all_of_them(
+    client: Client, asked: list[httpx.URL], nothing: Any
+) -> None:
+    with pytest.raises(ValueError, match="The list of symbols is empty"):
+        client.quotes(nothing)
+    assert asked == []
+
+
+def test_without_a_list_quotes_are_of_all(client: Client, asked: list[httpx.URL]) -> None:
+    client.quotes()
+    client.quotes(None)
+    client.quotes(iter(["EURUSD", "BTCUSD"]))
+    assert [dict(url.params) for url in asked] == [{}, {}, {"symbols": "EURUSD,BTCUSD"}]
+
+
+def test_asynchronous_client_refuses_an_empty_list_too() -> None:
+    async def ask() -> None:
+        async with AsyncClient("tw_live_any", "http://127.0.0.1:9") as client:
+            await client.quotes([])
+
+    with pytest.raises(ValueError, match="The list of symbols is empty"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("moment", ["2026-11-26", "2026-11-26T12:00", date(2026, 11, 26), "yesterday", ""])
+def test_time_without_its_zone_is_refused_in_words_of_python(client: Client, moment: Any) -> None:
+    with pytest.raises(ValueError, match="start is .* must have a date, a time and a zone") as refused:
+        client.history("EURUSD", start=moment)
+    assert "%2B" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["2026-11-26T12:00Z", "2026-11-26T12:00:00.5+01:00", "1763600400000"])
+def test_time_with_its_zone_is_sent_as_it_was_written(
+    client: Client, asked: list[httpx.URL], text: str
+) -> None:
+    assert list(client.history("EURUSD", start=text)) == []
+    assert asked[0].params["start"] == text
+
+
+CALLS: list[Callable[[Client, str], Any]] = [
+    Client.history,
+    Client.quote,
+    Client.market,
+    Client.order_flow_buckets,
+    Client.analysis,
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("symbol", ["EUR/USD", "../limits", ".."])
+def test_what_leads_to_another_path_is_no_symbol(
+    client: Client, asked: list[httpx.URL], call: Callable[[Client, str], Any], symbol: str
+) -> None:
+    with pytest.raises(ApiError, match=f"There is no such symbol: {re.escape(symbol)}") as refused:
+        call(client, symbol)
+    assert (refused.value.code, refused.value.status, asked) == ("symbol_not_found", 404, [])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_empty_symbol_is_refused(
+    client: Client, asked: list[httpx.URL], call: Callable[[Client, str], Any]
+) -> None:
+    with pytest.raises(ValueError, match="The symbol is empty"):
+        call(client, "")
+    assert asked == []
+
+
+def test_signals_are_the_active_ones_and_all_signals_all(client: Client, asked: list[httpx.URL]) -> None:
+    client.signals()
+    assert list(client.all_signals()) == []
+    assert [url.params["status"] for url in asked] == ["active", "all"]
+    for call in (client.signals, client.all_signals):
+        assert "unlike" in (call.__doc__ or "")
+    readme = Path("clients/python/README.md").read_text()
+    assert "`signals()` has the active signals alone, `all_signals()` those that ended too" in readme
