@@ -1,5 +1,6 @@
 """Reads the journal for one day: what was given again in a later numbering, or written twice, counts once."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 
@@ -45,6 +46,8 @@ class DayReader:
         self.end_ms = self.start_ms + TIMEFRAMES["1d"]
         self.symbols: dict[str, SymbolDay] = {}
         self.candle_prices: list[str] = []
+        self.damages: defaultdict[TickSegment, list[tuple[int, int]]] = defaultdict(list)
+        """At which byte of a segment, and how many bytes cannot be read."""
         self._known, self._on_rows, self._is_late = known, on_rows, is_late
         for symbol in known:
             self._symbol(symbol)
@@ -54,8 +57,11 @@ class DayReader:
         for segment, head, bounds in zip(segments, heads, bounds_of(heads), strict=True):
             if head is not None:
                 self._begin(head)
-                for epoch, record in _records(segment, bounds):
+                for epoch, record in _records(segment, bounds, self.damages):
                     self._take(epoch, record)
+            elif next(segment.frames(), None) is not None:
+                # Without its head nobody knows which of it counts.
+                self.damages[segment].append((0, segment.path.stat().st_size))
 
     def _begin(self, head: Opened) -> None:
         if head.candle_price not in self.candle_prices and head.at_ms < self.end_ms:
@@ -89,9 +95,9 @@ class DayReader:
 
 
 def _records(
-    segment: TickSegment, bounds: Bounds
+    segment: TickSegment, bounds: Bounds, damages: defaultdict[TickSegment, list[tuple[int, int]]]
 ) -> Iterator[tuple[str, TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan]]:
-    for frame in segment.frames():
+    for frame in segment.frames(lambda offset, size: damages[segment].append((offset, size))):
         if isinstance(frame, HeardRecords):
             for record in frame.records:
                 if bounds is None or _counts(record, bounds.get(record.symbol, (0, 0))):

@@ -63,7 +63,7 @@ class SymbolDay:
         """`known` is the last tick that is in files: of a day before, or if `is_late` perhaps of this one."""
         self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
         self.last = known
-        self.carried = None if is_late else known
+        self.carried = known if known is not None and known.time_ms < start_ms else None
         self.epochs, self.sources = Names(), Names()
         self.rows = TickRows(self.epochs, self.sources)
         self.events: list[dict[str, Any]] = []
