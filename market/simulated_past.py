@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+import msgspec
 from django.conf import settings
 from django.db import transaction
 
@@ -28,9 +29,6 @@ PAST_MS = 730 * DAY_MS
 
 # So many of each coarser interval there are at least.
 COARSE_KEPT = KEPT + 20
-
-# The bars of a simulated market are made on the bid.
-BASIS = Candle.Basis.BID
 
 
 def recent_from(facts: InstrumentFacts, until_ms: int) -> int:
@@ -73,31 +71,55 @@ def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int)
 
 
 def last_quote(facts: InstrumentFacts, until_ms: int) -> Tick | None:
-    """The last quote of a closed market is that of its last session."""
+    """Of a closed market that of its last session. Bars and ticks are made apart, and whoever looks at both
+    takes it for the close of its minute: so it has that price, at the time of the last tick."""
     session = facts.hours.last_open_before(until_ms - 1)
     if session is None:
         return None
-    return simulated(facts, settings.DEMO_SEED).quote_at(min(session[1], until_ms) - 1)
+    last_ms = min(session[1], until_ms) - 1
+    (minute,) = simulated_minutes(facts, interval_start(last_ms, MINUTE_MS), last_ms + 1)
+    time_ms = simulated(facts, settings.DEMO_SEED).quote_at(last_ms).time_ms
+    return Tick(facts.symbol, minute.close, _ask_of(minute, minute.close, facts.digits), time_ms)
 
 
 def simulated_minutes(facts: InstrumentFacts, start_ms: int, end_ms: int) -> Iterator[PriceBar]:
-    """1m candles of the open hours, made as they are asked for."""
+    """1m candles of the open hours on the bid, made as they are asked for."""
     market = simulated(facts, settings.DEMO_SEED)
     for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
             yield PriceBar(*bar, DEMO)
 
 
+def _basis() -> str:
+    """As the engine makes what follows, or the first live candle would be half a spread away."""
+    return Candle.Basis.MID if settings.CANDLE_PRICE == "mid" else Candle.Basis.BID
+
+
+def _priced(bid: PriceBar, basis: str, digits: int) -> PriceBar:
+    """The bars of a simulated market are made on the bid."""
+    if basis == Candle.Basis.BID:
+        return bid
+    prices = {name: getattr(bid, name) for name in ("open", "high", "low", "close")}
+    mids = {name: round((price + _ask_of(bid, price, digits)) / 2, digits) for name, price in prices.items()}
+    return msgspec.structs.replace(bid, **mids)
+
+
+def _ask_of(bar: PriceBar, bid: float, digits: int) -> float:
+    """A simulated bar has one spread."""
+    return round(bid + bar.ask_high - bar.high, digits)
+
+
 def _minute_rows(facts: InstrumentFacts, start_ms: int, end_ms: int) -> list[candle_rows.CandleToWrite]:
     """1m candles from a midnight on, and those that they complete."""
-    finest = list(simulated_minutes(facts, start_ms, end_ms))
-    rows: list[candle_rows.CandleToWrite] = [(facts.id, "1m", minute, BASIS) for minute in finest]
+    basis = _basis()
+    finest = [_priced(each, basis, facts.digits) for each in simulated_minutes(facts, start_ms, end_ms)]
+    rows: list[candle_rows.CandleToWrite] = [(facts.id, "1m", minute, basis) for minute in finest]
     over_ms = end_ms if facts.hours.is_open(end_ms) else facts.hours.next_open(end_ms)
     for timeframe, span_ms in COARSER.items():
         finest = list(aggregate(finest, span_ms))
         # Only the last one may have something to come.
         is_over = finest and (over_ms is None or finest[-1].opened_ms + span_ms <= over_ms)
-        rows += [(facts.id, timeframe, candle, BASIS) for candle in finest[: None if is_over else -1]]
+        rows += [(facts.id, timeframe, candle, basis) for candle in finest[: None if is_over else -1]]
     return rows
 
 
@@ -105,13 +127,15 @@ def _minutes(
     facts: InstrumentFacts, market: SimulatedMarket, builder: CandleBuilder, start_ms: int, end_ms: int
 ) -> Iterator[candle_rows.CandleToWrite]:
     """1m candles, and those that they complete together with what the builder has taken before."""
+    basis = _basis()
     for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
-            for timeframe, candle in builder.add_minute(PriceBar(*bar, DEMO)):
-                yield facts.id, timeframe, candle, BASIS
+            minute = _priced(PriceBar(*bar, DEMO), basis, facts.digits)
+            for timeframe, candle in builder.add_minute(minute):
+                yield facts.id, timeframe, candle, basis
         if not facts.hours.is_open(closes_ms) and (reopens_ms := facts.hours.next_open(closes_ms)):
             for timeframe, candle in builder.close_until(reopens_ms):
-                yield facts.id, timeframe, candle, BASIS
+                yield facts.id, timeframe, candle, basis
 
 
 def _coarse_rows(
@@ -120,10 +144,14 @@ def _coarse_rows(
     """The coarser intervals before the 1m candles begin, each as far back as `bars=500` asks."""
     pieces = list(_coarse_pieces(facts.hours, start_ms, end_ms, known))
     bars = simulated(facts, settings.DEMO_SEED).bars_of([span for span, _ in pieces])
-    made = [(PriceBar(*bar, DEMO), step_ms) for bar, (_, step_ms) in zip(bars, pieces, strict=True)]
+    basis = _basis()
+    made = [
+        (_priced(PriceBar(*bar, DEMO), basis, facts.digits), step_ms)
+        for bar, (_, step_ms) in zip(bars, pieces, strict=True)
+    ]
     for timeframe, span_ms in COARSER.items():
         for candle in aggregate((bar for bar, step_ms in made if step_ms <= span_ms), span_ms):
-            yield facts.id, timeframe, candle, BASIS
+            yield facts.id, timeframe, candle, basis
 
 
 def _coarse_pieces(

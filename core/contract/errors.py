@@ -135,8 +135,9 @@ class ParameterOutOfRange(InvalidParameter):
 class InvalidCursor(InvalidParameter):
     code = "invalid_cursor"
     message = (
-        "This cursor is not one that was given for these parameters. Send `next` as it came, with the "
-        "parameters of the request that it came with; only limit may differ."
+        "This cursor is not one that was given for these parameters. Send `next` as it came, to the same "
+        "path and with the parameters of the request that it came with. Only what chooses no items may "
+        "differ: limit, expand and the header Accept, where the path reads them."
     )
 
 

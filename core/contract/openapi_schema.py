@@ -16,6 +16,7 @@ from .errors import ErrorBody
 from .openapi_errors import EXAMPLE_TAG, Json, answer_headers, error_responses, part_responses
 from .parameters import (
     LATEST_MS,
+    SYMBOL,
     BooleanParameter,
     ChoiceParameter,
     IntegerParameter,
@@ -151,7 +152,7 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
         case WordListParameter():
             return {"type": "array", "minItems": 1, "items": {"type": "string", "enum": field.words}}
         case SymbolListParameter():
-            return {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}}
+            return {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": f"^ *{SYMBOL} *$"}}
         case TimeParameter():
             epoch_ms = {"type": "integer", "minimum": 0, "maximum": LATEST_MS}
             texts = [{"type": "string", "format": each, "pattern": SINCE_1970} for each in field.formats]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from re import fullmatch
 from typing import Any, ClassVar, cast
 from urllib.parse import parse_qsl
 
@@ -14,6 +15,9 @@ from .errors import InvalidParameter, ParameterOutOfRange
 
 MAX_PARAMETERS = 100
 LONGEST_REMEMBERED = 200
+LONGEST_SYMBOL = 20
+SYMBOL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SYMBOL - 1}}}"
+"""What an instrument can be called, in upper or lower case."""
 
 
 class IntegerParameter(serializers.Field[int, str, int, Any]):
@@ -92,17 +96,20 @@ class WordListParameter(serializers.Field[Any, str, Any, Any]):
 
 
 class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
-    """A comma-separated list of symbols, which are looked up and not validated; None where it is absent."""
+    """A comma-separated list of symbols, which may have spaces around them; None where it is absent. Whether
+    there is such an instrument is looked up later: here only what none can be called is refused."""
 
     def __init__(self, *, help_text: str = "") -> None:
         super().__init__(default=None, help_text=help_text)
 
     def to_internal_value(self, data: str) -> list[str]:
-        symbols = data.split(",")
-        if not all(symbols):
+        symbols = [each.strip(" ") for each in data.split(",")]
+        if not all(fullmatch(SYMBOL, symbol) for symbol in symbols):
             name = str(self.field_name)
             raise InvalidParameter(
-                f"{name} must be instrument codes separated by single commas, such as EURUSD,XAUUSD.",
+                f"{name} must be instrument codes separated by single commas, such as EURUSD,XAUUSD. A code "
+                f"has up to {LONGEST_SYMBOL} characters: letters, digits, dots, dashes and underscores, of "
+                "which the first is a letter or a digit.",
                 field=name,
             )
         return symbols

@@ -23,7 +23,8 @@ class RangeSerializer(QuerySerializer):
     start = TimeParameter(help_text="Only what has this timestamp or a later one: ISO 8601 or milliseconds.")
     end = TimeParameter(help_text="Only what has an earlier timestamp than this.")
     cursor = TextParameter(
-        help_text="`next` of the page before, with the parameters of its request; only `limit` may differ."
+        help_text="`next` of the page before, with the parameters of its request; only `limit` may differ, "
+        "and `expand` where there is one."
     )
 
 

@@ -64,7 +64,10 @@ class HistoryQuerySerializer(QuerySerializer):
     )
     end = TimeParameter(help_text="The first time to leave out, written alike. Absent: now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")
-    cursor = TextParameter(help_text="`next` of the page before, with the parameters of that page.")
+    cursor = TextParameter(
+        help_text="`next` of the page before, with the parameters of its request; only `limit` and the form "
+        "may differ."
+    )
 
 
 class SymbolHistory(msgspec.Struct):

@@ -40,7 +40,14 @@ class FlowBucket(msgspec.Struct):
     ask_volume: Annotated[float, Meta(ge=0, description="What takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
     cumulative_delta: Annotated[float, Meta(description="The running sum of delta since 00:00 UTC.")]
-    absorptions: Annotated[int, Meta(ge=0, description="How many were found in its windows.")]
+    absorptions: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How many were found in its windows. One whose `time` is the end of the minute is of "
+            "this minute, not of the next.",
+        ),
+    ]
 
 
 class FlowList(msgspec.Struct):
@@ -70,7 +77,9 @@ class OrderFlowViewSet(KeyedViewSet):
         tag="Market",
         details="The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a "
         "second of its close, and changes no more. Only minutes that were made of ticks have order flow: one "
-        "that was imported, or read from a venue's history after a gap, is left out.",
+        "that was imported, or read from a venue's history after a gap, is left out. Where the side is "
+        "estimated, the ticks before the first move of the mid are on neither side: in the minute in which "
+        "an instrument's order flow begins, the two volumes may come to less than the candle's.",
         query=[OrderFlowQuerySerializer],
         refused_queries=["start=yesterday", "end=2026-11-20T14:00:00", "limit=501", "limit=many"],
         refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],

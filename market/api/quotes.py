@@ -24,8 +24,8 @@ from .prices import QUOTED, SymbolQuote
 MOST = 200
 STATES = ("open", "closed", "stale")
 TOO_MANY = (
-    f"symbols may name up to {MOST} instruments. Ask for the others in another request: each costs one, "
-    "however many it names."
+    f"symbols may name up to {MOST} instruments, each counted once. Ask for the others in another request: "
+    "each costs one, however many it names."
 )
 NAME_SOME = (
     "symbols is needed here: {number} instruments are offered, and one answer holds up to "
@@ -35,8 +35,9 @@ NAME_SOME = (
 
 class QuotesQuerySerializer(QuerySerializer):
     symbols = SymbolListParameter(
-        help_text=f"Up to {MOST} instrument codes, in upper or lower case, separated by commas. Without it, "
-        f"all that are offered, if they are no more than {MOST}."
+        help_text=f"Up to {MOST} instrument codes, in upper or lower case, separated by commas; spaces "
+        "around them are ignored. One that is named again does not count and is answered once. Without this "
+        f"parameter, all that are offered, if they are no more than {MOST}."
     )
 
 
@@ -48,7 +49,7 @@ class ListedQuote(SymbolQuote, kw_only=True):
 
 
 class RejectedSymbol(msgspec.Struct):
-    symbol: Annotated[str, Meta(description="As it was asked for.")]
+    symbol: Annotated[str, Meta(description="As it was first asked for, without spaces around it.")]
     code: Annotated[
         Literal["symbol_not_found", "quote_unavailable"],
         Meta(description="There is no such instrument, or it has not been quoted yet."),
@@ -78,10 +79,12 @@ class QuotesViewSet(KeyedViewSet):
         },
         tag="Market",
         details="For polling many at once: one request, whatever it names. They come in the order asked, "
-        "each once. On a closed or stale market it is the last quote there was, with its own time; `state` "
-        "and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered.",
+        "each once, however often it is named. On a closed or stale market it is the last quote there was, "
+        "with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and "
+        "the others are answered. With a name that no instrument can have, the whole request is refused.",
         query=[QuotesQuerySerializer],
-        refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD"],
+        refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
+        refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],
     )
     def list(self) -> Answer:
         asked = self.parameters(QuotesQuerySerializer)["symbols"]

@@ -130,26 +130,41 @@ class SymbolFrames:
             self._came_ms.popleft()
             self._frames.popleft()
 
-    def after(self, position: int, since_ms: int, make: MakeFrame) -> Iterator[KeptFrame] | None:
-        """Everything that came after it so far, or None if some of that is no longer known."""
+    def after(
+        self, position: int, since_ms: int, make: MakeFrame, *, from_first: bool = False
+    ) -> Iterator[KeptFrame] | None:
+        """Everything that came after it so far, or None if some of that is no longer known. A client without
+        a frame cannot tell how much it missed: from 0 it goes on if nothing came, or where frames are so few
+        (`from_first`) that 0 is an ordinary place."""
         if self.head is None or position > self.head or position <= self._ended_at:
             return None
         missed = self.head - position
         start = len(self._frames) - missed
-        # A client without a frame cannot tell how much it missed, so 0 goes on only if nothing came.
-        if missed and (start < 0 or position == 0 or self._came_ms[start] < since_ms):
+        is_a_place = position > 0 or from_first
+        if missed and (start < 0 or not is_a_place or self._came_ms[start] < since_ms):
             return None
         # Copied, because more comes before all of it is read. The tuples are made as they are read.
         came, frames = list(islice(self._came_ms, start, None)), list(islice(self._frames, start, None))
         return zip(came, range(position + 1, self.head + 1), map(make, frames), strict=True)
 
 
+def _not_subscribed(named: Iterable[str], subscribed: Subscriptions, change: SubscriptionChange) -> list[str]:
+    """Misspelt, or left: of these nothing follows. What is unknown is among the rejected already."""
+    if subscribed.has_all:
+        return []
+    rejected = {upper_key(each.symbol) for each in change.rejected}
+    strangers = set(named).difference(subscribed.keys)
+    return [key for key in strangers if key.partition("/")[0] not in rejected]
+
+
 class RecentFrames:
     """The recent frames of one stream. There must be no await between `open` and the hub's `subscribe`, so
     that nothing is missed and nothing comes twice."""
 
-    def __init__(self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES) -> None:
-        self._keep_ms, self._max_frames = keep_ms, max_frames
+    def __init__(
+        self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES, *, from_first: bool = False
+    ) -> None:
+        self._keep_ms, self._max_frames, self._from_first = keep_ms, max_frames, from_first
         self._frames_of: dict[str, SymbolFrames] = {}
         self._now_ms = 0
         self.epoch = ""
@@ -226,12 +241,12 @@ class RecentFrames:
         allowance: ReplayAllowance | None = None,
     ) -> Opening:
         """What is due to a client that has just subscribed. `allowance` counts what it was replayed."""
-        given = {} if resume is None else {upper_key(key): seq for key, seq in resume.positions.items()}
-        given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
+        named = {} if resume is None else {upper_key(key): seq for key, seq in resume.positions.items()}
+        given = {symbol: seq for symbol, seq in named.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
         since_ms = max(now_ms, self._now_ms) - self._keep_ms
         allowance = allowance or ReplayAllowance()
-        positions, unrecovered = dict[str, int](), list[str]()
+        positions, unrecovered = dict[str, int](), _not_subscribed(named, subscribed, change)
         ticks: list[NumberedFrame] = []
         replay: list[Iterator[KeptFrame]] = []
         symbols = self._frames_of.keys() if subscribed.has_all else subscribed.keys
@@ -244,7 +259,7 @@ class RecentFrames:
                 number_missed = max(0, (frames.head or 0) - position)
                 is_kept = is_known and number_missed <= self._max_frames
                 if is_kept and allowance.allows(number_missed, self._most_replayed, now_ms):
-                    missed = frames.after(position, since_ms, self.make)
+                    missed = frames.after(position, since_ms, self.make, from_first=self._from_first)
                 if missed is None:
                     unrecovered.append(symbol)
                 else:
@@ -256,7 +271,9 @@ class RecentFrames:
         # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
         # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))
-        return Opening(positions, unrecovered, chain(ticks, ((seq, frame) for _, seq, frame in merged)))
+        return Opening(
+            positions, sorted(unrecovered), chain(ticks, ((seq, frame) for _, seq, frame in merged))
+        )
 
     def _shown(self, frames: SymbolFrames) -> list[NumberedFrame]:
         """The last one, if there is any."""

@@ -83,7 +83,7 @@ class NumberedStream(Stream):
         """Those of which not all clients have been told yet: a crowd is told part by part."""
         self._held: list[partial[None]] = []
         """What is sent when all have been told, so that no later frame overtakes the notice of a change."""
-        self.recent = RecentFrames(keep_ms)
+        self.recent = RecentFrames(keep_ms, from_first=kind.has_timeframes)
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
 

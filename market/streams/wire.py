@@ -38,7 +38,7 @@ class OrderFlowTick(msgspec.Struct, gc=False):
     ask_volume: Annotated[float, Meta(description="What takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
     cumulative_delta: Annotated[float, Meta(description="The sum of delta since 00:00 UTC.")]
-    price: float
+    price: Annotated[float, Meta(description="Of the trade; where the side is estimated, the mid.")]
     time: Milliseconds
 
 
@@ -47,12 +47,31 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
 
     symbol: str
     side: Annotated[Side, Meta(description="The passive side, which absorbed.")]
-    price: float
-    volume: float
-    delta: float
-    price_range: float
-    window_ms: int
-    strength: Annotated[float, Meta(description="Standard deviations above the mean.")]
+    price: Annotated[
+        float,
+        Meta(
+            description="The mean price of what was absorbed, weighted by volume, in the instrument's digits."
+        ),
+    ]
+    volume: Annotated[
+        float,
+        Meta(
+            description="What was absorbed in the window: for bid what takers sold, for ask what they bought."
+            " The other side is not in it."
+        ),
+    ]
+    delta: Annotated[
+        float,
+        Meta(description="Of the whole window, both sides: what takers bought − what they sold."),
+    ]
+    price_range: Annotated[
+        float,
+        Meta(description="Highest − lowest price of the order flow of the window, both sides."),
+    ]
+    window_ms: Annotated[int, Meta(description="The length of the window.")]
+    strength: Annotated[
+        float, Meta(description="How many standard deviations volume is above the mean of this side.")
+    ]
     time: Annotated[Milliseconds, Meta(description="The end of the window.")]
 
 

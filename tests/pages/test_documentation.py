@@ -44,6 +44,13 @@ def shown_limits() -> list[str]:
     return re.findall(r"<td>([\d,]+)</td>", Client().get("/docs").text)
 
 
+def test_order_flow_says_what_an_absorption_is_and_what_counts_where() -> None:
+    flow = Client().get("/docs/data").text.partition('id="flow"')[2].partition("</section>")[0]
+    assert all(f"<code>{name}</code>" in flow for name in ("price", "volume", "price_range", "strength"))
+    assert "in the candle and on neither side" in flow
+    assert "counts in the minute of its window" in flow
+
+
 def test_limits_are_those_of_the_tiers() -> None:
     assert shown_limits() == [
         *("60", "2", "5"),

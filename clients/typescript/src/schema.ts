@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The current quotes of many instruments
-         * @description For polling many at once: one request, whatever it names. They come in the order asked, each once. On a closed or stale market it is the last quote there was, with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered.
+         * @description For polling many at once: one request, whatever it names. They come in the order asked, each once, however often it is named. On a closed or stale market it is the last quote there was, with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered. With a name that no instrument can have, the whole request is refused.
          */
         get: operations["listQuotes"];
         put?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Order flow of one instrument, minute by minute
-         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a second of its close, and changes no more. Only minutes that were made of ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out.
+         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a second of its close, and changes no more. Only minutes that were made of ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out. Where the side is estimated, the ticks before the first move of the mid are on neither side: in the minute in which an instrument's order flow begins, the two volumes may come to less than the candle's.
          */
         get: operations["getOrderFlow"];
         put?: never;
@@ -1035,7 +1035,7 @@ export interface components {
              * @description The running sum of delta since 00:00 UTC.
              */
             cumulative_delta: number;
-            /** @description How many were found in its windows. */
+            /** @description How many were found in its windows. One whose `time` is the end of the minute is of this minute, not of the next. */
             absorptions: number;
         };
         Proof: {
@@ -1146,7 +1146,7 @@ export interface components {
             request_id: string;
         };
         RejectedSymbol: {
-            /** @description As it was asked for. */
+            /** @description As it was first asked for, without spaces around it. */
             symbol: string;
             /**
              * @description There is no such instrument, or it has not been quoted yet.
@@ -1748,7 +1748,7 @@ export interface operations {
                 end?: string | number;
                 /** @description Number of candles. */
                 limit?: number;
-                /** @description `next` of the page before, with the parameters of that page. */
+                /** @description `next` of the page before, with the parameters of its request; only `limit` and the form may differ. */
                 cursor?: string;
             };
             header?: never;
@@ -1857,7 +1857,7 @@ export interface operations {
     listQuotes: {
         parameters: {
             query?: {
-                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas. Without it, all that are offered, if they are no more than 200. */
+                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas; spaces around them are ignored. One that is named again does not count and is answered once. Without this parameter, all that are offered, if they are no more than 200. */
                 symbols?: string[];
             };
             header?: never;
@@ -1986,7 +1986,7 @@ export interface operations {
                 start?: string | number;
                 /** @description Only what has an earlier timestamp than this. */
                 end?: string | number;
-                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
+                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
                 cursor?: string;
                 /** @description Which signals; `all` is both kinds. */
                 status?: "active" | "closed" | "all";
@@ -2271,7 +2271,7 @@ export interface operations {
                 start?: string | number;
                 /** @description Only what has an earlier timestamp than this. */
                 end?: string | number;
-                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ. */
+                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
                 cursor?: string;
                 /** @description Only these categories, separated by commas; all by default. */
                 category?: ("forex" | "gold" | "crypto" | "macro")[];

@@ -37,7 +37,10 @@ Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but 
 closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
 WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
 given here. `null` for what may be left out is as if it were left out. No number has an exponent: 0.00003."""
-SEQ = "With the feature seq: one more than in the frame of this symbol before."
+SEQ = (
+    "With the feature seq: one more than in the frame of this symbol before; 0 in a snapshot if none was sent"
+    " since the numbering began."
+)
 CANDLE_SEQ = (
     "With the feature seq, on closed candles: one more than in that of this symbol and timeframe before;"
     " 0 while none was sent."
@@ -51,7 +54,7 @@ FEATURES: dict[Feature, str] = {
     "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
     "heartbeat": "Sends a heartbeat after 10 s without another frame.",
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
-    " summed, and says how many were left out.",
+    " summed, and says how many were left out. It changes nothing on the other streams.",
 }
 _HERE = f"Only in the demo, on prices and order flow, for {TEST_SYMBOL} when you name it"
 FAULTS: dict[Chaos, str] = {
@@ -73,9 +76,10 @@ LIMITS: dict[str, str] = {
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
-    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol, of candles"
-    f" {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds over a restart of the service;"
-    f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
+    "What resume replays": f"{KEEP_MS // 1000} seconds, but at most {MAX_FRAMES:,} frames of each symbol; of"
+    f" candles {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds if the service was restarted"
+    f" meanwhile. A socket that resumes again and again is replayed each frame once in {KEEP_MS // 1000}"
+    " seconds",
     "What since replays": "7 days of signals and of news",
     "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
 }
@@ -83,7 +87,7 @@ LIMITS: dict[str, str] = {
 Json = dict[str, Any]
 Types = Sequence[type[msgspec.Struct]]
 Scheme = Literal["ws", "wss"]
-NUMBER: Json = {"type": "integer", "minimum": 1, "description": SEQ}
+NUMBER: Json = {"type": "integer", "minimum": 0, "description": SEQ}
 CANDLE_NUMBER: Json = {"type": "integer", "minimum": 0, "description": CANDLE_SEQ}
 MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
 ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {

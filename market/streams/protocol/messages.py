@@ -75,7 +75,11 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     ] = frozenset()
     resume: Annotated[
         Resume | UnsetType,
-        Meta(description="Replays what was missed on /ws/market, /ws/orderflow or /ws/candles."),
+        Meta(
+            description="Replays what was missed on /ws/market, /ws/orderflow or /ws/candles. From a position"
+            " of 0 only candles are replayed: of the others nobody can tell how much was missed. Positions of"
+            " what is not subscribed are unrecovered."
+        ),
     ] = UNSET
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,

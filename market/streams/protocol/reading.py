@@ -150,6 +150,7 @@ def read(text: bytes, kind: StreamKind) -> AnyMessage:
         message: AnyMessage = _decode(_message, given, kind)
         if isinstance(message, Unsubscribe):
             _check_leaves_symbols(_decode(_chosen, given, kind))
+            _check_names(message, kind)
         check(message, kind)
     except StreamRefused as refused:
         refused.id = named
@@ -164,6 +165,15 @@ def _check_leaves_symbols(chosen: _Chosen) -> None:
             raise invalid(
                 f"unsubscribe is of whole symbols: leave all, and subscribe with {field} anew.", field
             )
+
+
+def _check_names(message: Unsubscribe, kind: StreamKind) -> None:
+    """The spelling of positions would leave nothing."""
+    if kind.has_timeframes and message.symbols is not UNSET and any("/" in name for name in message.symbols):
+        raise invalid(
+            "unsubscribe is of whole symbols, as EURUSD: leave it, and subscribe with timeframes anew.",
+            "symbols",
+        )
 
 
 def unknown_features() -> StreamRefused:

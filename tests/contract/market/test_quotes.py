@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
+from django.core.validators import RegexValidator
 from time_machine import Traveller
 
+from core.contract.parameters import LONGEST_SYMBOL, SYMBOL
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
 from market import runtime as market
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal, to_ms, within_two_seconds
 from tests.factories import make_account, make_calendar, make_instrument, make_key, make_tier, put_quote
+
+LONGEST = "L" * LONGEST_SYMBOL
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,20 +79,59 @@ def test_case_does_not_matter_and_duplicates_come_once(shared: Api) -> None:
 
 
 def test_each_that_has_no_quote_is_told_and_the_others_are_answered(shared: Api) -> None:
-    body = shared.ask("/api/quotes?symbols=NOPE,EURUSD,QUIET,DORMANT,%F0%9F%92%B6,a%22b").json()
+    body = shared.ask(f"/api/quotes?symbols=NOPE,EURUSD,QUIET,DORMANT,a.B-c_9,{LONGEST}").json()
 
     assert [item["symbol"] for item in body["items"]] == ["EURUSD"]
     assert [(each["symbol"], each["code"]) for each in body["rejected"]] == [
         ("NOPE", "symbol_not_found"),
         ("QUIET", "quote_unavailable"),
         ("DORMANT", "symbol_not_found"),
-        ("💶", "symbol_not_found"),
-        ('a"b', "symbol_not_found"),
+        ("a.B-c_9", "symbol_not_found"),
+        (LONGEST, "symbol_not_found"),
     ]
 
 
-def test_other_letters_are_no_upper_case_of_ours(shared: Api) -> None:
-    assert symbols(shared, "?symbols=%C5%BFEURUSD,u%C5%BFdjpy") == []
+def test_spaces_around_a_name_do_not_matter(shared: Api) -> None:
+    body = shared.ask("/api/quotes?symbols=%20EURUSD,%20NOPE%20,+GBPUSD+,EURUSD").json()
+
+    assert [item["symbol"] for item in body["items"]] == ["EURUSD", "GBPUSD"]
+    assert body["rejected"] == [{"symbol": "NOPE", "code": "symbol_not_found"}]
+
+
+MALFORMED = {
+    "semicolon": "EURUSD;GBPUSD",
+    "space": "EURUSD%20GBPUSD",
+    "slash": "EUR/USD",
+    "first a dash": "-EURUSD",
+    "tab": "EURUSD%09",
+    "newline": "EURUSD%0A",
+    "NUL": "EURUSD%00",
+    "quote": "a%22b",
+    "emoji": "%F0%9F%92%B6",
+    "long s for an s": "u%C5%BFdjpy",
+    "21 letters": "A" * 21,
+    "7000 letters": "A" * 7_000,
+    "only a space": "EURUSD,%20",
+}
+
+
+@pytest.mark.parametrize("value", MALFORMED.values(), ids=MALFORMED)
+def test_name_that_no_instrument_can_have_is_refused(shared: Api, value: str) -> None:
+    response = shared.ask(f"/api/quotes?symbols=GBPUSD,{value}")
+
+    message = refusal(response, 400, "invalid_parameter", field="symbols")
+    assert "separated by single commas" in message
+    assert len(response.content) < 500
+
+
+def test_what_can_be_asked_for_is_what_an_instrument_can_be_called() -> None:
+    field = Instrument._meta.get_field("symbol")
+    (pattern,) = (
+        re.compile(each.regex).pattern for each in field.validators if isinstance(each, RegexValidator)
+    )
+
+    assert field.max_length == LONGEST_SYMBOL
+    assert pattern.strip("^$").replace("A-Z", "A-Za-z").replace("*", f"{{0,{LONGEST_SYMBOL - 1}}}") == SYMBOL
 
 
 def test_without_symbols_all_that_are_offered_come_by_symbol(shared: Api) -> None:

@@ -8,6 +8,7 @@ from instruments.views import EXPANSIONS
 
 Json = dict[str, Any]
 
+SYMBOL = "^ *[A-Za-z0-9][A-Za-z0-9._-]{0,19} *$"
 MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 HISTORY = "/api/market/{symbol}/history"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
@@ -101,7 +102,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     QUOTES: {
         "symbols": (
             "query",
-            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[^,]+$"}},
+            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": SYMBOL}},
         )
     },
     ORDER_FLOW: {**PATH_SYMBOL, "start": MOMENT, "end": MOMENT, "limit": up_to_500(100)},

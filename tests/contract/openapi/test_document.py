@@ -18,8 +18,10 @@ from .documented import DOCUMENT, SCHEMAS, is_valid, operation
 from .specified import (
     CATEGORIES,
     FIELDS,
+    HISTORY,
     NEWS,
     OPTIONAL,
+    ORDER_FLOW,
     PARAMETERS,
     QUOTES,
     SIGNALS,
@@ -110,6 +112,36 @@ def test_words_of_a_field_are_those_of_the_contract() -> None:
     assert words("ActiveSignal", "direction") == ["buy", "sell"]
     assert words("NewsItem", "category") == CATEGORIES
     assert words("NewsItem", "sentiment") == ["bullish", "neutral", "bearish"]
+
+
+def described(path: str, name: str) -> str:
+    (found,) = [each for each in operation(path)["parameters"] if each["name"] == name]
+    return str(found["description"])
+
+
+@pytest.mark.parametrize(
+    ("path", "differing"), [(HISTORY, ["limit", "form"]), (NEWS, ["limit", "expand"]), (SIGNALS, ["limit"])]
+)
+def test_cursor_says_what_may_differ_from_page_to_page(path: str, differing: list[str]) -> None:
+    assert all(name in described(path, "cursor").partition("only ")[2] for name in differing)
+
+
+def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
+    examples = operation(QUOTES)["responses"]["400"]["content"]["application/json"]["examples"]
+    refused = {example["value"]["error"]["code"]: example["value"]["error"] for example in examples.values()}
+
+    assert set(refused) == {"invalid_parameter", "parameter_out_of_range"}
+    assert (refused["parameter_out_of_range"]["field"], refused["parameter_out_of_range"]["max"]) == (
+        "symbols",
+        200,
+    )
+    assert "named again does not count" in described(QUOTES, "symbols")
+
+
+def test_order_flow_says_where_it_differs_from_the_candle() -> None:
+    assert "less than the candle's" in operation(ORDER_FLOW)["description"]
+    absorptions = SCHEMAS["OrderFlowMinute"]["properties"]["absorptions"]
+    assert "the end of the minute is of this minute" in absorptions["description"]
 
 
 def test_active_signal_has_no_result_and_a_closed_one_all_of_it() -> None:

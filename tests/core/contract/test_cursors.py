@@ -33,6 +33,10 @@ def test_cursor_of_other_parameters_is_refused(asked: list[object]) -> None:
     )
 
 
+def test_refusal_names_all_that_may_differ_on_some_path() -> None:
+    assert all(name in InvalidCursor().message for name in ("limit", "expand", "Accept"))
+
+
 def test_cursor_of_another_path_is_refused() -> None:
     with pytest.raises(InvalidCursor):
         Cursors("news").open(cursors.seal(ASKED, POSITION), ASKED)

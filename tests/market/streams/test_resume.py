@@ -39,11 +39,13 @@ def open_with(
     features: tuple[Any, ...] = (),
     before: Subscriptions | None = None,
     allowance: ReplayAllowance | None = None,
+    known: set[str] | None = None,
 ) -> Opening:
     subscribed = before or Subscriptions()
     resume = None if positions is None else Resume(epoch, positions)
     change = subscribed.subscribe(
-        Subscribe(symbols=list(symbols) or UNSET, features=frozenset(features)), lambda _: True
+        Subscribe(symbols=list(symbols) or UNSET, features=frozenset(features)),
+        lambda symbol: known is None or symbol in known,
     )
     opening = recent.open(subscribed, change, resume, now_ms, allowance)
     return msgspec.structs.replace(opening, frames=list(opening.frames))
@@ -171,11 +173,34 @@ def test_symbol_without_a_position_starts_live(recent: RecentFrames) -> None:
     assert opening.positions == {"EURUSD": 10, "XAUUSD": 9}
 
 
-def test_position_of_what_is_not_subscribed_is_ignored(recent: RecentFrames) -> None:
+@pytest.mark.parametrize("named", ["XAUUSD", "EURSUD", "EURUSD/1m"])
+def test_position_of_what_is_not_subscribed_is_unrecovered(recent: RecentFrames, named: str) -> None:
+    """It may be misspelt: to say that all was recovered would hide what was missed."""
     add(recent, "XAUUSD", range(1, 11))
-    opening = open_with(recent, "EURUSD", positions={"XAUUSD": 9})
+    opening = open_with(recent, "EURUSD", positions={named: 9})
+
+    assert opening == Opening({"EURUSD": 0}, [named], [])
+
+
+def test_position_of_what_was_rejected_is_told_once(recent: RecentFrames) -> None:
+    opening = open_with(recent, "EURUSD", "gone", positions={"GONE": 9}, known={"EURUSD"})
 
     assert opening == Opening({"EURUSD": 0}, [], [])
+
+
+def test_from_its_first_frame_on_candles() -> None:
+    """Of a day's candles none may have come for hours: 0 is where its client is."""
+    candles = RecentFrames(from_first=True)
+    candles.restart("e1")
+    candles.know(LastSent("EURUSD", 0))
+    assert open_with(candles, "EURUSD", positions={"EURUSD": 0}) == Opening({"EURUSD": 0}, [], [])
+    add(candles, "EURUSD", range(1, 4))
+    add(candles, "XAUUSD", range(4, 7))
+
+    opening = open_with(candles, "EURUSD", "XAUUSD", positions={"EURUSD": 0, "XAUUSD": 0})
+
+    assert opening.unrecovered == ["XAUUSD"]
+    assert told(opening) == [("XAUUSD", 6), ("EURUSD", 1), ("EURUSD", 2), ("EURUSD", 3)]
 
 
 def test_position_is_read_in_lower_case_too(recent: RecentFrames) -> None:

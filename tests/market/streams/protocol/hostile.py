@@ -101,6 +101,7 @@ WRONG_ON: list[tuple[str, str, str]] = [
     *((name, "timeframes", subscribe(timeframes=["1m"])) for name in ("market", "orderflow", "signals")),
     ("candles", "timeframes", '{"action":"unsubscribe","timeframes":["1m"]}'),
     ("candles", "timeframes", '{"action":"unsubscribe","symbols":["EURUSD"],"timeframes":["1m"]}'),
+    ("candles", "symbols", '{"action":"unsubscribe","symbols":["XAUUSD","EURUSD/1m"]}'),
     ("news", "categories", '{"action":"unsubscribe","categories":["gold"]}'),
     ("signals", "events", subscribe(events=["forming"])),
     *(("candles", field, text) for field, text in each(WRONG_CANDLES_VALUES)),

@@ -91,6 +91,14 @@ def test_no_description_has_the_indentation_of_a_docstring() -> None:
     assert "\\n  " not in json.dumps(DOCUMENT)
 
 
+@pytest.mark.parametrize("name", ["OrderFlowTick", "AbsorptionSignal"])
+def test_every_figure_of_order_flow_has_its_meaning(name: str) -> None:
+    fields = SCHEMAS[name]["properties"]
+    untold = {field for field, schema in fields.items() if not schema.get("description")}
+
+    assert untold <= {"symbol", "time", "type"}
+
+
 def test_every_message_is_in_it() -> None:
     data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "CandleUpdate"}
     data |= {"NewSignal", "SignalClosed", "PublishedNews"}
