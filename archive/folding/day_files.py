@@ -68,8 +68,8 @@ class DayFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
-    def read(self, segments: list[TickSegment], known: dict[str, Carried], *, is_late: bool) -> None:
-        self.reader = DayReader(self.day, known, self._note_row, is_late=is_late)
+    def read(self, segments: list[TickSegment], known: dict[str, Carried]) -> None:
+        self.reader = DayReader(self.day, known, self._note_row)
         self.reader.read(segments)
 
     def put_ticks(self, known: dict[str, tuple[int, int]], *, is_late: bool) -> None:

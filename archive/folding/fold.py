@@ -105,7 +105,7 @@ class Folder:
         files.begin()
         # Before the journal is read: what the database knows by now is in it.
         known = _known_numbers()
-        files.read(self._journal.segments(), last, is_late=is_late)
+        files.read(self._journal.segments(), last)
         if files.before is not None and (lost := files.lost()):
             files.before = self._give_up(day, files.before, lost)
         files.put_ticks(known, is_late=is_late)

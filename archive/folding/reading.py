@@ -38,9 +38,7 @@ def _least(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 class DayReader:
-    def __init__(
-        self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None], *, is_late: bool
-    ) -> None:
+    def __init__(self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None]) -> None:
         """`on_rows` is called with a symbol that has rows to write."""
         self.start_ms = day_start_ms(day)
         self.end_ms = self.start_ms + TIMEFRAMES["1d"]
@@ -48,7 +46,7 @@ class DayReader:
         self.candle_prices: list[str] = []
         self.damages: defaultdict[TickSegment, list[tuple[int, int]]] = defaultdict(list)
         """At which byte of a segment, and how many bytes cannot be read."""
-        self._known, self._on_rows, self._is_late = known, on_rows, is_late
+        self._known, self._on_rows = known, on_rows
         for symbol in known:
             self._symbol(symbol)
 
@@ -89,7 +87,7 @@ class DayReader:
         own = self.symbols.get(symbol)
         if own is None:
             known = self._known.get(symbol)
-            own = SymbolDay(symbol, self.start_ms, self.end_ms, known, is_late=self._is_late)
+            own = SymbolDay(symbol, self.start_ms, self.end_ms, known)
             self.symbols[symbol] = own
         return own
 
