@@ -28,7 +28,7 @@ class LedgerAt(msgspec.Struct):
     hash: str
 
 
-class Hole(msgspec.Struct):
+class Hole(msgspec.Struct, omit_defaults=True):
     """Ticks that were accepted and are not in the file, between two times: at most the whole day."""
 
     symbol: str
@@ -36,6 +36,8 @@ class Hole(msgspec.Struct):
     end: str
     missing: int | None
     """How many, with those of the days beside where it goes on there; null where nobody knows."""
+    lost: bool = False
+    """Their file is gone. Nobody knows which numbers they had, so nothing fills it."""
 
 
 class ArchiveManifest(msgspec.Struct):
@@ -73,11 +75,14 @@ class NumberGap(NamedTuple):
     start_ms: int
     end_ms: int
     missing: int | None
+    is_lost: bool = False
 
 
 def joined(gaps: list[NumberGap]) -> list[NumberGap]:
     if len(gaps) <= MOST_HOLES:
         return gaps
+    lost = [gap for gap in gaps if gap.is_lost]
+    gaps = [gap for gap in gaps if not gap.is_lost]
     known = [gap.missing for gap in gaps if gap.missing is not None]
     missing = sum(known) if len(known) == len(gaps) else None
-    return [NumberGap(gaps[0].start_ms, gaps[-1].end_ms, missing)]
+    return [*lost, NumberGap(gaps[0].start_ms, gaps[-1].end_ms, missing)]

@@ -2,32 +2,43 @@
 day goes last."""
 
 import logging
-import os
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from archive.journal import TickJournal
+from archive.journal import TickJournal, TickSegment
 from archive.layout import manifest_path
-from archive.manifests import VERSION, ArchiveManifest, BadManifest, Hole, LedgerAt, decoded, encoded
-from archive.stores import ArchiveStore, NotStored, sync_folder
-from core.times import iso_ms
+from archive.manifests import (
+    VERSION,
+    ArchiveManifest,
+    BadManifest,
+    Hole,
+    LedgerAt,
+    ManifestFile,
+    decoded,
+    encoded,
+)
+from archive.stores import ArchiveStore, NotStored
+from core.times import epoch_ms, iso_ms
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from signals_feed.ledger_days import position_before
 
 from .candles import span_of, with_minutes
 from .day_files import DayFiles, NotUsable
+from .notes import HandedOver, write_whole
 from .rows import Carried
 
 logger = logging.getLogger(__name__)
 
 # Nothing of a day comes any more: a minute is closed two seconds after its end, or as a setting says.
 OVER_AFTER = timedelta(minutes=2)
+# Places of a segment that are damaged.
+MOST_TOLD = 5
 
 
 class Folded(msgspec.Struct):
@@ -42,38 +53,61 @@ class Folder:
         self._journal, self._store, self._now = journal, store, now
         self._note = journal.path / "folded.json"
         self._scratch = journal.path / "folding"
+        self._handed = HandedOver(journal.path / "handed.json")
+        self._made: set[date] = set()
 
     def run(self) -> list[date]:
-        """Returns the days of which files were made."""
-        return [day for day in self.due() if self._fold(day)]
+        """Returns the days of which files were made, or something was put with them."""
+        for day in self.due():
+            self._fold(day)
+        return sorted(self._made)
 
     def due(self) -> list[date]:
-        """Days that are over: those of the journal, and yesterday for its candles."""
+        """Days that are over: those of the journal, whatever was noted under a clock that was ahead, and
+        yesterday if it has candles."""
         over = (self._now.astimezone(UTC) - OVER_AFTER).date()
-        folded = self._folded().day
-        known = {segment.day for segment in self._journal.segments()} | {over - timedelta(days=1)}
-        return sorted(day for day in known if str(day) > folded and day < over)
+        days = {segment.day for segment in self._journal.segments() if segment.day < over}
+        yesterday, folded = over - timedelta(days=1), self._folded().day
+        if not str(yesterday) <= folded < str(over) and with_minutes(yesterday):
+            days.add(yesterday)
+        return sorted(days)
 
-    def _fold(self, day: date) -> bool:
+    def _fold(self, day: date) -> None:
         folded = self._folded()
         files = self._make(day, folded.last, is_late=False)
         for earlier in files.reader.earlier_days():
             self._make(earlier, folded.last, is_late=True)
         self._note_folded(day, files, folded)
-        for segment in self._journal.segments():
-            if segment.day <= day:
-                self._journal.remove(segment)
+        self._handed.clear()
+        self._remove_journal(day, files.reader.damages)
         shutil.rmtree(self._scratch, ignore_errors=True)
-        return bool(files.files)
+
+    def _remove_journal(self, day: date, damages: Mapping[TickSegment, list[tuple[int, int]]]) -> None:
+        for segment in self._journal.segments():
+            if segment.day > day:
+                continue
+            if segment not in damages:
+                self._journal.remove(segment)
+                continue
+            aside, places = self._journal.set_aside(segment), damages[segment]
+            told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
+            more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
+            logger.warning(
+                "The journal was damaged; ticks that were there are a hole in the manifest. Not read: %s%s. "
+                "The segment is kept as %s until somebody removes it",
+                *(told, more, aside),
+            )
 
     def _make(self, day: date, last: dict[str, Carried], *, is_late: bool) -> DayFiles:
         """`is_late`: what came of a day after its files were made is put with them."""
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
-        files = DayFiles(day, self._store, self._scratch, withheld, self._manifest(day))
+        files = DayFiles(day, self._store, self._scratch, withheld, self._manifest(day), self._handed)
         files.begin()
         # Before the journal is read: what the database knows by now is in it.
         known = _known_numbers()
-        files.read(self._journal.segments(), last, is_late=is_late)
+        files.read(self._journal.segments(), last)
+        if files.before is not None and (lost := files.lost()):
+            files.before = self._give_up(day, files.before, lost)
         files.put_ticks(known, is_late=is_late)
         files.put_candles(with_minutes(day))
         if files.files or any(files.gaps.values()):
@@ -87,11 +121,23 @@ class Folder:
         except NotStored:
             return None
         except BadManifest as error:
-            raise NotUsable(manifest_path(day), str(error)) from None
+            cost = "what it says of holes, and of the files with which nothing is put any more"
+            raise NotUsable(manifest_path(day), str(error), cost) from None
+
+    def _give_up(self, day: date, before: ArchiveManifest, lost: list[ManifestFile]) -> ArchiveManifest:
+        """The manifest says what is lost before anything takes its place: the next run goes on from there."""
+        start, end = (iso_ms(epoch_ms(at)) for at in span_of(day))
+        for file in lost:
+            logger.warning("%s is gone: its ticks (%d) are a hole of that day", file.path, file.rows)
+        holes = [*before.holes, *(Hole(file.symbol, start, end, file.rows, lost=True) for file in lost)]
+        left = [file for file in before.files if file not in lost]
+        manifest = replace(before, complete=False, holes=_ordered(holes), files=left)
+        self._put(day, manifest)
+        return manifest
 
     def _put_manifest(self, day: date, files: DayFiles) -> None:
         holes = [
-            Hole(symbol, iso_ms(gap.start_ms), iso_ms(gap.end_ms), gap.missing)
+            Hole(symbol, iso_ms(gap.start_ms), iso_ms(gap.end_ms), gap.missing, gap.is_lost)
             for symbol, gaps in sorted(files.gaps.items())
             for gap in gaps
         ]
@@ -104,16 +150,20 @@ class Folder:
             version=VERSION,
             made_at=iso_ms(int(self._now.timestamp() * 1000)),
             complete=not holes,
-            holes=sorted(holes, key=lambda hole: (hole.symbol, hole.start)),
+            holes=_ordered(holes),
             ledger=LedgerAt(*position_before(span_of(day)[1])),
             files=[made[path] for path in sorted(made)],
         )
         if files.before is not None and manifest == replace(files.before, made_at=manifest.made_at):
             return
+        self._put(day, manifest)
+        self._made.add(day)
+        logger.info("Archived %s (files: %d)", day, len(files.files))
+
+    def _put(self, day: date, manifest: ArchiveManifest) -> None:
         local = self._scratch / "manifest.json"
         local.write_bytes(encoded(manifest))
         self._store.put(manifest_path(day), local)
-        logger.info("Archived %s: %d files", day, len(files.files))
 
     def _folded(self) -> Folded:
         try:
@@ -131,14 +181,8 @@ class Folder:
         write_whole(self._note, msgspec.json.encode(Folded(str(day), last)))
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
+def _ordered(holes: list[Hole]) -> list[Hole]:
+    return sorted(holes, key=lambda hole: (hole.symbol, hole.start))
 
 
 def _known_numbers() -> dict[str, tuple[int, int]]:

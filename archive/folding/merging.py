@@ -47,7 +47,7 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
     else:
         write_table(to, whole, both)
     times, seqs = whole["time"].cast(pa.int64()).to_pylist(), [seqs[place] for place in firsts]
-    left = [gap for gap in gaps if not is_filled(gap, times, seqs)]
+    left = [gap for gap in gaps if gap.is_lost or not is_filled(gap, times, seqs)]
     sources = {*whole["source"].to_pylist(), *(minute["source"] for minute in both["minutes"])}
     return Merged(to, len(firsts), left, sorted(sources))
 

@@ -75,11 +75,12 @@ async def run_apart() -> None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    why = (lines.pop() if lines else f"it ended with {process.returncode}") if process.returncode else ""
+    # Lines of the log, in the form in which this process writes its own.
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     if process.returncode:
-        lines = said.decode("utf-8", "replace").strip().splitlines() or [
-            f"it ended with {process.returncode}"
-        ]
-        raise NotFolded(lines[-1][:MOST_TOLD])
+        raise NotFolded(why.removeprefix("CommandError: ")[:MOST_TOLD])
 
 
 nightly = Nightly()

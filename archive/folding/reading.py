@@ -1,5 +1,6 @@
 """Reads the journal for one day: what was given again in a later numbering, or written twice, counts once."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 
@@ -37,15 +38,15 @@ def _least(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 class DayReader:
-    def __init__(
-        self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None], *, is_late: bool
-    ) -> None:
+    def __init__(self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None]) -> None:
         """`on_rows` is called with a symbol that has rows to write."""
         self.start_ms = day_start_ms(day)
         self.end_ms = self.start_ms + TIMEFRAMES["1d"]
         self.symbols: dict[str, SymbolDay] = {}
         self.candle_prices: list[str] = []
-        self._known, self._on_rows, self._is_late = known, on_rows, is_late
+        self.damages: defaultdict[TickSegment, list[tuple[int, int]]] = defaultdict(list)
+        """At which byte of a segment, and how many bytes cannot be read."""
+        self._known, self._on_rows = known, on_rows
         for symbol in known:
             self._symbol(symbol)
 
@@ -54,8 +55,11 @@ class DayReader:
         for segment, head, bounds in zip(segments, heads, bounds_of(heads), strict=True):
             if head is not None:
                 self._begin(head)
-                for epoch, record in _records(segment, bounds):
+                for epoch, record in _records(segment, bounds, self.damages):
                     self._take(epoch, record)
+            elif next(segment.frames(), None) is not None:
+                # Without its head nobody knows which of it counts.
+                self.damages[segment].append((0, segment.path.stat().st_size))
 
     def _begin(self, head: Opened) -> None:
         if head.candle_price not in self.candle_prices and head.at_ms < self.end_ms:
@@ -83,15 +87,15 @@ class DayReader:
         own = self.symbols.get(symbol)
         if own is None:
             known = self._known.get(symbol)
-            own = SymbolDay(symbol, self.start_ms, self.end_ms, known, is_late=self._is_late)
+            own = SymbolDay(symbol, self.start_ms, self.end_ms, known)
             self.symbols[symbol] = own
         return own
 
 
 def _records(
-    segment: TickSegment, bounds: Bounds
+    segment: TickSegment, bounds: Bounds, damages: defaultdict[TickSegment, list[tuple[int, int]]]
 ) -> Iterator[tuple[str, TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan]]:
-    for frame in segment.frames():
+    for frame in segment.frames(lambda offset, size: damages[segment].append((offset, size))):
         if isinstance(frame, HeardRecords):
             for record in frame.records:
                 if bounds is None or _counts(record, bounds.get(record.symbol, (0, 0))):

@@ -57,13 +57,11 @@ class Carried(NamedTuple):
 class SymbolDay:
     """What of one symbol belongs into the file of one day. Its numbers have no holes, or it says where."""
 
-    def __init__(
-        self, symbol: str, start_ms: int, end_ms: int, known: Carried | None, *, is_late: bool
-    ) -> None:
-        """`known` is the last tick that is in files: of a day before, or if `is_late` perhaps of this one."""
+    def __init__(self, symbol: str, start_ms: int, end_ms: int, known: Carried | None) -> None:
+        """`known` is the last tick that is in files: of a day before, or perhaps of this one."""
         self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
         self.last = known
-        self.carried = None if is_late else known
+        self.carried = known if known is not None and known.time_ms < start_ms else None
         self.epochs, self.sources = Names(), Names()
         self.rows = TickRows(self.epochs, self.sources)
         self.events: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ class Busy(Exception):
 
 
 def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, keep_days: int) -> list[date]:
-    """Returns the days of which files were made."""
+    """Returns the days of which files were made, or something was put with them."""
     journal.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     with journal.path.joinpath("folding.lock").open("wb") as lock:
         try:
@@ -23,5 +23,5 @@ def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, k
         except BlockingIOError:
             raise Busy from None
         made = Folder(journal, store, now).run()
-        drop_old(store, now.astimezone(UTC).date(), keep_days)
+        drop_old(store, now.astimezone(UTC).date(), keep_days, made)
         return made

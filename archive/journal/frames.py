@@ -1,8 +1,10 @@
 """What a segment of the journal holds. Each frame has its length and its checksum before it, so that one that
 a kill or a power cut tore is told from a whole one."""
 
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -36,6 +38,8 @@ class HeardRecords(msgspec.Struct, array_like=True, tag=1):
 
 
 Frame = Opened | HeardRecords
+OnDamage = Callable[[int, int], None]
+"""Is told at which byte of the segment the damage begins, and how many there are."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
 
@@ -45,18 +49,42 @@ def framed(frame: Frame) -> bytes:
     return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
 
 
-def whole_frames(blocks: Iterable[bytes]) -> Iterator[Frame]:
-    """Up to the first that is torn or damaged."""
-    rest = b""
-    for block in blocks:
+# How the body of an `Opened` and of a `HeardRecords` begins.
+BODY = re.compile(rb"\x95\x00|\x93\x01")
+
+
+def whole_frames(blocks: Iterable[bytes], on_damage: OnDamage = lambda offset, size: None) -> Iterator[Frame]:
+    """Each that is whole. `on_damage` hears what lies between two of them and is none; what comes after the
+    last was torn by a kill or a power cut, and is the ordinary end."""
+    rest, offset = b"", 0
+    damaged: int | None = None
+    for block in chain(blocks, (b"",)):
         rest += block
         start = 0
-        while (end := _end(rest, start)) is not None:
-            if end <= start or zlib.crc32(rest[start + SIZES : end]) != _number(rest, start + 4):
-                return
-            yield _decode(rest[start + SIZES : end])
-            start = end
-        rest = rest[start:]
+        while start < len(rest):
+            end = _end(rest, start)
+            if end is None and block:
+                break
+            if end is not None and _is_whole(rest, start, end):
+                if damaged is not None:
+                    on_damage(damaged, offset + start - damaged)
+                    damaged = None
+                yield _decode(rest[start + SIZES : end])
+                start = end
+            else:
+                damaged = offset + start if damaged is None else damaged
+                start = _next_body(rest, start + SIZES + 1) - SIZES
+        rest, offset = rest[start:], offset + start
+
+
+def _is_whole(data: bytes, start: int, end: int) -> bool:
+    return end > start and zlib.crc32(data[start + SIZES : end]) == _number(data, start + 4)
+
+
+def _next_body(data: bytes, start: int) -> int:
+    """Where the body of a frame may begin; in what comes after `data`, if nowhere in it."""
+    found = BODY.search(data, start)
+    return found.start() if found else max(start, len(data) - 1)
 
 
 def _end(data: bytes, start: int) -> int | None:

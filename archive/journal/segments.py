@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from archive.stores import sync_folder
 
-from .frames import Frame, Opened, whole_frames
+from .frames import Frame, OnDamage, Opened, whole_frames
 
 NAME = re.compile(r"(\d{10})-(\d{4}-\d\d-\d\d)\.ticks", re.ASCII)
 BLOCK = 1 << 20
@@ -22,9 +22,9 @@ class TickSegment(NamedTuple):
     """No tick of a later day is in it."""
     path: Path
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self, on_damage: OnDamage = lambda offset, size: None) -> Iterator[Frame]:
         with self.path.open("rb") as file:
-            yield from whole_frames(iter(lambda: file.read(BLOCK), b""))
+            yield from whole_frames(iter(lambda: file.read(BLOCK), b""), on_damage)
 
     def head(self) -> Opened | None:
         """None where it was torn right at its beginning."""
@@ -62,3 +62,10 @@ class TickJournal:
     def remove(self, segment: TickSegment) -> None:
         segment.path.unlink(missing_ok=True)
         sync_folder(self.path)
+
+    def set_aside(self, segment: TickSegment) -> Path:
+        """It is no longer read, and an operator may look at it; returns where it is."""
+        aside = segment.path.with_name(f"{segment.path.name}.damaged")
+        segment.path.rename(aside)
+        sync_folder(self.path)
+        return aside

@@ -9,19 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from archive.folding.work import fold_what_is_due
-from archive.journal import TickJournal
+from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import TickKeeper
 from archive.manifests import ArchiveManifest, ManifestFile, decoded
 from archive.stores import DiskStore
 from core.times import MINUTE_MS, epoch_ms
+from market.engine import SymbolStanding
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.engine import Engine
 from market.engine.listeners import EngineListener
 from market.engine.runner import Runner
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
-from market.prices.records import Tick
+from market.prices.records import HistoryMinute, SeriesBegan, Tick, TickAccepted
 from market.runtime import given_numbers
 from tests.market.running import no_feed, stop_engine_tasks
 
@@ -31,6 +34,7 @@ NEXT_MS = DAY_MS + 24 * 60 * MINUTE_MS
 NIGHT = datetime(2026, 11, 19, 0, 5, tzinfo=UTC)
 PAUSES_MS = (0, 0, 40, 900, 2_500, 7_000, 30_000, 200_000)
 HEARD_EVERY_MS = 10_000
+HOUR_MS = 3_600_000
 
 
 class KeptEngine:
@@ -123,3 +127,32 @@ def manifest_of(folder: Path, day: date = DAY) -> ArchiveManifest:
 def file_of(folder: Path, kind: str = "ticks", symbol: str = "EURUSD") -> ManifestFile:
     found = manifest_of(folder).files
     return next(file for file in found if (file.kind, file.symbol) == (kind, symbol))
+
+
+def tick(seq: int, at_ms: int, symbol: str = "EURUSD", source: str = "kraken") -> TickAccepted:
+    return TickAccepted(symbol, 1.08, 1.0801, at_ms, 1.0, seq, source=source, side=1)
+
+
+def write(
+    folder: Path,
+    *records: TickAccepted | SeriesBegan | HistoryMinute,
+    began: int | None = 0,
+    at_ms: int = DAY_MS,
+) -> None:
+    """As an engine that began where `began` says."""
+    standings = {} if began is None else {"EURUSD": SymbolStanding(began, 0)}
+    writer = TickJournalWriter(journal_of(folder), "bid", standings, at_ms)
+    writer.write([("epoch", list(records))])
+    writer.close()
+
+
+def seqs(folder: Path, day: date = DAY) -> list[int]:
+    table = pq.read_table(store_of(folder).root / f"ticks/EURUSD/{day}.parquet")
+    numbers: list[int] = table["seq"].to_pylist()
+    return numbers
+
+
+def holes(folder: Path, day: date = DAY) -> list[tuple[str, str, int | None]]:
+    manifest = manifest_of(folder, day)
+    assert manifest.complete is not bool(manifest.holes)
+    return [(hole.start[11:19], hole.end[11:19], hole.missing) for hole in manifest.holes]

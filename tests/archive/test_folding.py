@@ -12,60 +12,34 @@ import pyarrow.parquet as pq
 import pytest
 import time_machine
 
-from archive.journal import HeardRecords, Opened, TickJournalWriter
+from archive.journal import HeardRecords, Opened
 from archive.journal.frames import VERSION, framed
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.models import WithheldSource
-from market.engine import SymbolStanding
 from market.models import LastQuote
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, SeriesBegan, TickAccepted
 from tests.archive.keeping import (
     DAY,
     DAY_MS,
+    HOUR_MS,
     NEXT_MS,
     NIGHT,
     KeptEngine,
     file_of,
     fold,
+    holes,
     journal_of,
     manifest_of,
+    seqs,
     store_of,
+    tick,
+    write,
 )
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db(transaction=True)
-HOUR_MS = 3_600_000
-
-
-def tick(seq: int, at_ms: int, symbol: str = "EURUSD", source: str = "kraken") -> TickAccepted:
-    return TickAccepted(symbol, 1.08, 1.0801, at_ms, 1.0, seq, source=source, side=1)
-
-
-def write(
-    folder: Path,
-    *records: TickAccepted | SeriesBegan | HistoryMinute,
-    began: int | None = 0,
-    at_ms: int = DAY_MS,
-) -> None:
-    """As an engine that began where `began` says."""
-    standings = {} if began is None else {"EURUSD": SymbolStanding(began, 0)}
-    writer = TickJournalWriter(journal_of(folder), "bid", standings, at_ms)
-    writer.write([("epoch", list(records))])
-    writer.close()
-
-
-def seqs(folder: Path, day: date = DAY) -> list[int]:
-    table = pq.read_table(store_of(folder).root / f"ticks/EURUSD/{day}.parquet")
-    numbers: list[int] = table["seq"].to_pylist()
-    return numbers
-
-
-def holes(folder: Path, day: date = DAY) -> list[tuple[str, str, int | None]]:
-    manifest = manifest_of(folder, day)
-    assert manifest.complete is not bool(manifest.holes)
-    return [(hole.start[11:19], hole.end[11:19], hole.missing) for hole in manifest.holes]
 
 
 async def test_a_day_becomes_files_and_its_journal_goes(folder: Path) -> None:
@@ -145,10 +119,13 @@ def test_numbers_that_were_given_again_are_those_of_the_later_engine(folder: Pat
     assert manifest_of(folder).complete
 
 
-def test_an_older_database_gives_the_numbers_of_days_before_again(folder: Path) -> None:
+def test_an_older_database_gives_the_numbers_of_days_before_again(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
     make_instrument()
     write(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + 2), tick(3, DAY_MS + 3))
     fold(folder)
+    clock.move_to(NIGHT)
     write(folder, tick(2, NEXT_MS + 1), tick(3, NEXT_MS + 2), began=1, at_ms=NEXT_MS)
     fold(folder, NIGHT + timedelta(days=1))
     assert seqs(folder, date(2026, 11, 19)) == [2, 3]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,16 +69,22 @@ def test_a_torn_tail_costs_only_what_was_torn(written: list[Frame], data: st.Dat
     assert read == written[: kept + is_restored]
 
 
-@given(st.lists(frames, min_size=1, max_size=4), st.data())
-def test_a_flipped_bit_ends_the_reading_there(written: list[Frame], data: st.DataObject) -> None:
+@given(st.lists(frames, min_size=1, max_size=4), st.data(), st.integers(1, 200))
+def test_a_flipped_bit_costs_one_frame(written: list[Frame], data: st.DataObject, size: int) -> None:
     parts = list(map(framed, written))
-    place = data.draw(st.integers(0, sum(map(len, parts)) - 1))
+    ends = list(accumulate(map(len, parts)))
+    place = data.draw(st.integers(0, ends[-1] - 1))
     whole = bytearray(b"".join(parts))
     whole[place] ^= 1 << data.draw(st.integers(0, 7))
-    intact = sum(sum(map(len, parts[: number + 1])) <= place for number in range(len(parts)))
-    assert list(whole_frames(blocks(bytes(whole), 64))) == written[:intact]
+    damages: list[tuple[int, int]] = []
+    read = list(whole_frames(blocks(bytes(whole), size), lambda *damage: damages.append(damage)))
+    hit = bisect_right(ends, place)
+    assert read == written[:hit] + written[hit + 1 :]
+    # At the end it may as well have been torn.
+    is_last = hit == len(parts) - 1
+    assert damages == ([] if is_last else [(ends[hit] - len(parts[hit]), len(parts[hit]))])
 
 
 def test_a_length_that_no_frame_has_is_damage_and_not_waited_for() -> None:
-    data = (MOST_BYTES + 1).to_bytes(4, "big") + b"\0" * 100
-    assert list(whole_frames([data, framed(HeardRecords("e", []))])) == []
+    data, after = (MOST_BYTES + 1).to_bytes(4, "big") + b"\0" * 100, HeardRecords("e", [])
+    assert list(whole_frames([data, framed(after)])) == [after]

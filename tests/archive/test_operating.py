@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import sys
@@ -18,6 +19,7 @@ from pytest_django import Settings
 from archive.journal import TickJournalWriter
 from archive.keeper import keeper
 from archive.metrics import archive_metrics
+from archive.stores import DiskStore
 from market.prices.records import TickAccepted
 from operations.archived_ticks import check_archive
 from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of
@@ -43,7 +45,7 @@ def test_the_command_makes_the_files_of_days_that_are_over(
 ) -> None:
     make_instrument()
     keep_a_tick(folder)
-    assert run() == "No day was due."
+    assert run() == "There was nothing to archive."
     clock.move_to(NIGHT)
     assert run() == "Archived 2026-11-18."
     assert store_of(folder).listing("manifests/") == ["manifests/2026-11-18.json"]
@@ -68,6 +70,25 @@ def test_a_store_that_takes_nothing_leaves_the_journal(folder: Path, clock: time
     with pytest.raises(CommandError, match="The journal stays"):
         run()
     assert len(journal_of(folder).segments()) == 1
+
+
+def test_a_full_disk_is_said_with_its_places(
+    folder: Path, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_instrument()
+    keep_a_tick(folder)
+    clock.move_to(NIGHT)
+
+    def refuse(store: DiskStore, path: str, local: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(DiskStore, "put", refuse)
+    with pytest.raises(CommandError) as raised:
+        run()
+    assert str(raised.value) == (
+        f"The files cannot be written to {folder / 'var' / 'ticks'} or {folder / 'archive'}: "
+        "No space left on device. The journal stays."
+    )
 
 
 @pytest.mark.parametrize("path", ["manifests/2026-11-18.json", "ticks/EURUSD/2026-11-18.parquet"])

@@ -9,6 +9,7 @@ from archive.folding.day_files import NotUsable
 from archive.folding.work import Busy, fold_what_is_due
 from archive.management.days import own_archive
 from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
+from archive.stores import StoreFault
 
 NICE = 10
 
@@ -33,5 +34,13 @@ class Command(BaseCommand):
         except NotUsable as error:
             raise CommandError(f"{error} The journal stays.") from None
         except OSError as error:
-            raise CommandError(f"The files cannot be written: {error}. The journal stays.") from None
-        self.stdout.write("\n".join(f"Archived {day}." for day in made) or "No day was due.")
+            raise CommandError(f"{_why_not(error)} The journal stays.") from None
+        self.stdout.write("\n".join(f"Archived {day}." for day in made) or "There was nothing to archive.")
+
+
+def _why_not(error: OSError) -> str:
+    if isinstance(error, StoreFault):
+        return f"The files cannot be written: {str(error).rstrip('.')}."
+    # A disk that is full does not say which one it is.
+    at = error.filename or f"{journal_folder().path} or {settings.ARCHIVE_DIR}"
+    return f"The files cannot be written to {at}: {(error.strerror or str(error)).rstrip('.')}."

@@ -87,6 +87,6 @@ ARCHIVE = VariableGroup(
             "The id of an access key; without one it is looked for where Amazon's tools do.",
         ),
         secret("ARCHIVE_S3_SECRET", "The secret of that access key."),
-        whole("ARCHIVE_DAYS", 0, "How many days its files are kept; 0 means forever."),
+        whole("ARCHIVE_DAYS", 0, "How many days its files are kept, counted from the newest; 0: forever."),
     ),
 )
