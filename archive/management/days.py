@@ -1,12 +1,13 @@
 """Which days of the archive a command is about."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import date
 
 from django.core.management.base import CommandError
 
-from archive.layout import MANIFESTS, parse
+from archive.layout import parse
 from archive.stores import ArchiveStore, StoreFault, archive_store
 
 
@@ -29,16 +30,18 @@ def own_archive() -> ArchiveStore:
         raise CommandError(str(error)) from None
 
 
-def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> list[date]:
-    """Those that have a manifest; an error where there is none to do anything with."""
+def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> dict[date, list[str]]:
+    """Each day with its files, in order, be there a manifest or not; an error where there is nothing."""
+    every: dict[date, list[str]] = defaultdict(list)
     try:
-        every = [parse(path).day for path in store.listing(MANIFESTS)]
+        for path in store.listing():
+            every[parse(path).day].append(path)
     except OSError as error:
         raise CommandError(f"The archive cannot be read: {error}.") from None
-    found = [each for each in every if (not start or each >= start) and (not end or each < end)]
-    if not found:
+    days = [each for each in sorted(every) if (not start or each >= start) and (not end or each < end)]
+    if not days:
         raise CommandError(_why_none(every))
-    return found
+    return {each: every[each] for each in days}
 
 
 def _why_none(every: Collection[date]) -> str:

@@ -29,7 +29,7 @@ class DiskStore:
                 copy.flush()
                 os.fsync(copy.fileno())
             unfinished.replace(target)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise

@@ -35,9 +35,9 @@ class Command(BaseCommand):
             raise CommandError(f"{folder} is no folder.")
         store: ArchiveStore = own_archive() if folder is None else DiskStore(folder)
         bad = 0
-        for each in archived_days(store, start, end):
+        for each, paths in archived_days(store, start, end).items():
             try:
-                verdict = verify_day(store, each, has_database=folder is None)
+                verdict = verify_day(store, each, paths, has_database=folder is None)
             except OSError as error:
                 raise CommandError(f"{each} cannot be read: {error}.") from None
             self._report(verdict)
