@@ -30,7 +30,12 @@ def own_archive() -> ArchiveStore:
         raise CommandError(str(error)) from None
 
 
-def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> dict[date, list[str]]:
+NONE_YET = "The archive has no day yet: the first one is made after midnight UTC."
+
+
+def archived_days(
+    store: ArchiveStore, start: date | None, end: date | None, none_yet: str = NONE_YET
+) -> dict[date, list[str]]:
     """Each day with its files, in order, be there a manifest or not; an error where there is nothing."""
     every: dict[date, list[str]] = defaultdict(list)
     try:
@@ -40,11 +45,9 @@ def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> 
         raise CommandError(f"The archive cannot be read: {error}.") from None
     days = [each for each in sorted(every) if (not start or each >= start) and (not end or each < end)]
     if not days:
-        raise CommandError(_why_none(every))
+        raise CommandError(_why_none(every) if every else none_yet)
     return {each: every[each] for each in days}
 
 
 def _why_none(every: Collection[date]) -> str:
-    if not every:
-        return "The archive has no day yet: the first one is made after midnight UTC."
     return f"The archive has no day in this span. Its days are from {min(every)} to {max(every)}."

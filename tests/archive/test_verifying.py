@@ -180,6 +180,11 @@ def test_days_that_are_not_there_are_said(archived: Path) -> None:
         run("verify_archive", "--day", "2026-11-18", "--start", "2026-11-18")
 
 
+def test_a_folder_that_is_no_copy_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is no copy of an archive: name the folder in which ticks/"):
+        run("verify_archive", "--folder", str(tmp_path))
+
+
 def test_files_without_a_manifest_are_found(archived: Path) -> None:
     store_of(archived).remove(f"manifests/{DAY}.json")
     err = StringIO()
