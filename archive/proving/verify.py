@@ -129,12 +129,10 @@ class Proving:
         self._tell(file.symbol, "Minutes made of its ticks differ from those archived", found)
 
     def _prove_stored(self, symbol: str, candles: CheckedFile) -> None:
-        instrument = Instrument.objects.filter(symbol=symbol).first()
-        rows = [] if instrument is None else stored_minutes(instrument.pk, self.day)
-        if not rows:
+        now = minutes_now(symbol, self.day)
+        if not now:
             self.notes.append(f"{symbol}: the database no longer has its minutes of that day.")
             return
-        now = {int(str(time_ms)): ArchivedMinute(*values) for time_ms, *values in rows}  # type: ignore[arg-type]
         self._tell(
             symbol, "Stored minutes differ from those archived", compare_database(candles.minutes(), now)
         )
@@ -155,7 +153,7 @@ class Proving:
     def _prove_signals(self) -> None:
         manifest = self._manifest(self.day)
         symbols = {file.symbol for file in manifest.files if file.kind == "ticks"} if manifest else set()
-        days = ArchivedDays(self._ticks_of, self._minutes_of)
+        days = ArchivedDays(self._ticks_of, self._minutes_of, minutes_now)
         for signal in closed_on(self.day):
             if signal.instrument.symbol not in symbols:
                 continue
@@ -166,8 +164,10 @@ class Proving:
                 continue
             if judged.fault:
                 self.faults.append(f"Signal {signal.pk}: {judged.fault}.")
-            else:
-                self.counts["signals"] += 1
+                continue
+            self.counts["signals"] += 1
+            if judged.note:
+                self.notes.append(f"Signal {signal.pk}: {judged.note}.")
 
     def _manifest(self, day: date) -> ArchiveManifest | None:
         if day not in self._manifests:
@@ -202,6 +202,13 @@ class Proving:
                 except (NotStored, NotAsListed):
                     raise NotJudged(f"{file.path} is not whole") from None
         raise NotJudged(f"no {kind} of {symbol} are archived on {day}")
+
+
+def minutes_now(symbol: str, day: date) -> dict[int, ArchivedMinute]:
+    """Those of the database."""
+    instrument = Instrument.objects.filter(symbol=symbol).first()
+    rows = [] if instrument is None else stored_minutes(instrument.pk, day)
+    return {int(str(time_ms)): ArchivedMinute(*values) for time_ms, *values in rows}  # type: ignore[arg-type]
 
 
 def verify_day(
