@@ -29,6 +29,7 @@ class Exporting:
         self._store, self._to, self._symbols = store, to, symbols
         self._withheld = list(WithheldSource.objects.values_list("name", flat=True))
         self.withheld_files: list[str] = []
+        self.no_longer_named: list[str] = []
         self.faults: list[str] = []
         self._found: set[str] = set()
 
@@ -45,6 +46,7 @@ class Exporting:
             self.faults.append(f"{error}.")
             return 0
         self._found |= {file.symbol for file in manifest.files}
+        self.no_longer_named += sorted(before - {file.path for file in manifest.files})
         wanted = [file for file in manifest.files if self._is_wanted(file, before)]
         damaged = [file for file in wanted if not self._is_copied(file)]
         exported = self._exported(day, manifest, wanted, damaged)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from archive.folding.candles import span_of, stored_minutes
 from archive.layout import manifest_path, parse
 from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded
-from archive.stores import ArchiveStore, NotStored
+from archive.stores import ArchiveStore, NotStored, StoreFault
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
 from signals_feed.ledger_days import LedgerPosition, is_in_ledger
@@ -93,6 +93,11 @@ class Proving:
             self.faults.append(f"{file.path} is in the manifest, and not in the archive.")
         except NotAsListed as error:
             self.faults.append(f"{file.path} {error}.")
+        except StoreFault:
+            # The whole store, and not this file.
+            raise
+        except OSError as error:
+            self.faults.append(f"{file.path} cannot be read: {error.strerror or error}.")
         else:
             self.counts["files"] += 1
             return opened

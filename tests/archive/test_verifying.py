@@ -74,6 +74,13 @@ def test_a_missing_file_is_found(archived: Path) -> None:
     assert "is in the manifest, and not in the archive" in only_fault(archived)
 
 
+def test_a_file_that_cannot_be_read_is_found(archived: Path) -> None:
+    path = store_of(archived).root / file_of(archived).path
+    path.unlink()
+    path.mkdir()
+    assert only_fault(archived).endswith("cannot be read: Is a directory.")
+
+
 def test_a_missing_manifest_is_found(archived: Path) -> None:
     store_of(archived).remove(f"manifests/{DAY}.json")
     assert only_fault(archived) == "There is no manifest of 2026-11-18."

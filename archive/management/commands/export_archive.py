@@ -35,6 +35,9 @@ class Command(BaseCommand):
             raise CommandError(f"The archive cannot be read: {error}.") from None
         except OSError as error:
             raise CommandError(f"{folder} cannot be written: {error}.") from None
+        finally:
+            for fault in exporting.faults:
+                self.stderr.write(f"  {fault}")
         self._report(exporting, folder, files, len(days))
 
     def _report(self, exporting: Exporting, folder: Path, files: int, days: int) -> None:
@@ -47,11 +50,11 @@ class Command(BaseCommand):
         self.stdout.write(f"{files} files of {days} days are in {folder}, each as its manifest says.")
         for name in sorted(exporting.withheld_files):
             self.stdout.write(f"Left behind: {name}, whose source may not be handed on.")
-        for fault in exporting.faults:
-            self.stderr.write(f"  {fault}")
+        for name in exporting.no_longer_named:
+            self.stdout.write(f"No longer named: {name}, which the archive's manifest does not name.")
         if number := len(exporting.faults):
             what = "1 fault" if number == 1 else f"{number} faults"
-            raise CommandError(f"{what}: what is damaged was left out, and the manifests say so.")
+            raise CommandError(f"{what}: what is damaged was left out, and the rest is copied.")
 
 
 def _own_folders(store: ArchiveStore) -> list[Path]:

@@ -122,7 +122,9 @@ def test_bad_parameters(entitled: Api, query: str, code: str, details: Item) -> 
 def test_a_day_is_named_among_what_is_taken(entitled: Api, query: str) -> None:
     name = query.partition("=")[0]
     said = refusal(entitled.ask(f"/api/archive?{query}"), 400, "invalid_parameter", field=name)
-    assert said.startswith(f"{name} must be a day such as 2026-11-20, an ISO 8601 time with its zone, such as ")
+    assert said.startswith(
+        f"{name} must be a day such as 2026-11-20, an ISO 8601 time with its zone, such as "
+    )
 
 
 def test_unknown_symbol_comes_before_bad_parameters(entitled: Api, items: list[Item]) -> None:

@@ -141,6 +141,19 @@ def test_what_may_not_be_handed_on_any_more_is_named_no_longer(archived: Path, t
     assert (to / EURUSD).exists()
 
 
+def test_a_copy_that_the_archive_does_not_name_stays_and_is_said(archived: Path, to: Path) -> None:
+    run("export_archive", str(to))
+    made = decoded((archived / MANIFEST).read_bytes())
+    made.files = [file for file in made.files if file.path != EURUSD]
+    (archived / MANIFEST).write_bytes(encoded(made))
+    assert f"No longer named: {EURUSD}, which" in run("export_archive", str(to))[0]
+    assert (to / EURUSD).exists()
+    assert (
+        f"Not named by the manifest, so not proved: {EURUSD}."
+        in run("verify_archive", "--folder", str(to))[0]
+    )
+
+
 def test_a_manifest_of_the_folder_that_cannot_be_read_is_said(archived: Path, to: Path) -> None:
     (to / MANIFEST).parent.mkdir(parents=True)
     (to / MANIFEST).write_bytes(b"{")
@@ -174,7 +187,7 @@ def test_export_goes_past_damaged_ticks_and_its_manifest_says_so(
     whole = (archived / EURUSD).read_bytes()
     damage(archived / EURUSD)
     said, (fault,) = refusal(to)
-    assert said == "1 fault: what is damaged was left out, and the manifests say so."
+    assert said == "1 fault: what is damaged was left out, and the rest is copied."
     assert EURUSD in fault
     assert says in fault
     assert set(contents(to)) == set(contents(archived)) - {EURUSD} | {MANIFEST}
