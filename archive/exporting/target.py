@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-# Stands in the root of an archive that is in use.
-MARKER = "archive.json"
+from archive.layout import OWNER
+
 # What a copy is written into.
 FOLDERS = ("ticks", "candles", "manifests")
 
 
 def why_no_target(folder: Path, own: Iterable[Path]) -> str:
     """`own` are folders in which the program keeps the archive itself. Empty where nothing is in the way."""
-    if (folder / MARKER).exists():
+    if (folder / OWNER).exists():
         return (
-            f"{folder} is an archive that is in use: it has the file {MARKER}. A copy would replace its "
+            f"{folder} is an archive that is in use: it has the file {OWNER}. A copy would replace its "
             "manifests. Name another folder."
         )
     written = [(folder / name).resolve() for name in FOLDERS]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from archive.belonging import claim
 from archive.journal import TickJournal, TickSegment
 from archive.layout import manifest_path
 from archive.manifests import (
@@ -58,7 +59,10 @@ class Folder:
 
     def run(self) -> list[date]:
         """Returns the days of which files were made, or something was put with them."""
-        for day in self.due():
+        days = self.due()
+        if days:
+            claim(self._store)
+        for day in days:
             self._fold(day)
         return sorted(self._made)
 

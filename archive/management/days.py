@@ -7,8 +7,9 @@ from datetime import date
 
 from django.core.management.base import CommandError
 
+from archive.belonging import check
 from archive.layout import parse
-from archive.stores import ArchiveStore, StoreFault, archive_store
+from archive.stores import ArchiveStore, archive_store
 
 
 def day(text: str) -> date:
@@ -25,9 +26,11 @@ def add_span(parser: ArgumentParser) -> None:
 
 def own_archive() -> ArchiveStore:
     try:
-        return archive_store()
-    except StoreFault as error:
-        raise CommandError(str(error)) from None
+        store = archive_store()
+        check(store)
+    except OSError as error:
+        raise CommandError(f"{str(error).rstrip('.')}.") from None
+    return store
 
 
 NONE_YET = "The archive has no day yet: the first one is made after midnight UTC."
