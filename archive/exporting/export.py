@@ -26,7 +26,7 @@ class Exporting:
     """Faults are collected, so that what is whole is copied."""
 
     def __init__(self, store: ArchiveStore, to: DiskStore, symbols: Collection[str]) -> None:
-        self._store, self._to, self._symbols = store, to, symbols
+        self._store, self._to, self.symbols = store, to, symbols
         self._withheld = list(WithheldSource.objects.values_list("name", flat=True))
         self.withheld_files: list[str] = []
         self.no_longer_named: list[str] = []
@@ -36,7 +36,7 @@ class Exporting:
     @property
     def not_found(self) -> list[str]:
         """Symbols of which no manifest names a file."""
-        return sorted(set(self._symbols) - self._found)
+        return sorted(set(self.symbols) - self._found)
 
     def copy_day(self, day: date) -> int:
         """The manifest last, with what is in the folder by then; returns how many files that is."""
@@ -81,7 +81,7 @@ class Exporting:
 
     def _is_wanted(self, file: ManifestFile, before: Collection[str]) -> bool:
         """What is in the folder already is named with the rest: no manifest may pass it over."""
-        is_asked_for = not self._symbols or file.symbol in self._symbols
+        is_asked_for = not self.symbols or file.symbol in self.symbols
         if not is_asked_for and file.path not in before and not (self._to.root / file.path).exists():
             return False
         if may_be_handed_on(file.sources, self._withheld):
@@ -131,7 +131,7 @@ class Exporting:
         symbols = {file.symbol for file in wanted}
         # Of some symbols there is nothing but the hole.
         of = {hole.symbol for hole in manifest.holes if hole.symbol not in named}
-        symbols |= {symbol for symbol in of if not self._symbols or symbol in self._symbols}
+        symbols |= {symbol for symbol in of if not self.symbols or symbol in self.symbols}
         holes = [hole for hole in manifest.holes if hole.symbol in symbols]
         holes = sorted([*holes, *lost.values()], key=lambda hole: (hole.symbol, hole.start))
         files = [file for file in wanted if file not in damaged]

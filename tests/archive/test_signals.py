@@ -142,17 +142,17 @@ BY_DATABASE = "judged by its minute in the database, which was stored after the 
 REACHED = {name: Decimal(price) for name, price in PRICES.items()}
 
 
-def store(**fields: Any) -> None:
+def store(**changes: Any) -> None:
     """A minute that reaches the target."""
-    fields = {"source": "kraken", **REACHED} | fields
+    fields: dict[str, Any] = {"source": "kraken", **REACHED} | changes
     found = Candle.objects.filter(timeframe="1m", opened_at=moment(LATER_MS))
     if not found.update(**fields):
         make_candle(Instrument.objects.get(), opened_at=moment(LATER_MS), **fields)
 
 
 def closed_by_minute(signal: Signal) -> None:
-    prices = (Decimal(PRICES[name]) for name in ("open", "low", "high"))
-    minute = StoredMinute(LATER_MS, *prices, None, None)
+    bids = REACHED["open"], REACHED["low"], REACHED["high"]
+    minute = StoredMinute(LATER_MS, *bids, None, None)
     reached = Exit(signal.take_profit, "take_profit", TARGET)
     assert close_signal(Closing.by_candle(signal.pk, reached, minute, None))
 

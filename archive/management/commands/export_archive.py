@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def _report(self, exporting: Exporting, folder: Path, files: int, days: int) -> None:
         unknown = exporting.not_found
         none_of = f"No file of {', '.join(unknown)} is archived in this span."
-        if unknown and not files and not exporting.faults:
+        if unknown and len(unknown) == len(exporting.symbols) and not exporting.faults:
             raise CommandError(none_of)
         if unknown:
             self.stdout.write(none_of)
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         for name in sorted(exporting.withheld_files):
             self.stdout.write(f"Left behind: {name}, whose source may not be handed on.")
         for name in exporting.no_longer_named:
-            self.stdout.write(f"No longer named: {name}, which the archive's manifest does not name.")
+            self.stdout.write(f"No longer named: {name}, which the archive's own manifest lacks.")
         if number := len(exporting.faults):
             what = "1 fault" if number == 1 else f"{number} faults"
             raise CommandError(f"{what}: what is damaged was left out, and the rest is copied.")

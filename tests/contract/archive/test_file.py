@@ -11,7 +11,8 @@ import time_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.api.damage import damaged_files
+from archive.api.damage import DamagedFiles, OtherFile, damaged_files
+from archive.api.days import ArchiveFile
 from tests.client import Api
 from tests.contract.answers import refusal
 from tests.factories import NOON
@@ -288,6 +289,15 @@ def test_damaged_file_of_one_block_is_refused_at_once(
     path = f"candles/1m/EURUSD/{DAY}.parquet"
     write(root / path, bytes(len((root / path).read_bytes())))
     assert_damaged(asked(entitled, f"/api/archive/{path}"))
+    assert len(told_of_damage(caplog)) == 1
+
+
+def test_downloads_that_find_the_same_damage_at_once_are_one_line(
+    root: Path, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = ArchiveFile(TICKS, "ticks", "EURUSD", DAY, SIZE, 7, "0" * 64)
+    files, found = DamagedFiles(), OtherFile("is another", may_be_newer=False)
+    assert [files.confirms(file, found) for _ in range(3)] == [True] * 3
     assert len(told_of_damage(caplog)) == 1
 
 
