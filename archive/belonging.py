@@ -1,6 +1,6 @@
 """Whose archive it is. The installation that makes an archive leaves its name there and in its own database.
-Where the two differ, a disk is not mounted, or a setting names the archive of another installation: then nothing
-is written, removed or served."""
+Where the two differ, a disk is not mounted, or a setting names the archive of another installation: then
+nothing is written, removed or served."""
 
 import msgspec
 
@@ -36,8 +36,8 @@ def compare(store: ArchiveStore, known: Installation | None) -> None:
     there = _owner(store)
     if there is None and known is not None and known.is_in_archive:
         raise NotOurs(
-            f"{store} is not the archive of this installation: {OWNER} is not there. Is its disk mounted, and "
-            "do the ARCHIVE_ settings name the right place? "
+            f"{store} is not the archive of this installation: {OWNER} is not there. Is its disk mounted, "
+            "and do the ARCHIVE_ settings name the right place? "
             f"`{command('fold_archive --adopt')}` begins there anew, or goes on with files that were moved "
             f"there without {OWNER}"
         )

@@ -11,11 +11,6 @@ FOLDERS = ("ticks", "candles", "manifests")
 
 def why_no_target(folder: Path, own: Iterable[Path]) -> str:
     """`own` are folders in which the program keeps the archive itself. Empty where nothing is in the way."""
-    if (folder / OWNER).exists():
-        return (
-            f"{folder} is an archive that is in use: it has the file {OWNER}. A copy would replace its "
-            "manifests. Name another folder."
-        )
     written = [(folder / name).resolve() for name in FOLDERS]
     for each in (path.resolve() for path in own):
         within = folder.resolve().is_relative_to(each)
@@ -24,4 +19,9 @@ def why_no_target(folder: Path, own: Iterable[Path]) -> str:
                 f"{folder} and {each}, where the archive itself is kept, lie in one another: a copy would "
                 "replace its files. Name another folder."
             )
+    if (folder / OWNER).exists():
+        return (
+            f"{folder} is an archive that is in use: it has the file {OWNER}. A copy would replace its "
+            "manifests. Name another folder."
+        )
     return ""

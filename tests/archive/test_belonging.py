@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from archive.api.index import ArchiveIndex
 from archive.belonging import NotOurs
@@ -16,9 +16,10 @@ from archive.layout import OWNER
 from archive.models import Installation
 from core.contract.errors import Overloaded
 from operations.archived_ticks import why_not_written
-from tests.settings import Settings
 
-from .keeping import DAY, DAY_MS, NIGHT, fold, journal_of, manifest_of, store_of, tick, write
+from .keeping import DAY, DAY_MS, fold, journal_of, manifest_of, store_of, tick, write
+
+pytestmark = pytest.mark.django_db
 
 LATER = datetime(2026, 11, 20, 0, 5, tzinfo=UTC)
 
@@ -105,9 +106,9 @@ def test_killed_while_it_began_it_begins_again(folder: Path, is_written: bool) -
 
 
 @pytest.fixture
-def command(archived: Path, settings: Settings) -> Iterator[Path]:
+def command(archived: Path, settings: Settings) -> Path:
     settings.VAR_DIR, settings.ARCHIVE_DIR = archived / "var", store_of(archived).root
-    yield archived
+    return archived
 
 
 def test_adopting_takes_over_what_another_made(command: Path, capsys: pytest.CaptureFixture[str]) -> None:
