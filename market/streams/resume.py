@@ -256,9 +256,7 @@ class RecentFrames:
             position = given.get(symbol)
             missed = None
             if position is not None:
-                number_missed = max(0, (frames.head or 0) - position)
-                is_kept = is_known and number_missed <= self._max_frames
-                if is_kept and allowance.allows(number_missed, self._most_replayed, now_ms):
+                if is_known and self._allows(allowance, frames, position, now_ms):
                     missed = frames.after(position, since_ms, self.make, from_first=self._from_first)
                 if missed is None:
                     unrecovered.append(symbol)
@@ -283,6 +281,7 @@ class RecentFrames:
         frame = self.make(kept)
         return [(seq, frame)] if frame else []
 
-    @property
-    def _most_replayed(self) -> int:
-        return len(self._frames_of) * self._max_frames
+    def _allows(self, allowance: ReplayAllowance, frames: SymbolFrames, position: int, now_ms: int) -> bool:
+        missed = max(0, (frames.head or 0) - position)
+        most = len(self._frames_of) * self._max_frames
+        return missed <= self._max_frames and allowance.allows(missed, most, now_ms)
