@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
@@ -106,7 +107,9 @@ def test_killed_while_it_began_it_begins_again(folder: Path, is_written: bool) -
 
 
 @pytest.fixture
-def command(archived: Path, settings: Settings) -> Path:
+def command(archived: Path, settings: Settings, clock: time_machine.Traveller) -> Path:
+    """Typed when the next day is over."""
+    clock.move_to(LATER)
     settings.VAR_DIR, settings.ARCHIVE_DIR = archived / "var", store_of(archived).root
     return archived
 
