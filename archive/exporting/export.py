@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from archive.folding.candles import span_of
 from archive.folding.parquet import digest, write_blocks
-from archive.layout import is_ours, manifest_path, parse
-from archive.manifests import ArchiveManifest, BadManifest, Hole, ManifestFile, decoded, encoded
+from archive.layout import manifest_path
+from archive.manifests import ArchiveManifest, BadManifest, Hole, ManifestFile, decoded_of, encoded
 from archive.stores import ArchiveStore, DiskStore, NotStored, StoreFault
 from core.times import epoch_ms, iso_ms
 from instruments.handing_on import may_be_handed_on
@@ -57,21 +57,17 @@ class Exporting:
     def _manifest(self, day: date) -> ArchiveManifest:
         with _telling(f"The manifest of {day}"):
             try:
-                manifest = decoded(self._store.read(manifest_path(day)))
+                return decoded_of(day, self._store.read(manifest_path(day)))
             except NotStored:
                 raise NotCopied(
                     f"There are files of {day}, and no manifest that names them: see `verify_archive`"
                 ) from None
-            for file in manifest.files:
-                if not is_ours(file.path) or parse(file.path).day != day:
-                    raise BadManifest(f"it names {file.path!r}, which is no file of that day")
-            return manifest
 
     def _copied_before(self, day: date) -> set[str]:
         """The paths that an earlier export named."""
         path = self._to.root / manifest_path(day)
         try:
-            return {file.path for file in decoded(path.read_bytes()).files}
+            return {file.path for file in decoded_of(day, path.read_bytes()).files}
         except FileNotFoundError:
             return set()
         except BadManifest as error:

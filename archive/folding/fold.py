@@ -20,7 +20,7 @@ from archive.manifests import (
     Hole,
     LedgerAt,
     ManifestFile,
-    decoded,
+    decoded_of,
     encoded,
 )
 from archive.stores import ArchiveStore, NotStored
@@ -121,7 +121,7 @@ class Folder:
     def _manifest(self, day: date) -> ArchiveManifest | None:
         path = manifest_path(day)
         try:
-            return decoded(self._store.read(path))
+            return decoded_of(day, self._store.read(path))
         except NotStored:
             return None
         except BadManifest as error:

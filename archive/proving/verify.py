@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from archive.folding.candles import span_of, stored_minutes
 from archive.layout import manifest_path, parse
-from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded
+from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of
 from archive.stores import ArchiveStore, NotStored, StoreFault
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
@@ -177,7 +177,7 @@ class Proving:
     def _manifest(self, day: date) -> ArchiveManifest | None:
         if day not in self._manifests:
             try:
-                self._manifests[day] = decoded(self._store.read(manifest_path(day)))
+                self._manifests[day] = decoded_of(day, self._store.read(manifest_path(day)))
             except NotStored:
                 self._manifests[day] = None
             except BadManifest as error:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from msgspec.structs import replace
 
 from archive.manifests import ArchiveManifest, encoded
 from archive.proving import verify_day
@@ -84,6 +85,13 @@ def test_a_file_that_cannot_be_read_is_found(archived: Path) -> None:
 def test_a_missing_manifest_is_found(archived: Path) -> None:
     store_of(archived).remove(f"manifests/{DAY}.json")
     assert only_fault(archived) == "There is no manifest of 2026-11-18."
+
+
+@pytest.mark.parametrize("path", ["../elsewhere", "ticks/EURUSD/2026-11-19.parquet"])
+def test_a_manifest_that_names_what_is_not_of_its_day_is_found(archived: Path, path: str) -> None:
+    files = [replace(manifest_of(archived).files[0], path=path)]
+    rewrite(archived, files=files)
+    assert f"names {path!r}, which is no file of that day" in only_fault(archived)
 
 
 def test_rows_that_are_counted_otherwise_are_found(archived: Path) -> None:
