@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
+LONG := archive/exporting/test_elsewhere.py archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
     core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,command_line.py environment.py faults.py full_disk.py hsts.py imports.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/streams/test_nothing_left.py contract/test_hostile_text.py \

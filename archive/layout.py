@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["ticks", "candles"]
 MANIFESTS = "manifests/"
+# Says whose archive it is. It is none of the files, so it is neither listed nor served.
+OWNER = "archive.json"
 
 # As the database has them: neither a separator nor a name that begins with a dot.
 SYMBOL = r"(?P<symbol>[A-Z0-9][A-Z0-9._-]*)"

@@ -1,10 +1,13 @@
 """What a manifest says of a day: each file with its digest, and where the ledger ended."""
 
+from datetime import date
 from typing import NamedTuple
 
 import msgspec
 
 from core.plain_json import encode
+
+from .layout import BadPath, parse
 
 VERSION = 1
 # Of one symbol and day; beyond that they are told as one.
@@ -66,6 +69,21 @@ def decoded(data: bytes) -> ArchiveManifest:
         raise BadManifest(f"it is no manifest ({error})") from None
     if manifest.version != VERSION:
         raise BadManifest(f"it is of version {manifest.version}, and this program reads {VERSION}")
+    return manifest
+
+
+def decoded_of(day: date, data: bytes) -> ArchiveManifest:
+    """Raises BadManifest as well where it names what is not of that day: such a path leads anywhere."""
+    manifest = decoded(data)
+    if manifest.day != str(day):
+        raise BadManifest(f"it is of {manifest.day}")
+    for file in manifest.files:
+        try:
+            is_so = parse(file.path) == (file.kind, file.symbol, day)
+        except BadPath:
+            is_so = False
+        if not is_so:
+            raise BadManifest(f"it names {file.path!r}, which is no file of that day, or not what it says")
     return manifest
 
 

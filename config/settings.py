@@ -200,7 +200,7 @@ CANDLE_DAYS = {
 
 # Accepted ticks and closed minutes as files, a day each; 0 days is for good.
 ARCHIVE = env.switch("ARCHIVE")
-ARCHIVE_DIR = Path(env.text("ARCHIVE_DIR", str(VAR_DIR / "archive")))
+ARCHIVE_DIR = VAR_DIR / env.text("ARCHIVE_DIR", "archive")
 ARCHIVE_DAYS = env.whole("ARCHIVE_DAYS")
 # Not on a disk but in a bucket, of Amazon S3 or of a store that speaks its protocol: its name and a prefix.
 ARCHIVE_S3_URL: tuple[str, str] | None = env.parsed("ARCHIVE_S3_URL")

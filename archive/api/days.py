@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from archive.layout import BadPath, candles_path, parse, ticks_path
-from archive.manifests import BadManifest, decoded
+from archive.manifests import decoded_of
 from core.struct_schemas import Date, openapi
 from instruments.handing_on import may_be_handed_on
 
@@ -53,17 +53,11 @@ class Day(NamedTuple):
 
 def read_day(path: str, content: bytes) -> Day:
     """Raises BadManifest for what cannot have been written by us."""
-    manifest, name = decoded(content), parse(path)
-    day = str(name.day)
+    name = parse(path)
+    manifest, day = decoded_of(name.day, content), str(name.day)
     kept = [Kept(ArchiveFile(path, "manifest", None, day, len(content), None, digest_of(content)), ())]
     for each in manifest.files:
-        try:
-            at = parse(each.path)
-        except BadPath as error:
-            raise BadManifest(f"it names what is not ours: {error}") from None
-        if manifest.day != day or (at.kind, at.symbol, at.day) != (each.kind, each.symbol, name.day):
-            raise BadManifest(f"{each.path} is not of its day, or is not what it is said to be")
-        file = ArchiveFile(each.path, at.kind, at.symbol, day, each.bytes, each.rows, each.sha256)
+        file = ArchiveFile(each.path, each.kind, each.symbol, day, each.bytes, each.rows, each.sha256)
         kept.append(Kept(file, tuple(each.sources)))
     kept.sort(key=lambda each: each.file.path)
     return Day(

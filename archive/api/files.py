@@ -19,6 +19,7 @@ from core.request_headers import header
 from instruments.catalogue import WITHHELD, catalogue
 
 from .access import refuse_without_archive
+from .damage import OtherFile, refusal_of, refuse_damaged
 from .days import ArchiveFile, is_served
 from .index import archive_index
 from .listing import WITHOUT
@@ -32,7 +33,6 @@ PARQUET = "application/vnd.apache.parquet"
 NO_SUCH_FILE = (
     "The archive has no such file. GET /api/archive lists what it has; the open day comes after midnight UTC."
 )
-CHANGED = "This file is just being replaced. Try again shortly."
 # What is finished seldom changes; a client that asks again with the ETag costs a request and no bytes.
 KEPT_S = 3600
 MOST_OF_ACCOUNT, MOST = 32, 128
@@ -90,7 +90,7 @@ class ArchiveFileViewSet(KeyedViewSet):
             headers,
             status=200 if part is None else 206,
             media_type=JSON if file.kind == "manifest" else PARQUET,
-            streamed=sent(download, sending),
+            streamed=sent(file, download, sending),
             length=file.bytes if part is None else part.stop - part.start,
         )
 
@@ -118,21 +118,22 @@ class ArchiveFileViewSet(KeyedViewSet):
         except NotStored:
             archive_index.forget()
             raise NotFound(NO_SUCH_FILE) from None
-        except OtherFile:
-            archive_index.forget()
-            raise Overloaded(CHANGED, retry_after=5) from None
+        except OtherFile as found:
+            raise await refusal_of(file, found) from None
         except OSError as error:
             raise away(error) from error
         unread.over()
         return sending
 
 
-async def sent(download: OpenBody, sending: Sending) -> AsyncGenerator[bytes, None]:
+async def sent(file: ArchiveFile, download: OpenBody, sending: Sending) -> AsyncGenerator[bytes, None]:
     try:
         block = sending.first
         while block:
             yield block
             block = await in_archive_thread(sending.next)
+    except OtherFile as found:
+        raise await refusal_of(file, found) from None
     except OSError as error:
         raise away(error) from error
     finally:
@@ -145,14 +146,11 @@ def away(error: OSError) -> Overloaded:
     return Overloaded(AWAY, retry_after=5)
 
 
-class OtherFile(Exception):
-    """The one that is stored is not the one that the manifest names."""
-
-
 def begin(file: ArchiveFile, part: Part, *, is_head: bool) -> Sending:
     store = archive_store()
-    if store.size(file.path) != file.bytes:
-        raise OtherFile
+    refuse_damaged(file)
+    if (size := store.size(file.path)) != file.bytes:
+        raise OtherFile(f"has {size} bytes, and its manifest says {file.bytes}", may_be_newer=True)
     if is_head:
         return Sending(file, part, nothing())
     sending = Sending(file, part, store.open(file.path, part.start, part.stop))
@@ -186,8 +184,7 @@ class Sending:
             is_short = self._left < 0 or (self._left > 0 and not block)
             if is_short or (not self._left and self._is_other()):
                 self._blocks.close()
-                archive_index.forget()
-                raise DamagedFile(self._file.path)
+                raise OtherFile("is not what its manifest says", may_be_newer=is_short)
             return block
 
     def close(self) -> None:
@@ -197,14 +194,6 @@ class Sending:
 
     def _is_other(self) -> bool:
         return self._digest is not None and self._digest.hexdigest() != self._file.sha256
-
-
-class DamagedFile(Exception):
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} in the archive is not what its manifest says, so nobody was given all of it: the "
-            "command verify_archive tells more."
-        )
 
 
 def with_upper_symbol(path: str) -> str:

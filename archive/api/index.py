@@ -3,15 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from archive.belonging import NotOurs, compare
 from archive.layout import MANIFESTS, parse
 from archive.manifests import BadManifest
+from archive.models import Installation
 from archive.stores import ArchiveStore, NotStored, archive_store
 from core import clock
 from core.background import cancel_and_wait, is_done_within
 from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.fault_log import LastingFault
+from core.threads import in_thread
 from core.times import iso_date
 
 from .days import Day, FinishedDays, read_day
@@ -24,9 +28,18 @@ LOOK_EVERY_S, LOOK_AGAIN_S = 10.0, 2.0
 PROMPTLY_S = 2.0
 
 
+KnownInstallation = Callable[[], Awaitable[Installation | None]]
+
+
+async def known_installation() -> Installation | None:
+    return await in_thread(Installation.objects.known)
+
+
 class ArchiveIndex:
-    def __init__(self, store: Callable[[], ArchiveStore] = archive_store) -> None:
-        self._store = store
+    def __init__(
+        self, store: Callable[[], ArchiveStore] = archive_store, known: KnownInstallation = known_installation
+    ) -> None:
+        self._store, self._known = store, known
         self._read: dict[str, tuple[str, Day]] = {}
         """Manifests by path, each with the mark that it had when it was read."""
         self._days: FinishedDays | None = None
@@ -55,17 +68,21 @@ class ArchiveIndex:
 
     async def _look(self) -> None:
         try:
-            self._days = await in_archive_thread(self._find)
-        except (OSError, Overloaded) as error:
+            self._days = await in_archive_thread(self._find, await self._known())
+        except (OSError, *UNANSWERED) as error:
             self._fault.tell(error)
+            if isinstance(error, NotOurs):
+                # What was known is not there: it is no archive that is merely away.
+                self._days = None
             # A store that is away is not asked for each request.
             self._look_at_s = time.monotonic() + LOOK_AGAIN_S
         else:
             self._fault.over()
             self._look_at_s = time.monotonic() + LOOK_EVERY_S
 
-    def _find(self) -> FinishedDays:
+    def _find(self, known: Installation | None) -> FinishedDays:
         store, today = self._store(), iso_date(clock.now_ms())
+        compare(store, known)
         marks = store.marks(MANIFESTS)
         # What was read stays, should all of them take longer than anybody waits.
         self._read = read = {path: found for path, found in self._read.items() if marks.get(path) == found[0]}

@@ -43,6 +43,7 @@ class DayParameter(TimeParameter):
     """A UTC day, or a moment; as milliseconds since the epoch."""
 
     formats = ("date", "date-time")
+    takes = f"a day such as 2026-11-20, {TimeParameter.takes}"
 
     def to_internal_value(self, data: str) -> int:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from archive.belonging import claim
 from archive.journal import TickJournal, TickSegment
 from archive.layout import manifest_path
 from archive.manifests import (
@@ -19,7 +20,7 @@ from archive.manifests import (
     Hole,
     LedgerAt,
     ManifestFile,
-    decoded,
+    decoded_of,
     encoded,
 )
 from archive.stores import ArchiveStore, NotStored
@@ -58,7 +59,10 @@ class Folder:
 
     def run(self) -> list[date]:
         """Returns the days of which files were made, or something was put with them."""
-        for day in self.due():
+        days = self.due()
+        if days:
+            claim(self._store)
+        for day in days:
             self._fold(day)
         return sorted(self._made)
 
@@ -117,7 +121,7 @@ class Folder:
     def _manifest(self, day: date) -> ArchiveManifest | None:
         path = manifest_path(day)
         try:
-            return decoded(self._store.read(path))
+            return decoded_of(day, self._store.read(path))
         except NotStored:
             return None
         except BadManifest as error:

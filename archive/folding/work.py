@@ -3,6 +3,7 @@
 import fcntl
 from datetime import UTC, date, datetime
 
+from archive.belonging import check
 from archive.journal import TickJournal
 from archive.stores import ArchiveStore
 
@@ -23,5 +24,7 @@ def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, k
         except BlockingIOError:
             raise Busy from None
         made = Folder(journal, store, now).run()
+        if keep_days:
+            check(store)
         drop_old(store, now.astimezone(UTC).date(), keep_days, made)
         return made

@@ -1,13 +1,15 @@
 """Which days of the archive a command is about."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import date
 
 from django.core.management.base import CommandError
 
-from archive.layout import MANIFESTS, parse
-from archive.stores import ArchiveStore, StoreFault, archive_store
+from archive.belonging import check
+from archive.layout import parse
+from archive.stores import ArchiveStore, archive_store
 
 
 def day(text: str) -> date:
@@ -24,24 +26,31 @@ def add_span(parser: ArgumentParser) -> None:
 
 def own_archive() -> ArchiveStore:
     try:
-        return archive_store()
-    except StoreFault as error:
-        raise CommandError(str(error)) from None
+        store = archive_store()
+        check(store)
+    except OSError as error:
+        raise CommandError(f"{str(error).rstrip('.')}.") from None
+    return store
 
 
-def archived_days(store: ArchiveStore, start: date | None, end: date | None) -> list[date]:
-    """Those that have a manifest; an error where there is none to do anything with."""
+NONE_YET = "The archive has no day yet: the first one is made after midnight UTC."
+
+
+def archived_days(
+    store: ArchiveStore, start: date | None, end: date | None, none_yet: str = NONE_YET
+) -> dict[date, list[str]]:
+    """Each day with its files, in order, be there a manifest or not; an error where there is nothing."""
+    every: dict[date, list[str]] = defaultdict(list)
     try:
-        every = [parse(path).day for path in store.listing(MANIFESTS)]
+        for path in store.listing():
+            every[parse(path).day].append(path)
     except OSError as error:
         raise CommandError(f"The archive cannot be read: {error}.") from None
-    found = [each for each in every if (not start or each >= start) and (not end or each < end)]
-    if not found:
-        raise CommandError(_why_none(every))
-    return found
+    days = [each for each in sorted(every) if (not start or each >= start) and (not end or each < end)]
+    if not days:
+        raise CommandError(_why_none(every) if every else none_yet)
+    return {each: every[each] for each in days}
 
 
 def _why_none(every: Collection[date]) -> str:
-    if not every:
-        return "The archive has no day yet: the first one is made after midnight UTC."
     return f"The archive has no day in this span. Its days are from {min(every)} to {max(every)}."

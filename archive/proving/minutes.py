@@ -34,9 +34,8 @@ def compare_rebuilt(
     found, after_import, first_ms = MinuteFindings(), False, min(made, default=0)
     for opened_ms in sorted(made.keys() | stored.keys()):
         own, kept = made.get(opened_ms), stored.get(opened_ms)
-        is_imported = kept is not None and IMPORTED in kept.source.split("+")
         # A flat minute repeats what stood before it, though that came out of a file.
-        after_import = is_imported or (after_import and kept is not None and not kept.volume)
+        after_import = is_imported(kept) or (after_import and kept is not None and not kept.volume)
         if after_import:
             found.imported += 1
         elif own is not None and kept is not None and not (differing := differences(own, kept)):
@@ -52,6 +51,10 @@ def compare_rebuilt(
         else:
             found.add(opened_ms, f"the ticks make another one: {'; '.join(differing)}")
     return found
+
+
+def is_imported(minute: ArchivedMinute | None) -> bool:
+    return minute is not None and IMPORTED in minute.source.split("+")
 
 
 def differences(own: RebuiltMinute, kept: ArchivedMinute) -> list[str]:
@@ -83,7 +86,7 @@ def compare_database(
     found = MinuteFindings()
     for opened_ms in sorted(in_file.keys() | in_database.keys()):
         archived, now = in_file.get(opened_ms), in_database.get(opened_ms)
-        if now is not None and IMPORTED in now.source.split("+") and archived != now:
+        if is_imported(now) and archived != now:
             found.imported += 1
         elif archived is None:
             found.filled_since += 1

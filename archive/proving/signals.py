@@ -12,6 +12,7 @@ from signals_feed.models import Evidence, Signal
 from signals_feed.rules import Exit, Quoted, SignalLevels, StoredMinute, by_minute, by_tick, exact_price
 
 from . import files
+from .minutes import is_imported
 from .rebuild import ArchivedTick
 
 Minutes = Mapping[int, files.ArchivedMinute]
@@ -25,6 +26,7 @@ class Judged(NamedTuple):
     signal: Signal
     fault: str
     """A sentence; empty where the result is the same."""
+    note: str = ""
 
 
 class ArchivedDays(NamedTuple):
@@ -33,6 +35,8 @@ class ArchivedDays(NamedTuple):
     ticks: Callable[[str, date], list[ArchivedTick]]
     """Raises NotJudged where they are not there, or not all."""
     minutes: Callable[[str, date], Minutes]
+    stored: Callable[[str, date], Minutes]
+    """What the database has by now."""
 
 
 def closed_on(day: date) -> list[Signal]:
@@ -49,7 +53,8 @@ def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
         raise NotJudged("it is older than evidence")
     levels = levels_of(signal, entry)
     if exit_.source == Evidence.Source.CANDLE:
-        return Judged(signal, _judge_minute(signal, levels, exit_, days) or _check_result(signal))
+        fault, note = _judge_minute(signal, levels, exit_, days)
+        return Judged(signal, fault or _check_result(signal), note)
     return Judged(signal, _judge_ticks(signal, levels, entry, exit_, days) or _check_result(signal))
 
 
@@ -106,11 +111,32 @@ def _compare_exit(signal: Signal, levels: SignalLevels, exit_: Evidence, tick: A
     return _differs(signal, exit_, made)
 
 
-def _judge_minute(signal: Signal, levels: SignalLevels, exit_: Evidence, days: ArchivedDays) -> str:
-    opened_ms = epoch_ms(exit_.at)
-    row = days.minutes(signal.instrument.symbol, levels_day(opened_ms)).get(opened_ms)
+def _judge_minute(
+    signal: Signal, levels: SignalLevels, exit_: Evidence, days: ArchivedDays
+) -> tuple[str, str]:
+    """A fault, and a note. After an outage a minute may be filled in, or imported, after the night."""
+    opened_ms, symbol = epoch_ms(exit_.at), signal.instrument.symbol
+    day = levels_day(opened_ms)
+    row = days.minutes(symbol, day).get(opened_ms)
+    if row is not None and not (fault := _judge_row(signal, levels, exit_, row)):
+        return "", ""
+    stored = days.stored(symbol, day)
+    now = stored.get(opened_ms)
     if row is None:
-        return "the minute that closed it is not in the archive"
+        if not stored:
+            raise NotJudged(
+                "the minute that closed it came after the night, and the database has it no longer"
+            )
+        fault = "the minute that closed it is neither in the archive nor in the database"
+    if now is None or (row is not None and not is_imported(now)):
+        return fault, ""
+    if fault_now := _judge_row(signal, levels, exit_, now):
+        return fault if row is not None else fault_now, ""
+    return "", "judged by its minute in the database, which was stored after the archive was made"
+
+
+def _judge_row(signal: Signal, levels: SignalLevels, exit_: Evidence, row: files.ArchivedMinute) -> str:
+    opened_ms = epoch_ms(exit_.at)
     digits = signal.instrument.digits
     prices = row.open, row.low, row.high, row.ask_low, row.ask_high
     rounded = [None if price is None else exact_price(round(price, digits)) for price in prices]

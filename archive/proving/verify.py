@@ -1,12 +1,13 @@
 """Proves a day of the archive: its files, the ledger's head, minutes out of ticks, and results of signals."""
 
+from collections.abc import Collection
 from datetime import date
 from typing import NamedTuple
 
 from archive.folding.candles import span_of, stored_minutes
-from archive.layout import manifest_path
-from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded
-from archive.stores import ArchiveStore, NotStored
+from archive.layout import manifest_path, parse
+from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of
+from archive.stores import ArchiveStore, NotStored, StoreFault
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
 from signals_feed.ledger_days import LedgerPosition, is_in_ledger
@@ -29,8 +30,12 @@ class DayVerdict(NamedTuple):
 class Proving:
     """One day. The database is asked only where it is that of the archive."""
 
-    def __init__(self, store: ArchiveStore, day: date, *, has_database: bool) -> None:
+    def __init__(
+        self, store: ArchiveStore, day: date, listed: Collection[str], *, has_database: bool
+    ) -> None:
+        """`listed` are the files of that day that are there."""
         self._store, self.day, self._has_database = store, day, has_database
+        self._listed = [path for path in listed if parse(path).kind != "manifest"]
         self.faults: list[str] = []
         self.notes: list[str] = []
         self.counts = dict.fromkeys(("files", "ticks", "minutes", "signals"), 0)
@@ -39,17 +44,19 @@ class Proving:
 
     def run(self) -> DayVerdict:
         manifest = self._manifest(self.day)
-        if manifest is None:
-            self.faults.append(f"There is no manifest of {self.day}.")
-        else:
+        if manifest is not None:
             self._prove(manifest)
+            self._tell_unnamed(manifest)
+        elif not self.faults:
+            self.faults.append(self._lacks_manifest())
         return DayVerdict(self.day, self.faults, self.notes, self.counts)
 
     def _prove(self, manifest: ArchiveManifest) -> None:
         checked = {file.path: self._check(file) for file in manifest.files}
-        if not manifest.complete:
-            spans = {hole.symbol for hole in manifest.holes}
+        if spans := {hole.symbol for hole in manifest.holes}:
             self.notes.append(f"Ticks are missing of {', '.join(sorted(spans))}: see the manifest.")
+        elif not manifest.complete:
+            self.notes.append("Candles are missing, which were damaged when this copy was made.")
         self._prove_ledger(manifest)
         candles = {file.symbol: checked[file.path] for file in manifest.files if file.kind == "candles"}
         for file in manifest.files:
@@ -63,6 +70,22 @@ class Proving:
         if self._has_database:
             self._prove_signals()
 
+    def _lacks_manifest(self) -> str:
+        if not self._listed:
+            return f"There is no manifest of {self.day}."
+        return (
+            f"There are files of {self.day}, and no manifest that names them: {told(self._listed)}. If a run "
+            "was stopped in the middle, the next `fold_archive` writes it, or removes what is left of a "
+            "day that was dropped. Otherwise restore it from a copy: without it nobody is served these files."
+        )
+
+    def _tell_unnamed(self, manifest: ArchiveManifest) -> None:
+        if unnamed := sorted(set(self._listed) - {file.path for file in manifest.files}):
+            self.notes.append(
+                f"Not named by the manifest, so not proved: {told(unnamed)}. A run that was stopped in the "
+                "middle leaves such files, and the next one names them; what stays may be removed."
+            )
+
     def _check(self, file: ManifestFile) -> CheckedFile | None:
         try:
             opened = CheckedFile(self._store, file)
@@ -70,6 +93,11 @@ class Proving:
             self.faults.append(f"{file.path} is in the manifest, and not in the archive.")
         except NotAsListed as error:
             self.faults.append(f"{file.path} {error}.")
+        except StoreFault:
+            # The whole store, and not this file.
+            raise
+        except OSError as error:
+            self.faults.append(f"{file.path} cannot be read: {error.strerror or error}.")
         else:
             self.counts["files"] += 1
             return opened
@@ -106,12 +134,10 @@ class Proving:
         self._tell(file.symbol, "Minutes made of its ticks differ from those archived", found)
 
     def _prove_stored(self, symbol: str, candles: CheckedFile) -> None:
-        instrument = Instrument.objects.filter(symbol=symbol).first()
-        rows = [] if instrument is None else stored_minutes(instrument.pk, self.day)
-        if not rows:
+        now = minutes_now(symbol, self.day)
+        if not now:
             self.notes.append(f"{symbol}: the database no longer has its minutes of that day.")
             return
-        now = {int(str(time_ms)): ArchivedMinute(*values) for time_ms, *values in rows}  # type: ignore[arg-type]
         self._tell(
             symbol, "Stored minutes differ from those archived", compare_database(candles.minutes(), now)
         )
@@ -132,7 +158,7 @@ class Proving:
     def _prove_signals(self) -> None:
         manifest = self._manifest(self.day)
         symbols = {file.symbol for file in manifest.files if file.kind == "ticks"} if manifest else set()
-        days = ArchivedDays(self._ticks_of, self._minutes_of)
+        days = ArchivedDays(self._ticks_of, self._minutes_of, minutes_now)
         for signal in closed_on(self.day):
             if signal.instrument.symbol not in symbols:
                 continue
@@ -143,13 +169,15 @@ class Proving:
                 continue
             if judged.fault:
                 self.faults.append(f"Signal {signal.pk}: {judged.fault}.")
-            else:
-                self.counts["signals"] += 1
+                continue
+            self.counts["signals"] += 1
+            if judged.note:
+                self.notes.append(f"Signal {signal.pk}: {judged.note}.")
 
     def _manifest(self, day: date) -> ArchiveManifest | None:
         if day not in self._manifests:
             try:
-                self._manifests[day] = decoded(self._store.read(manifest_path(day)))
+                self._manifests[day] = decoded_of(day, self._store.read(manifest_path(day)))
             except NotStored:
                 self._manifests[day] = None
             except BadManifest as error:
@@ -181,5 +209,14 @@ class Proving:
         raise NotJudged(f"no {kind} of {symbol} are archived on {day}")
 
 
-def verify_day(store: ArchiveStore, day: date, *, has_database: bool = True) -> DayVerdict:
-    return Proving(store, day, has_database=has_database).run()
+def minutes_now(symbol: str, day: date) -> dict[int, ArchivedMinute]:
+    """Those of the database."""
+    instrument = Instrument.objects.filter(symbol=symbol).first()
+    rows = [] if instrument is None else stored_minutes(instrument.pk, day)
+    return {int(str(time_ms)): ArchivedMinute(*values) for time_ms, *values in rows}  # type: ignore[arg-type]
+
+
+def verify_day(
+    store: ArchiveStore, day: date, listed: Collection[str] = (), *, has_database: bool = True
+) -> DayVerdict:
+    return Proving(store, day, listed, has_database=has_database).run()

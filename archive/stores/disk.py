@@ -4,10 +4,11 @@ import os
 import shutil
 from collections.abc import Generator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from archive.layout import checked, is_ours
+from archive.layout import OWNER, checked, is_ours
 
 from .store import NotStored
 
@@ -20,16 +21,19 @@ class DiskStore:
         self.root = root
 
     def put(self, path: str, local: Path) -> None:
-        target = self._at(path)
+        with local.open("rb") as source:
+            self._put(self._at(path), source)
+
+    def _put(self, target: Path, source: BinaryIO) -> None:
         self._make_folder(target.parent)
         unfinished = target.with_name(target.name + UNFINISHED)
         try:
-            with local.open("rb") as source, unfinished.open("wb") as copy:
+            with unfinished.open("wb") as copy:
                 shutil.copyfileobj(source, copy, BLOCK)
                 copy.flush()
                 os.fsync(copy.fileno())
             unfinished.replace(target)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
@@ -67,6 +71,18 @@ class DiskStore:
                 facts = self._at(path).stat()
                 found[path] = f"{facts.st_ino}-{facts.st_mtime_ns}-{facts.st_size}"
         return found
+
+    def read_owner(self) -> bytes:
+        try:
+            return (self.root / OWNER).read_bytes()
+        except FileNotFoundError:
+            raise NotStored(OWNER) from None
+
+    def put_owner(self, content: bytes) -> None:
+        self._put(self.root / OWNER, BytesIO(content))
+
+    def __str__(self) -> str:
+        return str(self.root)
 
     def remove(self, path: str) -> None:
         target = self._at(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple, TypeVar
 
-from archive.layout import checked, is_ours
+from archive.layout import OWNER, checked, is_ours
 
 from .store import NotStored
 
@@ -96,6 +96,15 @@ class S3Store:
     def remove(self, path: str) -> None:
         self._ask(path, lambda: self._client.delete_object(**self._at(path)))
 
+    def read_owner(self) -> bytes:
+        return self._ask(OWNER, lambda: self._read(**self._place(OWNER)))
+
+    def put_owner(self, content: bytes) -> None:
+        self._ask(OWNER, lambda: self._client.put_object(**self._place(OWNER), Body=content))
+
+    def __str__(self) -> str:
+        return str(self.bucket)
+
     def try_out(self) -> None:
         """Whether it takes, lists, gives back and removes; raises StoreFault where it does not."""
         key, content = f"{self.bucket.prefix}doctor-{token_hex(4)}", token_hex(64).encode()
@@ -109,7 +118,10 @@ class S3Store:
             self._ask(key, lambda: self._client.delete_object(**at))
 
     def _at(self, path: str) -> dict[str, str]:
-        return {"Bucket": self.bucket.name, "Key": self.bucket.prefix + checked(path)}
+        return self._place(checked(path))
+
+    def _place(self, key: str) -> dict[str, str]:
+        return {"Bucket": self.bucket.name, "Key": self.bucket.prefix + key}
 
     def _look(self, path: str) -> Stored:
         found = self._ask(path, lambda: self._client.head_object(**self._at(path)))

@@ -27,5 +27,11 @@ class ArchiveStore(Protocol):
     def marks(self, prefix: str = "") -> dict[str, str]:
         """The same paths, each with a text that is another one when the file has been replaced."""
 
+    def read_owner(self) -> bytes:
+        """Who makes these files; raises NotStored where nobody has said so."""
+
+    def put_owner(self, content: bytes) -> None:
+        """Whole or not at all, as `put` does."""
+
     def remove(self, path: str) -> None:
         """What is not there is removed already."""

@@ -58,7 +58,7 @@ def _begin(words: list[str]) -> None:
     if name == "doctor":
         refuse_lost_secret()
         return
-    if name == "backup" and "--verify" in words:
+    if _looks_at_a_copy(name, words):
         return
     if name in NEED_DATA:
         require_data()
@@ -66,6 +66,12 @@ def _begin(words: list[str]) -> None:
     if name in NEED_DATABASE:
         require_database()
     prepare()
+
+
+def _looks_at_a_copy(name: str, words: list[str]) -> bool:
+    """Which may lie where nothing else is kept."""
+    option = {"backup": "--verify", "verify_archive": "--folder"}.get(name)
+    return option is not None and any(word.partition("=")[0] == option for word in words)
 
 
 def _asks_nobody(words: list[str]) -> bool:

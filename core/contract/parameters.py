@@ -131,6 +131,10 @@ class TimeParameter(serializers.Field[Any, str, Any, Any]):
 
     formats: ClassVar[Sequence[str]] = ("date-time",)
     """As OpenAPI names what it may be, besides milliseconds."""
+    takes: ClassVar[str] = (
+        "an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in it is written %2B), or "
+        "milliseconds since the epoch"
+    )
 
     def __init__(self, *, help_text: str = "") -> None:
         super().__init__(default=None, help_text=help_text)
@@ -140,11 +144,7 @@ class TimeParameter(serializers.Field[Any, str, Any, Any]):
         try:
             time_ms = read_moment(data)
         except ValueError:
-            raise InvalidParameter(
-                f"{name} must be an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in it is "
-                "written %2B), or milliseconds since the epoch.",
-                field=name,
-            ) from None
+            raise InvalidParameter(f"{name} must be {self.takes}.", field=name) from None
         if data.isdigit() and EARLIEST_SECONDS <= time_ms < LEAST_MS:
             raise InvalidParameter(
                 f"{name} is in milliseconds, and {data} would be {iso_ms(time_ms)}. If these are seconds, "

@@ -38,6 +38,7 @@ def main() -> None:
     for step in range(1, MOST_RUNS):
         shutil.rmtree(work)
         shutil.copytree(made, work)
+        assert in_child(forget_archive) == 0
         ended = in_child(lambda step=step: fold_in(work, kill_at=step))  # type: ignore[misc]
         if ended == 0:
             break
@@ -73,6 +74,7 @@ def make_day(folder: Path) -> None:
     from django.conf import settings
     from django.core.management import call_command
 
+    from archive.models import Installation
     from tests.archive.keeping import DAY_MS, NEXT_MS, NIGHT, KeptEngine
     from tests.factories import make_instrument
 
@@ -80,6 +82,8 @@ def make_day(folder: Path) -> None:
     settings.ARCHIVE, settings.VAR_DIR = True, folder / "var"
     for symbol in ("EURUSD", "GBPUSD"):
         make_instrument(symbol)
+    # With one name, so that each run makes the same files.
+    Installation.objects.begun()
 
     async def run() -> None:
         async with KeptEngine(folder) as kept:
@@ -92,6 +96,13 @@ def make_day(folder: Path) -> None:
 
     with time_machine.travel(NIGHT.replace(day=18, minute=0), tick=False):
         asyncio.run(run())
+
+
+def forget_archive() -> None:
+    """As before its first file: only then is the archive told whose it is."""
+    from archive.models import Installation
+
+    Installation.objects.update(is_in_archive=False)
 
 
 def journal_of_day(folder: Path) -> list[Path]:

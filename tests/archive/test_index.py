@@ -25,11 +25,15 @@ class OfflineStore:
         return self._store
 
 
+async def nobody() -> None:
+    """Nothing was archived by this installation."""
+
+
 async def test_archive_that_was_never_seen_is_a_503_and_is_not_asked_for_by_each_request(
     tmp_path: Path,
 ) -> None:
     offline = OfflineStore(tmp_path)
-    index = ArchiveIndex(offline)
+    index = ArchiveIndex(offline, nobody)
     for _ in range(5):
         with pytest.raises(Overloaded):
             await index.current()
@@ -40,7 +44,7 @@ async def test_what_was_seen_lasts_while_the_store_is_away(tmp_path: Path) -> No
     store_day(tmp_path, "2020-11-17")
     offline = OfflineStore(tmp_path)
     offline.is_away = False
-    index = ArchiveIndex(offline)
+    index = ArchiveIndex(offline, nobody)
     seen = await index.current()
     assert seen.has("EURUSD")
     offline.is_away = True
@@ -53,7 +57,7 @@ async def test_only_new_manifests_are_read(tmp_path: Path) -> None:
     store_day(tmp_path, "2020-11-17")
     offline = OfflineStore(tmp_path)
     offline.is_away = False
-    index = ArchiveIndex(offline)
+    index = ArchiveIndex(offline, nobody)
     first = (await index.current()).find("ticks/EURUSD/2020-11-17.parquet")
     store_day(tmp_path, "2020-11-18")
     assert (await index.current()).find("ticks/EURUSD/2020-11-18.parquet") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import logging
+import shutil
 import sys
 from datetime import UTC, datetime
 from io import StringIO
@@ -148,6 +149,8 @@ def test_the_doctor_says_what_is_archived(folder: Path, settings: Settings) -> N
     with time_machine.travel(datetime(2026, 11, 25, tzinfo=UTC)):
         assert says() == ("warn", "The files of 2026-11-18 are not made yet.")
     settings.ARCHIVE = False
+    assert says() == ("warn", "ARCHIVE=0, and ticks since 2026-11-18 wait to be made into files.")
+    shutil.rmtree(journal_of(folder).path)
     assert says() == ("ok", "Ticks are not archived: ARCHIVE=0.")
 
 

@@ -12,13 +12,15 @@ import pytest
 from archive.proving import DayVerdict, verify_day
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
+from instruments.models import Instrument
 from market import runtime as market
+from market.models import Candle
 from signals_feed.closing import Closing, close_signal
 from signals_feed.judging.watcher import SignalWatcher
 from signals_feed.models import Evidence, Signal
-from signals_feed.rules import STOP, TARGET, Quoted
+from signals_feed.rules import STOP, TARGET, Exit, Quoted, StoredMinute
 from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_of
-from tests.factories import make_instrument
+from tests.factories import make_candle, make_instrument
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -132,3 +134,61 @@ async def test_a_signal_of_days_that_are_not_archived_is_not_judged(folder: Path
         verdict = await day.verdict()
     assert verdict.faults == []
     assert verdict.notes == [f"Signal {signal.pk} is not judged again: 2026-11-16 is not archived."]
+
+
+LATER_MS = AT_MS + 60 * MINUTE_MS
+PRICES = {"open": "1.0850", "high": "1.0950", "low": "1.0840", "close": "1.0870"}
+BY_DATABASE = "judged by its minute in the database, which was stored after the archive was made"
+REACHED = {name: Decimal(price) for name, price in PRICES.items()}
+
+
+def store(**changes: Any) -> None:
+    """A minute that reaches the target."""
+    fields: dict[str, Any] = {"source": "kraken", **REACHED} | changes
+    found = Candle.objects.filter(timeframe="1m", opened_at=moment(LATER_MS))
+    if not found.update(**fields):
+        make_candle(Instrument.objects.get(), opened_at=moment(LATER_MS), **fields)
+
+
+def closed_by_minute(signal: Signal) -> None:
+    bids = REACHED["open"], REACHED["low"], REACHED["high"]
+    minute = StoredMinute(LATER_MS, *bids, None, None)
+    reached = Exit(signal.take_profit, "take_profit", TARGET)
+    assert close_signal(Closing.by_candle(signal.pk, reached, minute, None))
+
+
+@pytest.mark.parametrize("archived", [None, {}, {"high": Decimal("1.0880")}])
+@pytest.mark.parametrize("since", [{}, {"source": "import"}, {"high": Decimal("1.0880")}, None, "dropped"])
+async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_stored_since(
+    folder: Path, archived: dict[str, Any] | None, since: dict[str, Any] | str | None
+) -> None:
+    """`archived` is what the file has of it, and `since` what the database has after that."""
+    await in_thread(make_instrument)
+    day = JudgedDay(folder)
+    async with day.kept:
+        await day.run(BIDS[:3])
+        signal = await in_thread(published)
+        if archived is not None:
+            await in_thread(store, **archived)
+        await in_thread(fold, folder)
+        await in_thread(closed_by_minute, signal)
+        if isinstance(since, dict):
+            await in_thread(store, **since)
+        elif since is None:
+            await Candle.objects.filter(opened_at=moment(LATER_MS)).adelete()
+        else:
+            await Candle.objects.all().adelete()
+        verdict = await in_thread(verify_day, store_of(folder), DAY)
+    faults = [fault for fault in verdict.faults if "Signal" in fault]
+    notes = [note for note in verdict.notes if "Signal" in note]
+    if archived == {} or (since == {"source": "import"}) or (since == {} and archived is None):
+        assert (faults, verdict.counts["signals"]) == ([], 1)
+        by_database = archived != {}
+        assert notes == ([f"Signal {signal.pk}: {BY_DATABASE}."] if by_database else [])
+    elif archived is None and since == "dropped":
+        assert (faults, verdict.counts["signals"]) == ([], 0)
+        assert "the database has it no longer" in notes[0]
+    else:
+        nowhere = archived is None and since is None
+        says = "neither in the archive nor in the database" if nowhere else "closes nothing"
+        assert says in faults[0]

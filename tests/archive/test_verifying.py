@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from msgspec.structs import replace
 
 from archive.manifests import ArchiveManifest, encoded
 from archive.proving import verify_day
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
-from instruments.models import WithheldSource
 from market.models import Candle
 from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, file_of, fold, manifest_of, store_of
 from tests.factories import make_candle, make_instrument
@@ -75,9 +75,23 @@ def test_a_missing_file_is_found(archived: Path) -> None:
     assert "is in the manifest, and not in the archive" in only_fault(archived)
 
 
+def test_a_file_that_cannot_be_read_is_found(archived: Path) -> None:
+    path = store_of(archived).root / file_of(archived).path
+    path.unlink()
+    path.mkdir()
+    assert only_fault(archived).endswith("cannot be read: Is a directory.")
+
+
 def test_a_missing_manifest_is_found(archived: Path) -> None:
     store_of(archived).remove(f"manifests/{DAY}.json")
     assert only_fault(archived) == "There is no manifest of 2026-11-18."
+
+
+@pytest.mark.parametrize("path", ["../elsewhere", "ticks/EURUSD/2026-11-19.parquet"])
+def test_a_manifest_that_names_what_is_not_of_its_day_is_found(archived: Path, path: str) -> None:
+    files = [replace(manifest_of(archived).files[0], path=path)]
+    rewrite(archived, files=files)
+    assert f"names {path!r}, which is no file of that day" in only_fault(archived)
 
 
 def test_rows_that_are_counted_otherwise_are_found(archived: Path) -> None:
@@ -181,33 +195,25 @@ def test_days_that_are_not_there_are_said(archived: Path) -> None:
         run("verify_archive", "--day", "2026-11-18", "--start", "2026-11-18")
 
 
-def test_what_is_exported_is_proved_without_the_database(archived: Path, tmp_path: Path) -> None:
-    to = tmp_path / "exported"
-    assert "2 files of 1 days" in run("export_archive", str(to))[0]
-    Candle.objects.all().delete()
-    assert "holds: 2 files, 400 ticks" in run("verify_archive", "--folder", str(to))[0]
-    # Again it copies what is missing, and nothing else.
-    path = to / file_of(archived).path
-    path.unlink()
-    run("export_archive", str(to), "--symbols", "eurusd")
-    assert path.exists()
+def test_a_folder_that_is_no_copy_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is no copy of an archive: name the folder in which ticks/"):
+        run("verify_archive", "--folder", str(tmp_path))
 
 
-def test_nothing_that_may_not_be_handed_on_is_exported(archived: Path, tmp_path: Path) -> None:
-    WithheldSource.objects.create(name="push")
-    said, _ = run("export_archive", str(tmp_path / "exported"))
-    assert "0 files" in said
-    assert "whose source may not be handed on" in said
-    assert not (tmp_path / "exported" / "ticks").exists()
+def test_files_without_a_manifest_are_found(archived: Path) -> None:
+    store_of(archived).remove(f"manifests/{DAY}.json")
+    err = StringIO()
+    with pytest.raises(CommandError, match="1 day does not hold"):
+        call_command("verify_archive", stdout=StringIO(), stderr=err)
+    assert (
+        "There are files of 2026-11-18, and no manifest that names them: candles/1m/EURUSD/" in err.getvalue()
+    )
+    assert "`fold_archive`" in err.getvalue()
 
 
-def test_a_file_that_was_altered_is_not_exported(archived: Path, tmp_path: Path) -> None:
-    path = store_of(archived).root / file_of(archived).path
-    path.write_bytes(b"another")
-    with pytest.raises(CommandError, match="was altered"):
-        run("export_archive", str(tmp_path / "exported"))
-
-
-def test_an_unknown_symbol_is_said(archived: Path, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="No file of GBPUSD"):
-        run("export_archive", str(tmp_path / "exported"), "--symbols", "GBPUSD")
+def test_files_that_the_manifest_does_not_name_are_said(archived: Path) -> None:
+    (store_of(archived).root / "ticks" / "GBPUSD").mkdir()
+    (store_of(archived).root / f"ticks/GBPUSD/{DAY}.parquet").write_bytes(b"put before a run was killed")
+    said, _ = run("verify_archive")
+    assert said.startswith("2026-11-18 holds: 2 files")
+    assert f"Not named by the manifest, so not proved: ticks/GBPUSD/{DAY}.parquet. A run" in said

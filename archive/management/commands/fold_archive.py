@@ -1,15 +1,16 @@
 import os
+from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from archive.belonging import NotOurs, adopt
 from archive.folding.day_files import NotUsable
 from archive.folding.work import Busy, fold_what_is_due
-from archive.management.days import own_archive
 from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
-from archive.stores import StoreFault
+from archive.stores import StoreFault, archive_store
 
 NICE = 10
 
@@ -20,17 +21,29 @@ class Command(BaseCommand):
         "runs this each night; by hand it does what was missed."
     )
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--adopt",
+            action="store_true",
+            help="First make the archive this installation's: after a move, or when the one that it belongs "
+            "to is no more.",
+        )
+
     def handle(self, **options: Any) -> None:
         if not settings.ARCHIVE:
             raise CommandError("ARCHIVE=0: nothing is archived here.")
         if not has_pyarrow():
             raise CommandError(f"{LACKS_PYARROW}.")
         os.nice(NICE)
-        store = own_archive()
         try:
+            store = archive_store()
+            if options["adopt"] and adopt(store):
+                self.stdout.write(f"{store} belongs to this installation now.")
             made = fold_what_is_due(journal_folder(), store, datetime.now(UTC), settings.ARCHIVE_DAYS)
         except Busy:
             raise CommandError("Another process makes these files right now.") from None
+        except NotOurs as error:
+            raise CommandError(f"{error}. The journal stays.") from None
         except NotUsable as error:
             raise CommandError(f"{error} The journal stays.") from None
         except OSError as error:

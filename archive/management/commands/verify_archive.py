@@ -5,10 +5,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from archive.management.days import add_span, archived_days, day, own_archive
+from archive.management.days import NONE_YET, add_span, archived_days, day, own_archive
 from archive.places import LACKS_PYARROW, has_pyarrow
 from archive.proving import DayVerdict, verify_day
 from archive.stores import ArchiveStore, DiskStore
+
+NO_COPY = "{folder} is no copy of an archive: name the folder in which ticks/ and manifests/ lie."
 
 
 class Command(BaseCommand):
@@ -35,9 +37,10 @@ class Command(BaseCommand):
             raise CommandError(f"{folder} is no folder.")
         store: ArchiveStore = own_archive() if folder is None else DiskStore(folder)
         bad = 0
-        for each in archived_days(store, start, end):
+        none_yet = NONE_YET if folder is None else NO_COPY.format(folder=folder)
+        for each, paths in archived_days(store, start, end, none_yet).items():
             try:
-                verdict = verify_day(store, each, has_database=folder is None)
+                verdict = verify_day(store, each, paths, has_database=folder is None)
             except OSError as error:
                 raise CommandError(f"{each} cannot be read: {error}.") from None
             self._report(verdict)

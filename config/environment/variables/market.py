@@ -63,7 +63,8 @@ ARCHIVE = VariableGroup(
         text(
             "ARCHIVE_DIR",
             None,
-            "Where its files are; processes that share them need one folder that all of them see.",
+            "Where its files are; processes that share them need one folder that all of them see. A relative "
+            "path counts from `VAR_DIR`.",
             otherwise="`VAR_DIR/archive`",
         ),
         text(

@@ -103,3 +103,15 @@ def test_no_other_paths_are_touched(store: ArchiveStore, local: Path, path: str)
             ask(path)
     with pytest.raises(BadPath):
         store.put(path, local)
+
+
+def test_owner_is_kept_beside_the_files(store: ArchiveStore) -> None:
+    for path in store.listing():
+        store.remove(path)
+    with pytest.raises(NotStored):
+        store.read_owner()
+    for content in (b"ours", b"theirs"):
+        store.put_owner(content)
+        assert store.read_owner() == content
+    assert store.listing() == []
+    assert store.marks() == {}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -11,6 +11,8 @@ import time_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive.api.damage import DamagedFiles, OtherFile, damaged_files
+from archive.api.days import ArchiveFile
 from tests.client import Api
 from tests.contract.answers import refusal
 from tests.factories import NOON
@@ -213,23 +215,90 @@ def test_file_that_is_gone_is_not_there(entitled: Api, root: Path) -> None:
     refusal(asked(entitled, method="GET", Range="bytes=0-9"), 404, "not_found")
 
 
-def test_file_of_another_size_than_its_manifest_says_is_not_begun(
-    entitled: Api, root: Path, body: bytes
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Moves the clock by which damage is told from a file that is just being replaced."""
+    now_s = 1000.0
+
+    def pass_s(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(damaged_files, "_clock", lambda: now_s)
+    return pass_s
+
+
+def told_of_damage(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.name == "archive.api.damage"]
+
+
+def assert_damaged(response: httpx.Response) -> None:
+    assert "is damaged in the archive" in refusal(response, 503, "overloaded")
+    assert response.headers["Retry-After"] == "3600"
+
+
+def test_file_of_another_size_is_being_replaced_until_it_lasts(
+    entitled: Api,
+    root: Path,
+    body: bytes,
+    passing: Callable[[float], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     write(root / TICKS, body + b"more")
-    response = asked(entitled)
-    refusal(response, 503, "overloaded")
-    assert response.headers["Retry-After"] == "5"
+    for _ in range(2):
+        response = asked(entitled)
+        assert "just being replaced" in refusal(response, 503, "overloaded")
+        assert response.headers["Retry-After"] == "5"
+        passing(30)
+    assert told_of_damage(caplog) == []
+    for method in ("GET", "HEAD", "GET"):
+        response = asked(entitled, method=method)
+        assert response.status_code == 503
+        if method == "GET":
+            assert_damaged(response)
+    (told,) = told_of_damage(caplog)
+    assert told.startswith(f"{TICKS} in the archive has {SIZE + 4} bytes, and its manifest says {SIZE}, so ")
+    write(root / TICKS, body)
+    assert asked(entitled).content == body
 
 
-def test_damaged_file_breaks_off_before_its_end(
+def test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again(
     entitled: Api, root: Path, body: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(root / TICKS, b"\0" + body[1:])
     with pytest.raises(httpx.RemoteProtocolError):
         asked(entitled)
-    assert TICKS in caplog.text
-    assert "verify_archive" in caplog.text
+    for headers in ({}, {"Range": "bytes=5-9"}):
+        assert_damaged(asked(entitled, **headers))
+    (told,) = told_of_damage(caplog)
+    assert TICKS in told
+    assert "verify_archive" in told
+    assert "Traceback" not in caplog.text
+    write(root / TICKS, body)
+    assert asked(entitled).content == body
+    # Once more is another damage.
+    write(root / TICKS, b"\0" + body[1:])
+    with pytest.raises(httpx.RemoteProtocolError):
+        asked(entitled)
+    assert len(told_of_damage(caplog)) == 2
+
+
+def test_damaged_file_of_one_block_is_refused_at_once(
+    entitled: Api, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"candles/1m/EURUSD/{DAY}.parquet"
+    write(root / path, bytes(len((root / path).read_bytes())))
+    assert_damaged(asked(entitled, f"/api/archive/{path}"))
+    assert len(told_of_damage(caplog)) == 1
+
+
+def test_downloads_that_find_the_same_damage_at_once_are_one_line(
+    root: Path, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = ArchiveFile(TICKS, "ticks", "EURUSD", DAY, SIZE, 7, "0" * 64)
+    files, found = DamagedFiles(), OtherFile("is another", may_be_newer=False)
+    assert [files.confirms(file, found) for _ in range(3)] == [True] * 3
+    assert len(told_of_damage(caplog)) == 1
 
 
 def test_part_that_is_all_of_it_is_looked_at_as_well(entitled: Api, root: Path, body: bytes) -> None:

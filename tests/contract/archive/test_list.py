@@ -118,6 +118,15 @@ def test_bad_parameters(entitled: Api, query: str, code: str, details: Item) -> 
     refusal(entitled.ask(f"/api/archive?{query}"), 400, code, **details)
 
 
+@pytest.mark.parametrize("query", ["start=yesterday", "end=2026-02-30", "end=2026-11-20T10:00"])
+def test_a_day_is_named_among_what_is_taken(entitled: Api, query: str) -> None:
+    name = query.partition("=")[0]
+    said = refusal(entitled.ask(f"/api/archive?{query}"), 400, "invalid_parameter", field=name)
+    assert said.startswith(
+        f"{name} must be a day such as 2026-11-20, an ISO 8601 time with its zone, such as "
+    )
+
+
 def test_unknown_symbol_comes_before_bad_parameters(entitled: Api, items: list[Item]) -> None:
     said = refusal(
         entitled.ask("/api/archive?symbol=EURUSE&limit=0"), 404, "symbol_not_found", field="symbol"

@@ -1,0 +1,167 @@
+"""Whose archive it is: nothing is written, removed or served where that is in doubt."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from archive.api.index import ArchiveIndex
+from archive.belonging import NotOurs
+from archive.layout import OWNER
+from archive.models import Installation
+from core.contract.errors import Overloaded
+from operations.archived_ticks import why_not_written
+
+from .keeping import DAY, DAY_MS, fold, journal_of, manifest_of, store_of, tick, write
+
+pytestmark = pytest.mark.django_db
+
+LATER = datetime(2026, 11, 20, 0, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def archived(folder: Path) -> Path:
+    """A day is archived, and a tick of the next one waits."""
+    write(folder, tick(1, DAY_MS + 1_000))
+    assert fold(folder) == [DAY]
+    write(folder, tick(2, DAY_MS + 86_401_000), at_ms=DAY_MS + 86_400_000)
+    return folder
+
+
+def owner(folder: Path) -> str:
+    return store_of(folder).read_owner().decode()
+
+
+def other_installation() -> None:
+    Installation.objects.all().delete()
+
+
+def test_first_day_says_whose_archive_it_is(archived: Path) -> None:
+    known = Installation.objects.get()
+    assert known.is_in_archive
+    assert f'"installation": "{known.name}"' in owner(archived)
+    assert store_of(archived).listing("") == sorted(store_of(archived).marks(""))
+    assert OWNER not in store_of(archived).listing("")
+
+
+def test_where_nothing_is_due_nothing_is_claimed(folder: Path) -> None:
+    assert fold(folder) == []
+    assert not store_of(folder).root.exists()
+    assert not Installation.objects.exists()
+
+
+def test_disk_that_is_not_mounted_takes_nothing(archived: Path) -> None:
+    root = store_of(archived).root
+    away = root.rename(root.with_name("away"))
+    root.mkdir()
+    with pytest.raises(NotOurs, match="Is its disk mounted"):
+        fold(archived, LATER, keep_days=1)
+    assert list(root.iterdir()) == []
+    assert journal_of(archived).segments()
+    root.rmdir()
+    away.rename(root)
+    assert fold(archived, LATER) == [DAY + timedelta(days=1)]
+
+
+def test_archive_of_another_installation_is_left_alone(archived: Path) -> None:
+    before = owner(archived)
+    other_installation()
+    with pytest.raises(NotOurs, match="another installation"):
+        fold(archived, LATER, keep_days=1)
+    assert owner(archived) == before
+    assert manifest_of(archived).day == str(DAY)
+
+
+def test_retention_alone_asks_as_well(archived: Path) -> None:
+    fold(archived, LATER)
+    other_installation()
+    with pytest.raises(NotOurs):
+        fold(archived, LATER, keep_days=1)
+    assert manifest_of(archived).day == str(DAY)
+
+
+def test_files_from_before_there_were_names_are_taken_on(archived: Path) -> None:
+    store_of(archived).root.joinpath(OWNER).unlink()
+    other_installation()
+    assert fold(archived, LATER) == [DAY + timedelta(days=1)]
+    assert Installation.objects.get().name in owner(archived)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_killed_while_it_began_it_begins_again(folder: Path, is_written: bool) -> None:
+    known = Installation.objects.begun()
+    if is_written:
+        store_of(folder).put_owner(
+            b'{"version": 1, "installation": "%s", "began_at": ""}' % known.name.encode()
+        )
+    write(folder, tick(1, DAY_MS + 1_000))
+    assert fold(folder) == [DAY]
+    assert known.name in owner(folder)
+    assert Installation.objects.get().is_in_archive
+
+
+@pytest.fixture
+def command(archived: Path, settings: Settings, clock: time_machine.Traveller) -> Path:
+    """Typed when the next day is over."""
+    clock.move_to(LATER)
+    settings.VAR_DIR, settings.ARCHIVE_DIR = archived / "var", store_of(archived).root
+    return archived
+
+
+def test_adopting_takes_over_what_another_made(command: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other_installation()
+    with pytest.raises(CommandError, match="--adopt` takes its archive over. The journal stays"):
+        call_command("fold_archive")
+    call_command("fold_archive", "--adopt")
+    assert f"{store_of(command)} belongs to this installation now." in capsys.readouterr().out
+    assert Installation.objects.get().name in owner(command)
+    call_command("fold_archive", "--adopt")
+    assert "belongs" not in capsys.readouterr().out
+
+
+def test_adopting_mends_an_owner_that_cannot_be_read(command: Path) -> None:
+    store_of(command).put_owner(b"{")
+    with pytest.raises(CommandError, match="nobody knows whose archive it is"):
+        call_command("fold_archive")
+    call_command("fold_archive", "--adopt")
+    assert Installation.objects.get().name in owner(command)
+
+
+@pytest.mark.parametrize("name", ["verify_archive", "export_archive"])
+def test_commands_do_not_take_an_empty_place_for_the_archive(
+    command: Path, name: str, tmp_path: Path
+) -> None:
+    shutil.rmtree(store_of(command).root)
+    with pytest.raises(CommandError, match="Is its disk mounted"):
+        call_command(name, *([str(tmp_path / "copy")] if name == "export_archive" else []))
+
+
+async def test_what_was_known_is_not_served_from_another_place(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    known = Installation(name="ours", is_in_archive=True)
+
+    async def ours() -> Installation:
+        return known
+
+    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    index = ArchiveIndex(lambda: store, ours)
+    await index.current()
+    shutil.rmtree(store.root)
+    index.forget()
+    with pytest.raises(Overloaded):
+        await index.current()
+    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    index.forget()
+    await index.current()
+
+
+def test_doctor_writes_to_know_whether_it_can(tmp_path: Path) -> None:
+    assert why_not_written(tmp_path / "not" / "yet") == ""
+    assert list(tmp_path.iterdir()) == []
+    assert why_not_written(Path("/proc/tickwire")) != ""
