@@ -31,7 +31,7 @@ class LedgerAt(msgspec.Struct):
     hash: str
 
 
-class Hole(msgspec.Struct, omit_defaults=True):
+class Hole(msgspec.Struct):
     """Ticks that were accepted and are not in the file, between two times: at most the whole day."""
 
     symbol: str

@@ -696,6 +696,7 @@ export interface components {
             start: string;
             end: string;
             missing: number | null;
+            lost: boolean;
         };
         Hours: {
             /** @description Of all times in it, as in America/New_York. */
