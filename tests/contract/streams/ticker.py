@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from django.conf import settings
 
 from core import clock
+from core.times import MINUTE_MS
 from market import runtime as market
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
@@ -60,6 +61,11 @@ class Ticker:
         self.server.run(take())
         self.server.run(until_heard(ticks[-1]))
         return ticks
+
+    def past_a_minute(self, symbol: str) -> None:
+        """Something for each stream: of the second tick an order flow, of the third a closed minute."""
+        now_ms = clock.now_ms()
+        self.at(symbol, now_ms - MINUTE_MS - 1, now_ms - MINUTE_MS, now_ms)
 
     async def push(self, ticks: list[Tick]) -> None:
         assert self.runner.push("push", ticks) == [None] * len(ticks)

@@ -47,8 +47,7 @@ def test_token_in_the_message_or_the_handshake(
     token = token_of(page)
     in_message, in_handshake = subscribed(opened, token, symbol, path), opened(path, key=token)
     assert in_handshake.subscribe(symbol)["type"] == "subscribed"
-    # The first tick of an instrument presses nowhere.
-    ticker(symbol, 2)
+    ticker.past_a_minute(symbol)
     assert [socket.hear()["symbol"] for socket in (in_message, in_handshake)] == [symbol] * 2
 
 

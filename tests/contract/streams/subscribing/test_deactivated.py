@@ -45,7 +45,7 @@ def test_it_is_told_and_leaves_the_subscriptions(
     assert socket.ask({"action": "list"})["symbols"] == [other]
     again = socket.subscribe(symbol, other)
     assert (again["symbols"], [each["symbol"] for each in again["rejected"]]) == ([other], [symbol])
-    ticker(other, 3)
+    ticker.past_a_minute(other)
     assert socket.hear()["symbol"] == other
 
 
