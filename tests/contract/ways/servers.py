@@ -43,7 +43,9 @@ LEFT_OUT: dict[str, str] = {
     "test_downloads.py::test_slow_readers_hold_nobody_up_and_nothing_stays_of_those_who_leave": (
         "it takes a whole body at once"
     ),
-    "test_file.py::test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again": "it keeps the connection",
+    "test_file.py::test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again": (
+        "it keeps the connection"
+    ),
     "test_file.py::test_part_that_is_all_of_it_is_looked_at_as_well": "it keeps the connection",
     "test_history_connections.py::test_page_is_read_no_further_once_its_client_hangs_up": "it does not tell",
     "test_history_connections.py::test_page_whose_database_fails_breaks_off": "it keeps the connection",
