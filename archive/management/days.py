@@ -33,7 +33,7 @@ def own_archive() -> ArchiveStore:
     return store
 
 
-NONE_YET = "The archive has no day yet: the first one is made after midnight UTC."
+NONE_YET = "The archive has no day yet: the first one with real prices is made after midnight UTC."
 
 
 def archived_days(
