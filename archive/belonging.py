@@ -26,6 +26,10 @@ class NotOurs(StoreFault):
     """The archive is not this installation's; the sentence says what to look at."""
 
 
+class UnreadableOwner(NotOurs):
+    """The file that names the owner is damaged."""
+
+
 def check(store: ArchiveStore) -> None:
     """Raises NotOurs where the archive is not this installation's. Where neither knows of the other there is
     nothing to compare."""
@@ -61,7 +65,9 @@ def claim(store: ArchiveStore) -> None:
 def adopt(store: ArchiveStore) -> bool:
     """Whoever it belonged to: now it is this installation's. Returns whether it was not already."""
     known = Installation.objects.begun()
-    if known.is_in_archive and _is_of(store, known):
+    # Asked in any case: the owner that another version wrote is not overwritten.
+    is_ours = _is_of(store, known)
+    if known.is_in_archive and is_ours:
         return False
     _tell(store, known)
     return True
@@ -79,7 +85,7 @@ def _tell(store: ArchiveStore, known: Installation) -> None:
 def _is_of(store: ArchiveStore, known: Installation) -> bool:
     try:
         return _owner(store) == known.name
-    except NotOurs:
+    except UnreadableOwner:
         return False
 
 
@@ -89,8 +95,13 @@ def _owner(store: ArchiveStore) -> str | None:
     except NotStored:
         return None
     except msgspec.MsgspecError as error:
-        raise NotOurs(
+        raise UnreadableOwner(
             f"{OWNER} in {store} cannot be read ({error}), so nobody knows whose archive it is. "
             f"If it is this installation's, `{command('fold_archive --adopt')}` writes it anew"
         ) from None
+    if owner.version != VERSION:
+        raise NotOurs(
+            f"{OWNER} in {store} is of version {owner.version}, and this program reads {VERSION}. Start the "
+            "version that wrote it"
+        )
     return owner.installation

@@ -11,6 +11,8 @@ from archive.belonging import check
 from archive.layout import parse
 from archive.stores import ArchiveStore, archive_store
 
+NONE_YET = "The archive has no day yet: the first one with real prices is made after midnight UTC."
+
 
 def day(text: str) -> date:
     try:
@@ -31,9 +33,6 @@ def own_archive() -> ArchiveStore:
     except OSError as error:
         raise CommandError(f"{str(error).rstrip('.')}.") from None
     return store
-
-
-NONE_YET = "The archive has no day yet: the first one with real prices is made after midnight UTC."
 
 
 def archived_days(

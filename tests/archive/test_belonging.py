@@ -46,8 +46,8 @@ def test_first_day_says_whose_archive_it_is(archived: Path) -> None:
     known = Installation.objects.get()
     assert known.is_in_archive
     assert f'"installation": "{known.name}"' in owner(archived)
-    assert store_of(archived).listing("") == sorted(store_of(archived).marks(""))
-    assert OWNER not in store_of(archived).listing("")
+    assert OWNER not in store_of(archived).listing()
+    assert OWNER not in store_of(archived).marks()
 
 
 def test_where_nothing_is_due_nothing_is_claimed(folder: Path) -> None:
@@ -131,6 +131,17 @@ def test_adopting_mends_an_owner_that_cannot_be_read(command: Path) -> None:
         call_command("fold_archive")
     call_command("fold_archive", "--adopt")
     assert Installation.objects.get().name in owner(command)
+
+
+def test_owner_that_a_newer_version_wrote_is_not_taken_for_ours(command: Path) -> None:
+    store = store_of(command)
+    newer = store.read_owner().replace(b'"version": 1', b'"version": 2')
+    store.put_owner(newer)
+    with pytest.raises(CommandError, match="is of version 2, and this program reads 1"):
+        call_command("fold_archive")
+    with pytest.raises(CommandError, match="is of version 2"):
+        call_command("fold_archive", "--adopt")
+    assert store.read_owner() == newer
 
 
 @pytest.mark.parametrize("name", ["verify_archive", "export_archive"])
