@@ -10,6 +10,7 @@ from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
 from pages.documentation import changelog_page, data_page, llms, start_page
+from pages.front import start
 from pages.streams_page import asyncapi, streams_page
 from pages.terminal import terminal
 from serving import prometheus
@@ -30,7 +31,8 @@ api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns = [
-    path("", terminal, {"coming_past": shown_past}, name="start"),
+    path("", start, {"coming_past": shown_past}, name="start"),
+    re_path(r"^terminal/?$", terminal, {"coming_past": shown_past}, name="terminal"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
@@ -61,10 +62,9 @@ def first_choice(rows: list[WatchlistRow]) -> str:
 @never_cache
 @require_safe
 def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpResponse:
-    """Visitors who are not logged in see what the service is, except in the demo. `coming_past` tells what
-    the demo is still making."""
+    """Outside the demo for those who are logged in. `coming_past` tells what the demo is still making."""
     if not (settings.DEMO or request.user.is_authenticated):
-        return render(request, "start.html")
+        return redirect_to_login(request.get_full_path())
     rows = watchlist()
     config = {
         "csrf": get_token(request),

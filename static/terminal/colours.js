@@ -1,13 +1,19 @@
 // The chart draws on a canvas, which style sheets do not reach: it asks them for the colours.
 const NAMES = ["text", "soft", "line", "surface", "accent", "up", "down", "up-soft", "down-soft", "warn"];
-const dark = matchMedia("(prefers-color-scheme: dark)");
 
 export function colours() {
-  const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(NAMES.map((name) => [name.replace("-s", "S"), style.getPropertyValue(`--${name}`).trim()]));
+  // A token may be `light-dark(…)`: only as the colour of something does it become one that a canvas understands.
+  const probe = document.body.appendChild(document.createElement("i"));
+  const found = {};
+  for (const name of NAMES) {
+    probe.style.color = `var(--${name})`;
+    found[name.replace("-s", "S")] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return found;
 }
 
-export const onThemeChange = (react) => dark.addEventListener("change", react);
+export const onThemeChange = (react) => document.addEventListener("tickwire:theme", react);
 export const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 
 export const frame = (tint) => ({
