@@ -1,5 +1,5 @@
 // Who was in a hurry: delta in bars of five seconds, its running sum as a line, absorption as marks.
-import { HistogramSeries, LineSeries, createChart, createSeriesMarkers } from "./charts.js";
+import { HistogramSeries, LineSeries, createChart, createSeriesMarkers } from "./chart/charts.js";
 import { colours, frame, onThemeChange } from "./colours.js";
 import { price, signed } from "./format.js";
 

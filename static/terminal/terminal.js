@@ -1,6 +1,6 @@
 // The terminal page: what comes over the line goes to the panes.
 import { Api } from "./api.js";
-import { Chart } from "./chart.js";
+import { Chart } from "./chart/chart.js";
 import { Coming } from "./coming.js";
 import { Connection } from "./connection.js";
 import { News } from "./news.js";

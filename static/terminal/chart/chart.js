@@ -1,8 +1,8 @@
 // Candles, volume and the levels of signals of one instrument.
 import { CandlestickSeries, HistogramSeries, createChart, createSeriesMarkers } from "./charts.js";
-import { persist } from "./api.js";
-import { colours, frame, onThemeChange } from "./colours.js";
-import { price } from "./format.js";
+import { persist } from "../api.js";
+import { colours, frame, onThemeChange } from "../colours.js";
+import { price } from "../format.js";
 import { Forming, priceOf } from "./forming.js";
 
 const BARS = 500;
