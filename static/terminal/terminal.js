@@ -3,9 +3,9 @@ import { Api } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { Coming } from "./coming.js";
 import { Connection } from "./connection.js";
-import { News } from "./news.js";
-import { OrderFlow } from "./orderflow.js";
-import { Signals } from "./signals.js";
+import { News } from "./feed/news.js";
+import { OrderFlow } from "./flow/orderflow.js";
+import { Signals } from "./feed/signals.js";
 import { Link } from "./streams/link.js";
 import { Watchlist } from "./watchlist.js";
 

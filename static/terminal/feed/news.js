@@ -1,6 +1,6 @@
 // The newest news, each with what the model makes of it in words and not only in colour.
-import { persist } from "./api.js";
-import { ago, signed } from "./format.js";
+import { persist } from "../api.js";
+import { ago, signed } from "../format.js";
 
 const POLL_MS = 60_000;
 const SIGNS = { bullish: "▲", neutral: "•", bearish: "▼" };

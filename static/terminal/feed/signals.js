@@ -1,6 +1,6 @@
 // The public feed of signals, the active ones with what they would make now.
-import { persist } from "./api.js";
-import { ago, price, signed } from "./format.js";
+import { persist } from "../api.js";
+import { ago, price, signed } from "../format.js";
 
 const REASONS = {
   take_profit: "target reached",

@@ -1,7 +1,7 @@
 // Who was in a hurry: delta in bars of five seconds, its running sum as a line, absorption as marks.
-import { HistogramSeries, LineSeries, createChart, createSeriesMarkers } from "./chart/charts.js";
-import { colours, frame, onThemeChange } from "./colours.js";
-import { price, signed } from "./format.js";
+import { HistogramSeries, LineSeries, createChart, createSeriesMarkers } from "../chart/charts.js";
+import { colours, frame, onThemeChange } from "../colours.js";
+import { price, signed } from "../format.js";
 
 const BAR_S = 5;
 const KEPT = 240;
