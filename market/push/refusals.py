@@ -1,4 +1,4 @@
-"""Why a tick is not taken, and why a whole message is not. One table for HTTP, sockets and the docs."""
+"""Why a tick is not accepted, and why a whole message is not. One table for HTTP, sockets and the docs."""
 
 from core.contract.errors import ApiError
 
@@ -9,14 +9,14 @@ REASONS = {
     "symbol_not_allowed": "This key may not send ticks of this symbol.",
     "unknown_symbol": "There is no active instrument with this symbol.",
     "not_its_source": "The instrument names other sources: write push as its source in the back office.",
-    "standby": "Another source prices this instrument now; this one takes over when that falls silent.",
+    "standby": "Another source prices this instrument now; this one takes over when that one falls silent.",
     "not_finite": "Prices and volume must be finite numbers.",
     "not_positive": "Prices must be above 0 and the volume must not be below 0.",
     "crossed": "The ask is below the bid.",
-    "too_high": "A price or the volume is too high to be kept: it must be below 10,000,000,000.",
+    "too_high": "A price or the volume is too high: it must be below 10,000,000,000.",
     "future": "The time is more than 5 seconds ahead of this service's clock.",
-    "duplicate": "A tick with this or a later seq was taken before, or one with the same time and values.",
-    "older_than_last": "A later tick of this instrument and minute was taken before.",
+    "duplicate": "A tick with this or a later seq was accepted before, or one with the same time and values.",
+    "older_than_last": "A later tick of this instrument and minute was accepted before.",
     "too_late": "The minute of this tick is closed and cannot change any more.",
     "outlier": (
         "The price is too far from the last one, until three ticks in a row agree on it; or `price` is too "
@@ -32,7 +32,7 @@ def sentence(code: str) -> str:
 
 
 class InvalidMessage(ApiError):
-    """Nothing of the message was taken."""
+    """Nothing of the message was accepted."""
 
     status_code, code = 400, "invalid_message"
 
@@ -41,7 +41,7 @@ class TooLarge(ApiError):
     status_code, code = 413, "too_large"
 
     def __init__(self, what: str, most: int) -> None:
-        super().__init__(f"Send {most:,} {what} at most in one message.", max=most)
+        super().__init__(f"Send at most {most:,} {what} in one message.", max=most)
 
 
 class TooSlow(ApiError):
@@ -61,7 +61,7 @@ class MissingIngestKey(ApiError):
 
 class InvalidIngestKey(ApiError):
     status_code, code = 401, "invalid_ingest_key"
-    message = "This ingest key is not valid. Staff issue ingest keys in the back office; an API key is none."
+    message = "This ingest key is not valid. Staff issue them in the back office; API keys do not work here."
 
 
 class AuthTimeout(ApiError):

@@ -10,7 +10,7 @@ from tests.house.modules import PARTS, ROOMS, ROOT, STEPS
 
 PAGE = (ROOT / "docs/architecture.md").read_text()
 NAMES = sorted({"manage.py"} ^ set(re.findall(r"(?<![.\w/])[\w/]*\w\.py\b|(?<![.\w/])\w+/[\w/]*/", PAGE)))
-PLACES = (*ROOMS, "clients", "templates", "tests", "tools")
+PLACES = (*ROOMS, "clients", "docs", "templates", "tests", "tools")
 FILES = {path.relative_to(ROOT).as_posix() for place in PLACES for path in (ROOT / place).rglob("*.*")}
 
 
