@@ -121,7 +121,7 @@ class KeyedAnswer(ShortAnswer):
         own, content = answer.headers, answer.content
         size = len(content) if isinstance(content, bytes) else sum(map(len, content))
         left, reset, wait_s = standing.figures()
-        ready, rest = head_of(caller.allowances.tier, standing.limit, *own)
+        ready, rest = head_of(caller.policy, standing.limit, *own)
         given = *map(str.encode, own.values()), new_request_id_bytes(), left, reset, left, wait_s, size
         return ready, rest % given, content
 

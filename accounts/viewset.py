@@ -30,12 +30,13 @@ class KeyedViewSet(ApiViewSet):
         self.caller = await self._identify(request)
         self._account = self.caller.account_id
         standing = await self._stand()
-        headers |= standing.headers(self.caller.allowances.tier)
+        headers |= standing.headers(self.caller.policy)
         if self.is_free:
             return
         if not standing.admitted:
             raise rate_limit_refusal(standing, self.caller)
-        usage_buffer.note_request(self.caller.account_id)
+        if not self.caller.is_page:
+            usage_buffer.note_request(self.caller.account_id)
 
     async def _stand(self) -> Standing:
         if self.is_free:

@@ -146,7 +146,7 @@ def usage_of(account: Account) -> Iterable[Row]:
 
 
 def streams_of(account: Account) -> Iterator[Row]:
-    for stream in async_to_sync(open_streams.of)(account.pk):
+    for stream in async_to_sync(open_streams.of_account)(account.pk):
         yield {"path": stream.path, "opened_at": moment(round(1000 * stream.opened_at))}
 
 

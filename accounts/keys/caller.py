@@ -8,16 +8,34 @@ from datetime import UTC, datetime
 import msgspec
 from django.conf import settings
 
-from accounts.models import Account, ApiKey, PageSession
+from accounts.models import Account, ApiKey, PageSession, Tier
 
 # No API key has this number, so the end of none is the end of a page.
 NO_KEY = 0
 
+# What our own pages have on every tier: those of an account together, or those of one address' visitors.
+PAGE_REQUESTS, PAGE_STREAMS = 120, 20
+
+
+def of_keys(account_id: int) -> str:
+    """What the requests and streams of an account's keys are counted under."""
+    return str(account_id)
+
+
+def is_of_keys(counted_under: str) -> bool:
+    return counted_under.isdigit()
+
+
+def of_pages(account_id: int, visitor_from: str = "") -> str:
+    """What those of our own pages are counted under."""
+    return f"visitors:{visitor_from}" if visitor_from else f"pages:{account_id}"
+
 
 class Allowances(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a tier."""
+    """The limits of a tier, or of our own pages."""
 
     tier: str
+    """The account's, for pages too: it gives them their AI calls."""
     requests: int
     streams: int
     ai_calls: int
@@ -33,29 +51,51 @@ class Caller(msgspec.Struct, frozen=True):
     allowances: Allowances
     expires_at: float | None
     is_demo: bool
+    counted_under: str
+    """Callers for whom this is equal share a window of requests and slots of streams."""
 
     @property
     def is_page(self) -> bool:
         """One of our own pages, which asks for whoever is looking at it."""
         return self.key_id == NO_KEY
 
+    @property
+    def policy(self) -> str:
+        """What the limits of its requests are called in headers."""
+        return "pages" if self.is_page else self.allowances.tier
+
     @classmethod
     def from_account(cls, account: Account, *, key_id: int, expires_at: float | None) -> Caller:
-        tier = account.tier
         return cls(
             account_id=account.pk,
             key_id=key_id,
             username=account.user.get_username(),
-            allowances=Allowances(
-                tier=tier.name,
-                requests=tier.requests_per_minute,
-                streams=tier.streams,
-                ai_calls=tier.ai_calls_per_day,
-                archive=tier.archive,
-            ),
+            allowances=allowances_of(account.tier),
             expires_at=expires_at,
             is_demo=account.is_demo,
+            counted_under=of_keys(account.pk),
         )
+
+    def on_page(self, visitor_from: str) -> Caller:
+        """The same account's, on one of our own pages. AI calls stay those of the account."""
+        return msgspec.structs.replace(
+            self,
+            key_id=NO_KEY,
+            allowances=msgspec.structs.replace(
+                self.allowances, requests=PAGE_REQUESTS, streams=PAGE_STREAMS, archive=False
+            ),
+            counted_under=of_pages(self.account_id, visitor_from),
+        )
+
+
+def allowances_of(tier: Tier) -> Allowances:
+    return Allowances(
+        tier=tier.name,
+        requests=tier.requests_per_minute,
+        streams=tier.streams,
+        ai_calls=tier.ai_calls_per_day,
+        archive=tier.archive,
+    )
 
 
 def find_caller(digests: Sequence[str]) -> Caller | None:
@@ -82,4 +122,5 @@ def find_browser_caller(page_session: int) -> Caller | None:
     session = None if found is None else found.session()
     if found is None or session is None or (found.account.is_visitor and not settings.DEMO):
         return None
-    return Caller.from_account(found.account, key_id=NO_KEY, expires_at=session.expire_date.timestamp())
+    account, expires_at = found.account, session.expire_date.timestamp()
+    return Caller.from_account(account, key_id=NO_KEY, expires_at=expires_at).on_page(account.visitor_from)

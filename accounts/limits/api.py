@@ -63,7 +63,7 @@ PRO = Limits(
 )
 
 # No window limits this path, so nothing else keeps an account from asking on all its connections.
-_looks: SharedLookups[tuple[int, Allowances], bytes] = SharedLookups()
+_looks: SharedLookups[tuple[int, str, Allowances], bytes] = SharedLookups()
 
 
 class LimitsViewSet(KeyedViewSet):
@@ -80,7 +80,8 @@ class LimitsViewSet(KeyedViewSet):
     )
     async def retrieve(self) -> Answer:
         caller = self.caller
-        return Answer(await _looks.ask((caller.account_id, caller.allowances), lambda: look(caller)))
+        who = caller.account_id, caller.counted_under, caller.allowances
+        return Answer(await _looks.ask(who, lambda: look(caller)))
 
 
 async def look(caller: Caller) -> bytes:
@@ -96,7 +97,7 @@ async def look(caller: Caller) -> bytes:
             limit=allowed.streams,
             open=[
                 StreamAge(stream.path, int(time.time() - stream.opened_at))
-                for stream in await open_streams.of(caller.account_id)
+                for stream in await open_streams.of(caller.counted_under)
             ],
         ),
     )

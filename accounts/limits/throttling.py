@@ -12,6 +12,10 @@ from .window import MemoryWindow, Standing, Then
 FAILURES_PER_MINUTE = 60
 
 
+def window_of(caller: Caller) -> str:
+    return f"account:{caller.counted_under}"
+
+
 class Throttle:
     """The windows of this process, or its share in those of all processes."""
 
@@ -27,18 +31,18 @@ class Throttle:
         self._window = MemoryWindow()
 
     async def admit(self, caller: Caller) -> Standing:
-        return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=1)
+        return await self._window.ask(window_of(caller), caller.allowances.requests, cost=1)
 
     def admit_now(self, caller: Caller) -> Standing | None:
         """None where the answer comes from Redis."""
-        return self._window.admit_now(f"account:{caller.account_id}", caller.allowances.requests)
+        return self._window.admit_now(window_of(caller), caller.allowances.requests)
 
     def admit_later(self, caller: Caller, then: Then) -> None:
         """Calls it from the loop, once the standing is known, and not before this has returned."""
-        self._window.admit_later(f"account:{caller.account_id}", caller.allowances.requests, then)
+        self._window.admit_later(window_of(caller), caller.allowances.requests, then)
 
     async def look(self, caller: Caller) -> Standing:
-        return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=0)
+        return await self._window.ask(window_of(caller), caller.allowances.requests, cost=0)
 
     async def note_failure(self, address: str) -> Standing:
         """A request or a socket without a valid key; valid ones from the same address never pass here."""
@@ -56,8 +60,12 @@ throttle = Throttle()
 
 
 def rate_limit_refusal(standing: Standing, caller: Caller) -> RateLimitExceeded:
-    tier, wait_s = caller.allowances.tier.title(), standing.wait_s
+    who = (
+        "This site allows its pages"
+        if caller.is_page
+        else f"The {caller.allowances.tier.title()} tier allows"
+    )
+    wait_s = standing.wait_s
     return RateLimitExceeded(
-        f"The {tier} tier allows {standing.limit} requests a minute. Try again in {wait_s} s.",
-        retry_after=wait_s,
+        f"{who} {standing.limit} requests a minute. Try again in {wait_s} s.", retry_after=wait_s
     )

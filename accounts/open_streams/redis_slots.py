@@ -36,7 +36,7 @@ MOST_AT_ONCE = 200
 BREATH = 9.0
 TELL_FIRST = [2]
 HEAR_AGAIN_S = 1.0
-ACCOUNT_AT = {"claim": 2, "enforce": 1, "of": 1}
+CALLER_AT = {"claim": 2, "enforce": 1, "of": 1}
 
 
 def pause_after(took_s: float) -> float:
@@ -51,9 +51,9 @@ class SlotQuestion(NamedTuple):
     """Called with None where Redis did not answer, or is not asked any more."""
 
     @property
-    def account(self) -> int | None:
+    def caller(self) -> str | None:
         """Whose slots it is about."""
-        return self.asks[ACCOUNT_AT[self.asks[0]]] if self.asks[0] in ACCOUNT_AT else None
+        return self.asks[CALLER_AT[self.asks[0]]] if self.asks[0] in CALLER_AT else None
 
 
 class SlotAnswers(NamedTuple):
@@ -115,7 +115,7 @@ class RedisSlots:
 
     async def hand_over(self) -> None:
         """Give all slots away, because their sockets are about to be closed: whoever comes back on another
-        process finds a place. Until they are closed, an account may have as many more open as it has here."""
+        process finds a place. Until they are closed, a caller may have as many more open as it has here."""
         self._is_handed_over = True
         for loop in self._loops:
             await loop.stop()
@@ -152,7 +152,7 @@ class RedisSlots:
                 asked.set_result(SlotRefusal(slot.limit, answer[1]))
 
         name = slot_name(slot, self._process)
-        self._put(("claim", name, slot.stream.account_id, slot.limit, takeover), settle)
+        self._put(("claim", name, slot.stream.counted_under, slot.limit, takeover), settle)
         return await asked
 
     def release(self, slot: Slot) -> None:
@@ -160,7 +160,7 @@ class RedisSlots:
             self._leave(slot)
 
     def _leave(self, slot: Slot) -> None:
-        self._put(("release", slot_name(slot, self._process), slot.stream.account_id), lambda answer: None)
+        self._put(("release", slot_name(slot, self._process), slot.stream.counted_under), lambda answer: None)
 
     async def ask(self, *asks: Any) -> Any:
         """What the script answers, or None while Redis does not."""
@@ -215,8 +215,8 @@ class RedisSlots:
     def _before(self, asked: list[SlotQuestion], now: float) -> list[Ask]:
         if self._telling is None:
             return []
-        accounts = {question.account for question in asked}
-        return self._telling.asks(accounts, is_due=now >= self._next_piece_at)
+        callers = {question.caller for question in asked}
+        return self._telling.asks(callers, is_due=now >= self._next_piece_at)
 
     def _after(self, now: float) -> list[Ask]:
         if now >= self._next_beat_at:

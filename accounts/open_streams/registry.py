@@ -1,4 +1,5 @@
-"""Which streams are open, over all processes, and that no account has more than its tier allows."""
+"""Which streams are open, over all processes, and that no account has more than its tier allows, and no page
+more than pages have."""
 
 import asyncio
 import itertools
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.keys.caller import is_of_keys, of_keys, of_pages
 from accounts.models import Account
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -72,46 +74,53 @@ class OpenStreams:
         self._here = MemorySlots()
 
     async def claim(
-        self, account_id: int, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
+        self, counted_under: str, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
     ) -> Slot | SlotRefusal:
         """A slot, unless all are taken; with takeover the oldest ends, on the same path if there is one.
 
         `on_end` is called once and never before this has answered; never after the slot was released.
         """
         leave = (self._shared or self._here).release
-        slot = Slot(OpenStream(account_id, path, time.time()), limit, on_end, leave)
+        slot = Slot(OpenStream(counted_under, path, time.time()), limit, on_end, leave)
         if self._shared is None:
             return self._here.claim(slot, takeover=takeover) or slot
         return await self._shared.claim(slot, takeover=takeover) or slot
 
-    async def enforce(self, account_id: int, limit: int) -> None:
+    async def enforce(self, counted_under: str, limit: int) -> None:
         """The newest beyond the limit end, in whichever process they are."""
-        for slot in self._here.of(account_id):
+        for slot in self._here.of(counted_under):
             slot.limit = limit
-        if await self._ask("enforce", account_id, limit) is None:
-            self._here.enforce(account_id, limit)
+        if await self._ask("enforce", counted_under, limit) is None:
+            self._here.enforce(counted_under, limit)
 
     async def follow(self, facts: dict[str, Any]) -> None:
-        """After an account or a tier was changed. Each process asks for the accounts that it serves."""
+        """After an account or a tier was changed. Each process asks for the accounts whose keys it serves."""
         changed = facts.get("account")
-        served = [account for account in self._here.accounts() if changed in (None, account)]
+        accounts = [int(caller) for caller in self._here.callers() if is_of_keys(caller)]
+        served = [account for account in accounts if changed in (None, account)]
         for start in range(0, len(served), CHUNK):
             limits = await in_reserved_thread(limits_of, served[start : start + CHUNK])
             await asyncio.gather(*itertools.starmap(self.enforce, limits))
 
     def close(self, facts: dict[str, Any]) -> None:
         """The process that has the stream closes it, because its account wants that."""
-        for slot in self._here.of(facts["account"]):
+        account = facts["account"]
+        for slot in (*self._here.of(of_keys(account)), *self._here.of(of_pages(account))):
             stream = slot.stream
             if (stream.path, round(stream.opened_at, 6)) == (facts["path"], facts["opened_at"]):
                 slot.end("closed")
 
-    async def of(self, account_id: int) -> list[OpenStream]:
+    async def of(self, counted_under: str) -> list[OpenStream]:
         """Over all processes; of this one alone while Redis does not answer."""
-        names = await self._ask("of", account_id)
+        names = await self._ask("of", counted_under)
         if names is None:
-            return [slot.stream for slot in self._here.of(account_id)]
-        return [read_slot_name(name, account_id) for name in names]
+            return [slot.stream for slot in self._here.of(counted_under)]
+        return [read_slot_name(name, counted_under) for name in names]
+
+    async def of_account(self, account_id: int) -> list[OpenStream]:
+        """Those of its keys, then those of its pages."""
+        keys, pages = await asyncio.gather(self.of(of_keys(account_id)), self.of(of_pages(account_id)))
+        return [*keys, *pages]
 
     async def count(self) -> int:
         count: int | None = await self._ask("count")
@@ -122,8 +131,9 @@ class OpenStreams:
         return None if self._shared is None else await self._shared.ask(*asks)
 
 
-def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:
-    return list(Account.objects.filter(pk__in=accounts).values_list("pk", "tier__streams"))
+def limits_of(accounts: Iterable[int]) -> list[tuple[str, int]]:
+    found = Account.objects.filter(pk__in=accounts).values_list("pk", "tier__streams")
+    return [(of_keys(account), limit) for account, limit in found]
 
 
 open_streams = OpenStreams()

@@ -24,21 +24,21 @@ class SlotSync:
         self._looks_from = START
         """Where the comparison with what Redis has goes on; DONE once it has seen all."""
         self._strange: list[Any] = []
-        """Name, account, name, account, … of what Redis has and we do not."""
+        """Name, caller, name, caller, … of what Redis has and we do not."""
 
     def add(self, slot: Slot) -> None:
         """A slot that was counted in this process alone."""
         self._untold[slot.number] = slot
 
-    def asks(self, accounts: Collection[int | None], *, is_due: bool) -> list[Ask]:
-        """What to ask before questions about these accounts: a claim has to find the slots that are here."""
-        self._asked, self._asks = self._of_accounts(accounts), []
+    def asks(self, callers: Collection[str | None], *, is_due: bool) -> list[Ask]:
+        """What to ask before questions about these callers: a claim has to find the slots that are here."""
+        self._asked, self._asks = self._of_callers(callers), []
         if is_due:
             room = max(0, PIECE - len(self._asked))
             self._asked += self._take(itertools.islice(list(self._untold.values()), room))
         if self._asked:
             described = [
-                (slot_name(slot, self._process), slot.stream.account_id, slot.limit, slot.order)
+                (slot_name(slot, self._process), slot.stream.counted_under, slot.limit, slot.order)
                 for slot in self._asked
             ]
             self._asks.append(("tell", described))
@@ -58,9 +58,9 @@ class SlotSync:
             if ask[0] == "known":
                 next_from, held = answer
                 self._looks_from = DONE if next_from == START else next_from
-                for name, account in zip(held[::2], held[1::2], strict=True):
+                for name, caller in zip(held[::2], held[1::2], strict=True):
                     if slot_number(name) not in self._here:
-                        self._strange += name, account
+                        self._strange += name, caller
         return any(ask[0] == "told" for ask in asks) and not self._untold
 
     def _next_look(self) -> list[Ask]:
@@ -68,8 +68,8 @@ class SlotSync:
         drops: list[Ask] = [("drop", strange)] if strange else []
         return [*drops, ("told",) if self._looks_from == DONE else ("known", self._looks_from)]
 
-    def _of_accounts(self, accounts: Collection[int | None]) -> list[Slot]:
-        found = (slot for account in accounts if account is not None for slot in self._here.of(account))
+    def _of_callers(self, callers: Collection[str | None]) -> list[Slot]:
+        found = (slot for caller in callers if caller is not None for slot in self._here.of(caller))
         return self._take(slot for slot in found if slot.number in self._untold)
 
     def _take(self, slots: Iterable[Slot]) -> list[Slot]:

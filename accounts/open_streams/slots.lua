@@ -16,6 +16,7 @@ local now = time[1] * 1000000 + time[2]
 local function whole(number) return string.format('%.0f', number) end
 local was_known = redis.call('ZADD', BEATS, 'NX', whole(now), me) == 0
 
+-- An account is here whatever slots are counted under: the keys of one, or our own pages.
 local function of_account(account) return ROOT .. 'account:' .. account end
 local function of_process(process) return ROOT .. 'process:' .. process end
 local function ends_of(process) return ROOT .. 'ends:' .. process end

@@ -1,4 +1,4 @@
-"""The stream slots of this process: an account has as many as its tier allows. In Redis each is named
+"""The stream slots of this process: each caller has as many as they are allowed. In Redis each is named
 "process number opened_at path", which the script takes apart as well."""
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _numbers = itertools.count(1)
 class OpenStream(msgspec.Struct, frozen=True):
     """An authenticated open socket."""
 
-    account_id: int
+    counted_under: str
+    """Whose it is: the keys of an account, or its pages (`Caller.counted_under`)."""
     path: str
     opened_at: float
 
@@ -30,7 +31,7 @@ class SlotRefusal(msgspec.Struct, frozen=True):
 
 
 class Slot:
-    """A stream's place among those of its account, until it is released or ends."""
+    """A stream's place among those counted with it, until it is released or ends."""
 
     __slots__ = ("_leave", "_on_end", "limit", "number", "order", "stream")
 
@@ -38,7 +39,7 @@ class Slot:
         self.number = next(_numbers)
         self.stream, self.limit = stream, limit
         self.order = time.time_ns() // 1000
-        """Its place by age among all streams of the account. Where Redis counts, it comes from Redis."""
+        """Its place by age among those counted with it. Where Redis counts, it comes from Redis."""
         self._on_end: OnEnd | None = on_end
         self._leave = leave
 
@@ -62,7 +63,7 @@ class MemorySlots:
 
     def __init__(self) -> None:
         self._all: dict[int, Slot] = {}
-        self._by_account: dict[int, dict[int, Slot]] = {}
+        self._by_caller: dict[str, dict[int, Slot]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -73,14 +74,14 @@ class MemorySlots:
     def all(self) -> Iterable[Slot]:
         return self._all.values()
 
-    def of(self, account_id: int) -> list[Slot]:
-        return list(self._by_account.get(account_id, {}).values())
+    def of(self, counted_under: str) -> list[Slot]:
+        return list(self._by_caller.get(counted_under, {}).values())
 
-    def accounts(self) -> list[int]:
-        return list(self._by_account)
+    def callers(self) -> list[str]:
+        return list(self._by_caller)
 
     def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:
-        held = self.of(slot.stream.account_id)
+        held = self.of(slot.stream.counted_under)
         if len(held) >= slot.limit:
             if not takeover or slot.limit < 1:
                 return SlotRefusal(slot.limit, len(held))
@@ -91,15 +92,15 @@ class MemorySlots:
 
     def put(self, slot: Slot) -> None:
         self._all[slot.number] = slot
-        self._by_account.setdefault(slot.stream.account_id, {})[slot.number] = slot
+        self._by_caller.setdefault(slot.stream.counted_under, {})[slot.number] = slot
 
     def remove(self, number: int) -> Slot | None:
         slot = self._all.pop(number, None)
         if slot is not None:
-            held = self._by_account[slot.stream.account_id]
+            held = self._by_caller[slot.stream.counted_under]
             del held[number]
             if not held:
-                del self._by_account[slot.stream.account_id]
+                del self._by_caller[slot.stream.counted_under]
         return slot
 
     def release(self, slot: Slot) -> None:
@@ -110,9 +111,9 @@ class MemorySlots:
         if slot is not None:
             slot.end(code)
 
-    def enforce(self, account_id: int, limit: int) -> None:
+    def enforce(self, counted_under: str, limit: int) -> None:
         """The newest beyond the limit end."""
-        for slot in self.of(account_id)[limit:]:
+        for slot in self.of(counted_under)[limit:]:
             self.end(slot.number, "stream_limit_exceeded")
 
 
@@ -124,6 +125,6 @@ def slot_number(name: str) -> int:
     return int(name.split(" ", 2)[1])
 
 
-def read_slot_name(name: str, account_id: int) -> OpenStream:
+def read_slot_name(name: str, counted_under: str) -> OpenStream:
     _, _, opened_at, path = name.split(" ", 3)
-    return OpenStream(account_id, path, float(opened_at))
+    return OpenStream(counted_under, path, float(opened_at))

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
+from accounts.keys.caller import PAGE_STREAMS, is_of_keys
 from accounts.models import Account
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
 from core.times import moment
@@ -29,19 +30,34 @@ class StreamRow(NamedTuple):
     path: str
     opened_at: str
     since: datetime
+    is_of_page: bool
 
 
 def rows_of(account: Account) -> list[StreamRow]:
     return [
-        StreamRow(stream.path, f"{stream.opened_at:.6f}", moment(round(1000 * stream.opened_at)))
-        for stream in async_to_sync(open_streams.of)(account.pk)
+        StreamRow(
+            stream.path,
+            f"{stream.opened_at:.6f}",
+            moment(round(1000 * stream.opened_at)),
+            not is_of_keys(stream.counted_under),
+        )
+        for stream in async_to_sync(open_streams.of_account)(account.pk)
     ]
 
 
 @settings_page
 def streams(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
-    return render(request, "settings/streams.html", {"streams": rows_of(account), "tier": account.tier})
+    rows = rows_of(account)
+    of_pages = sum(row.is_of_page for row in rows)
+    context = {
+        "streams": rows,
+        "tier": account.tier,
+        "of_keys": len(rows) - of_pages,
+        "of_pages": of_pages,
+        "most_of_pages": PAGE_STREAMS,
+    }
+    return render(request, "settings/streams.html", context)
 
 
 @settings_action

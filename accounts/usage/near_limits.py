@@ -1,7 +1,6 @@
 """Accounts that their tier is getting too small for: staff may want to speak with them."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +8,7 @@ from asgiref.sync import async_to_sync
 from django.db.models import F
 from django.db.models.functions import Greatest
 
+from accounts.keys.caller import of_keys
 from accounts.models import AiUsage, Usage
 from accounts.open_streams.registry import open_streams
 
@@ -45,6 +45,8 @@ def out_of_streams(now: datetime) -> set[int]:
     return {account for account, count in opened.items() if count >= limits[account]}
 
 
-async def count_open(accounts: Iterable[int]) -> Counter[int]:
-    found = await asyncio.gather(*(open_streams.of(account) for account in accounts))
-    return Counter(stream.account_id for streams in found for stream in streams)
+async def count_open(accounts: Iterable[int]) -> dict[int, int]:
+    """With keys: what pages have open counts to no tier."""
+    wanted = list(accounts)
+    found = await asyncio.gather(*(open_streams.of(of_keys(account)) for account in wanted))
+    return {account: len(streams) for account, streams in zip(wanted, found, strict=True) if streams}

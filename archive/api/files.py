@@ -79,7 +79,7 @@ class ArchiveFileViewSet(KeyedViewSet):
         part = self._part(file, tag)
         if part is not None:
             headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{file.bytes}"
-        download = downloads.enter(self.caller.account_id)
+        download = downloads.enter(self.caller.counted_under)
         try:
             sending = await self._begin(file, part or Part(0, file.bytes))
         except BaseException:

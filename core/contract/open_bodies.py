@@ -6,8 +6,8 @@ from .errors import Overloaded
 
 
 class OpenBody:
-    def __init__(self, account_id: int) -> None:
-        self.account_id = account_id
+    def __init__(self, counted_under: str) -> None:
+        self.counted_under = counted_under
 
 
 class OpenBodies:
@@ -22,14 +22,14 @@ class OpenBodies:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, account_id: int) -> OpenBody:
+    def enter(self, counted_under: str) -> OpenBody:
         """Before anything is awaited, or a crowd that comes at once would come in as a whole."""
-        own = sum(body.account_id == account_id for body in self._open)
+        own = sum(body.counted_under == counted_under for body in self._open)
         if own >= self._most_of_account:
             raise Overloaded(self._too_many, retry_after=self._retry_after)
         if len(self._open) >= self._most:
             raise Overloaded(retry_after=self._retry_after)
-        body = OpenBody(account_id)
+        body = OpenBody(counted_under)
         self._open.add(body)
         return body
 

@@ -141,7 +141,7 @@ class HistoryViewSet(KeyedViewSet):
         place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
         self._check_own_pages(place.given + wanted["limit"], wanted)
         form = asked_form(self.scope)
-        page = open_pages.enter(self.caller.account_id)
+        page = open_pages.enter(self.caller.counted_under)
         try:
             series, bounds = await in_thread_promptly(look, facts, wanted, place)
         except BaseException:

@@ -55,7 +55,7 @@ def filled(number: int) -> MemorySlots:
     here = MemorySlots()
     for index in range(SLOTS):
         account = (number * SLOTS + index) // STREAMS_OF_ACCOUNT
-        stream = OpenStream(account, "/ws/market", time.time())
+        stream = OpenStream(str(account), "/ws/market", time.time())
         here.put(Slot(stream, STREAMS_OF_ACCOUNT, lambda code: None, lambda slot: None))
     return here
 

@@ -132,7 +132,7 @@ def test_used_up_ai_calls_are_near(used: int, allowed: int, is_near: bool) -> No
 
 
 async def test_open_streams_are_counted_by_account() -> None:
-    slot: Any = await open_streams.claim(7, "/ws/market", 1, on_end=lambda code: None)
+    slot: Any = await open_streams.claim("7", "/ws/market", 1, on_end=lambda code: None)
     try:
         assert await count_open([7, 8]) == {7: 1}
     finally:

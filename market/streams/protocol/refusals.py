@@ -127,8 +127,14 @@ def invalid(message: str, field: str | UnsetType = UNSET, **details: Any) -> Str
 RETRY_AFTER_S = 5
 
 
-def too_many_streams(limit: int, number: int) -> StreamRefused:
-    return StreamRefused("stream_limit_exceeded", limit=limit, open=number, retry_after=RETRY_AFTER_S)
+FOR_PAGES = "The pages of this site have as many streams open as they may. Close another tab of it."
+
+
+def too_many_streams(limit: int, number: int, *, is_page: bool = False) -> StreamRefused:
+    message = FOR_PAGES if is_page else ""
+    return StreamRefused(
+        "stream_limit_exceeded", message, limit=limit, open=number, retry_after=RETRY_AFTER_S
+    )
 
 
 EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]

@@ -202,18 +202,19 @@ class StreamSession(WebSocketSession):
             return
         limit = caller.allowances.streams
         slot = await open_streams.claim(
-            caller.account_id, self.stream.kind.path, limit, takeover=takeover, on_end=self._lost_slot
+            caller.counted_under, self.stream.kind.path, limit, takeover=takeover, on_end=self._lost_slot
         )
         if isinstance(slot, SlotRefusal):
-            raise too_many_streams(slot.limit, slot.open)
+            raise too_many_streams(slot.limit, slot.open, is_page=caller.is_page)
         self._slot = slot
-        usage_buffer.note_stream(caller.account_id)
+        if not caller.is_page:
+            usage_buffer.note_stream(caller.account_id)
         if not self.is_open:
             slot.release()
         elif changes != authenticated_sessions.changes:
             # Its tier may have been lowered before this stream was counted.
             caller = await self.identity.look_again()
-            await open_streams.enforce(caller.account_id, caller.allowances.streams)
+            await open_streams.enforce(caller.counted_under, caller.allowances.streams)
 
     def _settle_in(self) -> None:
         self.stay()

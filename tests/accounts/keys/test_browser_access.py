@@ -48,7 +48,7 @@ def test_token_is_for_the_account_that_is_logged_in(page: Client, user: User) ->
     caller = caller_of(token_of(page))
     assert caller is not None
     assert (caller.username, caller.account_id) == ("ada", user.account.pk)
-    assert (caller.allowances.tier, caller.allowances.requests) == ("premium", 300)
+    assert (caller.allowances.tier, caller.allowances.requests) == ("premium", 120)
 
 
 def test_answer_says_until_when_and_is_not_kept(page: Client) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from accounts.keys.caller import of_keys
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.stream_slots import Slot, SlotRefusal
 from tests.patience import PATIENCE_S
@@ -31,7 +32,7 @@ def ignore(code: object) -> None:
 
 async def answered(streams: OpenStreams, account_id: int, path: str, **options: Any) -> Slot | SlotRefusal:
     asked: dict[str, Any] = {"limit": 10, "on_end": ignore} | options
-    return await streams.claim(account_id, path, **asked)
+    return await streams.claim(of_keys(account_id), path, **asked)
 
 
 async def claimed(streams: OpenStreams, account_id: int = 1, path: str = MARKET, **options: Any) -> Slot:

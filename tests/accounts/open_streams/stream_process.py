@@ -13,6 +13,7 @@ from django.conf import settings
 
 django.setup()
 
+from accounts.keys.caller import of_keys  # noqa: E402
 from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
 from accounts.open_streams.registry import OpenStreams  # noqa: E402
 from accounts.open_streams.stream_slots import Slot  # noqa: E402
@@ -27,14 +28,15 @@ class Process:
         self.streams = OpenStreams()
         self.ends: list[str] = []
 
-    async def claim(self, at: float, count: int, **asked: Any) -> int:
+    async def claim(self, at: float, count: int, account_id: int, **asked: Any) -> int:
         """How many of so many simultaneous claims were admitted."""
         await asyncio.sleep(max(0.0, at - time.monotonic()))
-        claims = (self.streams.claim(on_end=self.ends.append, **asked) for _ in range(count))
+        keys = of_keys(account_id)
+        claims = (self.streams.claim(keys, on_end=self.ends.append, **asked) for _ in range(count))
         return sum(isinstance(answer, Slot) for answer in await asyncio.gather(*claims))
 
     async def count(self, account_id: int) -> int:
-        return len(await self.streams.of(account_id))
+        return len(await self.streams.of(of_keys(account_id)))
 
     async def ended(self) -> list[str]:
         return self.ends

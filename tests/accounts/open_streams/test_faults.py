@@ -49,13 +49,13 @@ def ends() -> list[str]:
 
 
 async def fill(streams: OpenStreams, ends: list[str], asked: int = 10) -> int:
-    claims = (streams.claim(1, MARKET, LIMIT, on_end=ends.append) for _ in range(asked))
+    claims = (streams.claim("1", MARKET, LIMIT, on_end=ends.append) for _ in range(asked))
     return sum(isinstance(answer, Slot) for answer in await asyncio.gather(*claims))
 
 
 async def is_shared(*all_streams: OpenStreams, count: int) -> bool:
     """Whether each process sees the slots of all."""
-    return [len(await streams.of(1)) for streams in all_streams] == [count] * len(all_streams)
+    return [len(await streams.of("1")) for streams in all_streams] == [count] * len(all_streams)
 
 
 async def test_where_redis_never_was_each_process_counts_alone(frail: PrivateRedis, ends: list[str]) -> None:
@@ -87,7 +87,7 @@ async def test_takeover_and_lower_limit_hold_for_this_process_alone(frail: Priva
             await claimed(here, limit=1, on_end=ends.append)
             frail.kill()
             await claimed(here, limit=1, takeover=True, on_end=ends.append)
-            await here.enforce(1, 0)
+            await here.enforce("1", 0)
             await asyncio.sleep(0)
     assert ends == ["taken_over", "stream_limit_exceeded"]
 
@@ -104,7 +104,7 @@ async def test_what_came_and_went_without_redis_is_told(frail: PrivateRedis) -> 
 
 
 async def are_open(streams: OpenStreams, *paths: str) -> bool:
-    return [stream.path for stream in await streams.of(1)] == list(paths)
+    return [stream.path for stream in await streams.of("1")] == list(paths)
 
 
 async def test_emptied_redis_is_told_again_and_nothing_closes(frail: PrivateRedis, ends: list[str]) -> None:
@@ -157,7 +157,7 @@ async def test_claim_that_waits_is_answered_when_the_process_stops(frail: Privat
     with frail.running():
         async with started() as here:
             with paused(frail):
-                waiting = asyncio.create_task(here.claim(1, MARKET, 1, on_end=ignore))
+                waiting = asyncio.create_task(here.claim("1", MARKET, 1, on_end=ignore))
                 await asyncio.sleep(0.05)
                 await here.stop()
                 assert isinstance(await asyncio.wait_for(waiting, PATIENCE_S), Slot)
@@ -224,7 +224,7 @@ async def test_claim_finds_the_slots_of_its_process_that_are_not_told_yet(
             await until(lambda: knows(here, client))
             # Few are told by now, and this account is among the last.
             assert await fill(here, ends) == 0
-            assert len(await here.of(1)) == LIMIT
+            assert len(await here.of("1")) == LIMIT
 
 
 async def knows(streams: OpenStreams, client: Any) -> bool:

@@ -31,9 +31,9 @@ async def test_each_process_knows_the_streams_of_all(shared: str) -> None:
         await claimed(there, 1, SIGNALS)
         await claimed(there, 2, MARKET)
         for streams in (here, there):
-            assert [stream.path for stream in await streams.of(1)] == [MARKET, SIGNALS]
+            assert [stream.path for stream in await streams.of("1")] == [MARKET, SIGNALS]
             assert await streams.count() == 3
-        assert (await there.of(1))[0].opened_at == pytest.approx(slot.stream.opened_at, abs=1e-5)
+        assert (await there.of("1"))[0].opened_at == pytest.approx(slot.stream.opened_at, abs=1e-5)
 
 
 async def test_stopped_process_is_forgotten_at_once(shared: str) -> None:
@@ -41,14 +41,16 @@ async def test_stopped_process_is_forgotten_at_once(shared: str) -> None:
         async with started() as there:
             await claimed(there, 1)
             assert await here.count() == 1
-        assert (await here.count(), await here.of(1)) == (0, [])
+        assert (await here.count(), await here.of("1")) == (0, [])
     with Redis.from_url(shared) as client:
         assert client.keys("tickwire:streams:*") == []
 
 
 async def test_limit_holds_over_both(shared: str) -> None:
     async with started() as here, started() as there:
-        asked = [streams.claim(1, MARKET, 10, on_end=ignore) for _ in range(50) for streams in (here, there)]
+        asked = [
+            streams.claim("1", MARKET, 10, on_end=ignore) for _ in range(50) for streams in (here, there)
+        ]
         answers = await asyncio.gather(*asked)
         slots = [answer for answer in answers if isinstance(answer, Slot)]
         assert len(slots) == 10
@@ -77,7 +79,7 @@ async def test_takeover_is_heard_in_the_other_process(shared: str) -> None:
         await claimed(here, path=SIGNALS, limit=2, takeover=True)
         await until(lambda: is_heard(ends, 1))
         assert ends == ["taken_over"]
-        assert [stream.path for stream in await there.of(1)] == [MARKET, SIGNALS]
+        assert [stream.path for stream in await there.of("1")] == [MARKET, SIGNALS]
 
 
 async def test_takeover_is_heard_without_waiting_for_a_beat(
@@ -104,7 +106,7 @@ async def is_heard(ends: Sized, count: int) -> bool:
 async def test_takeover_within_one_turn_is_heard_after_the_claim(shared: str) -> None:
     async with started() as here:
         ends: list[str] = []
-        asked = [here.claim(1, MARKET, 1, takeover=True, on_end=ends.append) for _ in range(5)]
+        asked = [here.claim("1", MARKET, 1, takeover=True, on_end=ends.append) for _ in range(5)]
         assert all(isinstance(answer, Slot) for answer in await asyncio.gather(*asked))
         await until(lambda: is_heard(ends, 4))
         assert await is_count(here, 1)
@@ -116,9 +118,9 @@ async def test_lower_limit_ends_the_newest_of_all_processes_once(shared: str) ->
         for number in range(10):
             streams = (here, there)[number % 2]
             await claimed(streams, on_end=lambda code, number=number: ends.append(number))
-        await asyncio.gather(here.enforce(1, 3), there.enforce(1, 3))
+        await asyncio.gather(here.enforce("1", 3), there.enforce("1", 3))
         await until(lambda: is_heard(ends, 7))
-        await there.enforce(1, 3)
+        await there.enforce("1", 3)
         assert sorted(ends) == [3, 4, 5, 6, 7, 8, 9]
         assert await is_count(here, 3)
 
@@ -126,7 +128,7 @@ async def test_lower_limit_ends_the_newest_of_all_processes_once(shared: str) ->
 async def test_caller_who_gives_up_leaves_no_slot(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 60)
     async with started() as here:
-        leaving = asyncio.create_task(here.claim(1, MARKET, 1, on_end=ignore))
+        leaving = asyncio.create_task(here.claim("1", MARKET, 1, on_end=ignore))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.wait([leaving])

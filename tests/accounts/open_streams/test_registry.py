@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from accounts.keys.caller import of_keys
 from accounts.limits.tiers import change_tier, save_tier
 from accounts.models import Tier
 from accounts.open_streams.registry import OpenStreams
@@ -33,19 +34,19 @@ async def said(ends: list[str]) -> list[str]:
 
 
 async def paths(streams: OpenStreams) -> list[str]:
-    return [stream.path for stream in await streams.of(1)]
+    return [stream.path for stream in await streams.of("1")]
 
 
 async def test_stream_is_known_from_claim_to_release(streams: OpenStreams) -> None:
     before = time.time()
     slot = await claimed(streams, 1, MARKET)
     await claimed(streams, 2, SIGNALS)
-    (stream,) = await streams.of(1)
-    assert (stream.account_id, stream.path) == (1, MARKET)
+    (stream,) = await streams.of("1")
+    assert (stream.counted_under, stream.path) == ("1", MARKET)
     assert before <= stream.opened_at <= time.time()
     assert await streams.count() == 2
     slot.release()
-    assert (await streams.of(1), await streams.count()) == ([], 1)
+    assert (await streams.of("1"), await streams.count()) == ([], 1)
 
 
 async def test_releasing_twice_is_harmless(streams: OpenStreams) -> None:
@@ -53,7 +54,7 @@ async def test_releasing_twice_is_harmless(streams: OpenStreams) -> None:
     other = await claimed(streams)
     slot.release()
     slot.release()
-    assert await streams.of(1) == [other.stream]
+    assert await streams.of("1") == [other.stream]
 
 
 async def test_claim_at_the_limit_is_refused_with_what_is_open(streams: OpenStreams) -> None:
@@ -100,10 +101,10 @@ async def test_takeover_is_refused_where_the_tier_has_no_streams(streams: OpenSt
 async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -> None:
     told: list[str] = []
     await claimed(streams, limit=1, on_end=told.append)
-    newcomer = asyncio.create_task(streams.claim(1, MARKET, 1, takeover=True, on_end=told.append))
+    newcomer = asyncio.create_task(streams.claim("1", MARKET, 1, takeover=True, on_end=told.append))
     newcomer.add_done_callback(lambda task: told.append("answered"))
     await newcomer
-    await streams.enforce(1, 0)
+    await streams.enforce("1", 0)
     await said(told)
     assert told == ["taken_over", "answered", "stream_limit_exceeded"]
 
@@ -111,7 +112,7 @@ async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -
 async def test_released_slot_hears_nothing(streams: OpenStreams) -> None:
     ends: list[str] = []
     slot = await claimed(streams, on_end=ends.append)
-    await streams.enforce(1, 0)
+    await streams.enforce("1", 0)
     slot.release()
     assert await said(ends) == []
 
@@ -122,7 +123,7 @@ async def test_a_broken_listener_does_not_spare_the_others(streams: OpenStreams)
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
     await claimed(streams, on_end=lambda code: ends[99])
     await claimed(streams, on_end=ends.append)
-    await streams.enforce(1, 0)
+    await streams.enforce("1", 0)
     assert await said(ends) == ["stream_limit_exceeded"]
     assert len(faults) == 1
 
@@ -133,10 +134,10 @@ async def test_lower_limit_ends_the_newest(streams: OpenStreams) -> None:
     lost: list[str] = []
     for _ in range(8):
         await claimed(streams, on_end=lost.append)
-    await streams.enforce(1, 2)
+    await streams.enforce("1", 2)
     assert await said(lost) == ["stream_limit_exceeded"] * 8
     assert ends == []
-    assert await streams.of(1) == [slot.stream for slot in kept]
+    assert await streams.of("1") == [slot.stream for slot in kept]
 
 
 @pytest.mark.usefixtures("transactional_db")
@@ -164,4 +165,4 @@ async def test_changed_tier_is_heard_of_and_enforced(change: str) -> None:
     await feed.read()
     await feed.stop()
     assert await said(ends) == ["stream_limit_exceeded"] * 3
-    assert [len(await streams.of(pk)) for pk in (account.pk, other.pk)] == [2, 5]
+    assert [len(await streams.of(of_keys(pk))) for pk in (account.pk, other.pk)] == [2, 5]

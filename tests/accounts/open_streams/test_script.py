@@ -24,11 +24,11 @@ from accounts.open_streams.stream_slots import (
 
 from .claims import MARKET, SIGNALS, ignore
 
-ACCOUNTS = (1, 2)
+CALLERS = ("1", "pages:1")
 
 
 class Claim(NamedTuple):
-    account_id: int
+    caller: str
     path: str
     limit: int
     takeover: bool
@@ -40,14 +40,14 @@ class Release(NamedTuple):
 
 
 class Enforce(NamedTuple):
-    account_id: int
+    caller: str
     limit: int
 
 
-accounts = st.sampled_from((1, 1, 1, 2))
+callers = st.sampled_from(("1", "1", "1", "pages:1"))
 limits = st.sampled_from((3, 3, 2, 4, 1, 0))
-claims = st.builds(Claim, accounts, st.sampled_from([MARKET, SIGNALS]), limits, st.booleans())
-releases, enforcings = st.builds(Release, st.integers(0, 20)), st.builds(Enforce, accounts, limits)
+claims = st.builds(Claim, callers, st.sampled_from([MARKET, SIGNALS]), limits, st.booleans())
+releases, enforcings = st.builds(Release, st.integers(0, 20)), st.builds(Enforce, callers, limits)
 steps = st.lists(st.one_of(claims, claims, claims, claims, releases, enforcings), min_size=12, max_size=40)
 
 
@@ -68,16 +68,16 @@ class Twins:
         elif self.claims:
             slot = self.claims[step.number % len(self.claims)]
             self.memory.remove(slot.number)
-            self.note(("release", slot_name(slot, "me"), slot.stream.account_id), 0)
-        for account_id in ACCOUNTS:
-            self.note(("of", account_id), [slot.number for slot in self.memory.of(account_id)])
+            self.note(("release", slot_name(slot, "me"), slot.stream.counted_under), 0)
+        for caller in CALLERS:
+            self.note(("of", caller), [slot.number for slot in self.memory.of(caller)])
 
     def claim(self, step: Claim) -> None:
-        stream = OpenStream(step.account_id, step.path, 1.0)
+        stream = OpenStream(step.caller, step.path, 1.0)
         slot = Slot(stream, step.limit, lambda code: self.ended.update({slot.number: code}), ignore)
         self.claims.append(slot)
         refusal = self.memory.claim(slot, takeover=step.takeover)
-        asks = ("claim", slot_name(slot, "me"), step.account_id, step.limit, step.takeover)
+        asks = ("claim", slot_name(slot, "me"), step.caller, step.limit, step.takeover)
         self.note(asks, ("admitted",) if refusal is None else ("refused", refusal.open))
 
     def note(self, asks: tuple[Any, ...], expected: Any) -> None:
@@ -122,7 +122,7 @@ def test_redis_and_memory_decide_the_same(client: Any, taken: list[Claim | Relea
 
 
 def test_name_says_what_the_stream_is() -> None:
-    stream = OpenStream(7, MARKET, 1_790_000_000.125)
+    stream = OpenStream("pages:7", MARKET, 1_790_000_000.125)
     slot = Slot(stream, 1, ignore, ignore)
     name = slot_name(slot, "me")
-    assert (slot_number(name), read_slot_name(name, 7)) == (slot.number, stream)
+    assert (slot_number(name), read_slot_name(name, "pages:7")) == (slot.number, stream)

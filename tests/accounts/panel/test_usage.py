@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Account, AiUsage, Usage, UsageCounts
 from accounts.usage.buffer import usage_buffer
-from tests.accounts.browser import browser, logged_in
+from tests.accounts.browser import browser, logged_in, token_of
 from tests.client import Api, Server
 from tests.contract.streams.client import Socket
 from tests.factories import NOON, make_account, make_instrument, make_key
@@ -94,6 +94,17 @@ def test_page_is_not_kept_and_costs_as_many_queries_for_a_full_month(
     # The session, its user, the account, minutes, days, AI calls.
     with django_assert_num_queries(6):
         assert "no-store" in page.get(PAGE)["Cache-Control"]
+
+
+def test_service_counts_nothing_of_its_own_pages(server: Server) -> None:
+    account = make_account(tier="pro")
+    make_instrument("EURUSD")
+    token = token_of(logged_in(account.user))
+    with Api(server, token) as api, Socket(server, key=token) as socket:
+        assert api.ask("/api/symbols").status_code == 200
+        assert socket.subscribe("EURUSD")["type"] == "subscribed"
+        server.run(usage_buffer.record())
+    assert not account.usage.exists()
 
 
 def test_service_counts_requests_and_streams_but_not_what_is_free_or_refused(server: Server) -> None:

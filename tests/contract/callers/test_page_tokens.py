@@ -1,4 +1,4 @@
-"""Page tokens as keys of REST: the same limits, and an end with the session."""
+"""Page tokens as keys of REST, and their end with the session."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
-from tests.accounts.browser import browser, logged_in, token_of
+from tests.accounts.browser import logged_in, token_of
 from tests.client import Api, Server
 from tests.contract.answers import PATHS, refusal, within_two_seconds
-from tests.factories import make_account, make_key, make_tier, make_user
+from tests.factories import make_account, make_user
 
 
 @pytest.fixture
@@ -39,15 +39,6 @@ def test_token_opens_every_path_but_the_archive_as_a_key_does(
 ) -> None:
     token = token_of(logged_in(account.user))
     assert api.ask(path, key=token).status_code == shared.ask(path).status_code
-
-
-def test_token_and_keys_share_the_accounts_window(api: Api, shared: Api) -> None:
-    account = make_account(tier=make_tier("small", requests_per_minute=3))
-    key, client = make_key(account), logged_in(account.user)
-    keys = [key, token_of(client), token_of(logged_in(account.user))]
-    answers = [api.ask("/api/symbols", key=each) for each in keys]
-    assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["2", "1", "0"]
-    refusal(api.ask("/api/symbols", key=token_of(client)), 429, "rate_limit_exceeded")
 
 
 def test_token_that_has_ended_is_an_invalid_key(api: Api, account: Account) -> None:
@@ -103,15 +94,6 @@ def test_token_sends_no_ticks(api: Api, account: Account, headers: str) -> None:
 def test_token_in_the_address_opens_nothing(api: Api, account: Account) -> None:
     token = token_of(logged_in(account.user))
     refusal(api.get(f"/api/symbols?api_key={token}"), 401, "missing_api_key")
-
-
-def test_visitor_of_the_demo_has_limits_of_their_own(api: Api, settings: object, shared: Api) -> None:
-    settings.DEMO = True  # type: ignore[attr-defined]
-    make_tier("pro", requests_per_minute=120)
-    tokens = [token_of(browser()) for _ in range(2)]
-    answers = [api.ask("/api/symbols", key=token) for token in (tokens[0], *tokens)]
-    assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["119", "118", "119"]
-    assert answers[0].headers["RateLimit-Policy"] == '"pro";q=120;w=60'
 
 
 def test_no_log_shows_a_token(api: Api, account: Account, caplog: pytest.LogCaptureFixture) -> None:

@@ -81,7 +81,7 @@ def other() -> Account:
 
 def test_account_may_read_some_pages_at_a_time(shared: Api, other: Account) -> None:
     key = make_key(other)
-    sent = [open_pages.enter(other.pk) for _ in range(MOST_OF_AN_ACCOUNT)]
+    sent = [open_pages.enter(str(other.pk)) for _ in range(MOST_OF_AN_ACCOUNT)]
 
     refused = shared.ask(f"{PATH}?limit=1", key=key)
     message = refusal(refused, 503, "overloaded")
@@ -94,7 +94,7 @@ def test_account_may_read_some_pages_at_a_time(shared: Api, other: Account) -> N
 
 
 def test_process_sends_some_pages_at_a_time(shared: Api) -> None:
-    sent = [open_pages.enter(-number) for number in range(MOST_PAGES)]
+    sent = [open_pages.enter(f"-{number}") for number in range(MOST_PAGES)]
 
     refusal(shared.ask(f"{PATH}?limit=1"), 503, "overloaded")
 

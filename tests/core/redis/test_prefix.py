@@ -24,7 +24,7 @@ async def opened(url: str) -> bool:
     """Whether an account with one stream gets it."""
     slots = RedisSlots(url, MemorySlots())
     await slots.start()
-    slot = Slot(OpenStream(1, "/ws/market", 0.0), 1, lambda code: None, lambda slot: None)
+    slot = Slot(OpenStream("1", "/ws/market", 0.0), 1, lambda code: None, lambda slot: None)
     is_open = await slots.claim(slot, takeover=False) is None
     others = await slots.ask("count")
     await slots.stop()

@@ -12,7 +12,7 @@ from accounts.models import Account
 from accounts.open_streams.registry import open_streams
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from tests.accounts.browser import logged_in
+from tests.accounts.browser import logged_in, token_of
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, code_of
 from tests.contract.streams.conftest import Open
@@ -29,7 +29,7 @@ def page(account: Account) -> Client:
 
 def close(client: Client, service: Server, account: Account, path: str) -> str:
     """As the page's form would, whoever presses."""
-    (at,) = (each.opened_at for each in service.run(open_streams.of(account.pk)) if each.path == path)
+    (at,) = (each.opened_at for each in service.run(open_streams.of_account(account.pk)) if each.path == path)
     return press(client, service, path, f"{at:.6f}")
 
 
@@ -59,7 +59,7 @@ def test_stream_is_closed_for_good_and_the_others_are_not(
     assert (code_of(refused), sockets[MARKET].closed) == (("taken_over", True, False), 4409)
     assert "settings panel" in refused["error"]["message"]
     assert sockets[ORDERFLOW].is_open
-    assert [stream.path for stream in service.run(open_streams.of(account.pk))] == [ORDERFLOW]
+    assert [stream.path for stream in service.run(open_streams.of_account(account.pk))] == [ORDERFLOW]
 
 
 def test_nobody_closes_the_streams_of_others(
@@ -98,6 +98,18 @@ def test_a_stream_that_is_not_open_is_not_written_of(
     assert events_of(account) == 1
 
 
+def test_stream_of_a_page_is_listed_and_closed(
+    service: Server, opened: Open, page: Client, account: Account, symbol: str
+) -> None:
+    socket = opened(key=token_of(page))
+    socket.subscribe(symbol)
+    text = shown(service, page)
+    assert "Your keys have 0 open" in text
+    assert "a page of this site" in text
+    close(page, service, account, MARKET)
+    assert code_of(socket.refused()) == ("taken_over", True, False)
+
+
 def test_closing_takes_a_post(page: Client) -> None:
     assert page.get(CLOSE).status_code == 405
 
@@ -115,7 +127,8 @@ def test_page_shows_what_is_open_and_closes_it(
     socket = opened(ORDERFLOW, key=key)
     socket.subscribe(symbol)
     text = shown(service, page)
-    assert f"1 of the {account.tier.streams}" in text
+    assert f"Your keys have 1 open, of the {account.tier.streams}" in text
+    assert "a key" in text
     ((path, opened_at),) = re.findall(FIELDS, text)
     assert path == ORDERFLOW
     press(page, service, path, opened_at)

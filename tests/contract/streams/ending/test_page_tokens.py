@@ -51,18 +51,6 @@ def test_token_in_the_message_or_the_handshake(
     assert [socket.hear()["symbol"] for socket in (in_message, in_handshake)] == [symbol] * 2
 
 
-def test_token_counts_to_the_streams_of_its_account(
-    opened: Open, page: Client, account: Account, symbol: str
-) -> None:
-    change_tier(account, make_tier("narrow", streams=2), by="test")
-    token, other = token_of(page), token_of(logged_in(account.user))
-    subscribed(opened, token, symbol)
-    subscribed(opened, other, symbol)
-    for key in (token, make_key(account)):
-        refused = opened().refused({"action": "subscribe", "symbols": [symbol], "api_key": key})
-        assert code_of(refused) == ("stream_limit_exceeded", True, True)
-
-
 def test_renewed_token_may_follow_on_the_same_socket(opened: Open, page: Client, symbol: str) -> None:
     socket = subscribed(opened, token_of(page), symbol)
     assert socket.ask({"action": "ping", "api_key": token_of(page)})["type"] == "pong"
