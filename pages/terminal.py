@@ -17,6 +17,18 @@ from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
 
+ZONES = (
+    ("UTC", "UTC"),
+    ("exchange", "Exchange"),
+    ("local", "Local time"),
+    ("America/New_York", "New York"),
+    ("America/Chicago", "Chicago"),
+    ("Europe/London", "London"),
+    ("Europe/Berlin", "Frankfurt"),
+    ("Asia/Singapore", "Singapore"),
+    ("Asia/Tokyo", "Tokyo"),
+    ("Australia/Sydney", "Sydney"),
+)
 ComingPast = Callable[[], dict[str, Any] | None]
 
 
@@ -49,8 +61,10 @@ def row_of(facts: InstrumentFacts) -> WatchlistRow:
     return WatchlistRow(facts, state, bid, ask, spread, opened, change)
 
 
-def first_choice(rows: list[WatchlistRow]) -> str:
-    """Prefers one that is open, quoted and not meant for tests."""
+def first_choice(rows: list[WatchlistRow], wanted: str) -> str:
+    """Prefers what the address asks for, then what is open, quoted and not meant for tests."""
+    if any(row.facts.symbol == wanted for row in rows):
+        return wanted
     best = min(
         rows,
         key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == TEST_SYMBOL),
@@ -71,10 +85,15 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "worker": static("terminal/streams/worker.js"),
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
-        "symbol": first_choice(rows),
+        "symbol": first_choice(rows, request.GET.get("symbol", "").upper()),
         "instruments": {
-            row.facts.symbol: {"name": row.facts.name, "digits": row.facts.digits} for row in rows
+            row.facts.symbol: {
+                "name": row.facts.name,
+                "digits": row.facts.digits,
+                "zone": row.facts.timezone,
+            }
+            for row in rows
         },
     }
-    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES, "past": coming_past()}
+    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES, "zones": ZONES, "past": coming_past()}
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

@@ -1,11 +1,14 @@
 // The terminal page: what comes over the line goes to the panes.
 import { Api } from "./api.js";
 import { Chart } from "./chart/chart.js";
+import { fit } from "./chart/tools/fit.js";
+import { listen } from "./chart/tools/shortcuts.js";
 import { Coming } from "./coming.js";
 import { Connection } from "./connection.js";
 import { News } from "./feed/news.js";
-import { OrderFlow } from "./flow/orderflow.js";
 import { Signals } from "./feed/signals.js";
+import { OrderFlow } from "./flow/orderflow.js";
+import { Address } from "./page/address.js";
 import { Link } from "./streams/link.js";
 import { Watchlist } from "./watchlist.js";
 
@@ -13,21 +16,16 @@ const config = JSON.parse(document.getElementById("terminal-config").textContent
 const { instruments } = config;
 const ALL_HAVE_HEARD_MS = 2_000;
 const part = (id) => document.getElementById(id);
-const kept = (name, allowed, otherwise) => {
-  const value = localStorage.getItem(`tickwire-${name}`);
-  return allowed.includes(value) ? value : otherwise;
-};
-
 const symbols = Object.keys(instruments);
-const shown = {
-  symbol: kept("symbol", symbols, config.symbol),
-  timeframe: kept("timeframe", config.timeframes, "1m"),
-};
+const address = new Address({ symbols, timeframes: config.timeframes, symbol: config.symbol, timeframe: "1m" }, show);
+const { shown } = address;
 
 const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
 const api = new Api(link);
 const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
+const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
 const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
+const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const connection = new Connection(part("connection"));
 const watchlist = new Watchlist(part("watchlist"), part("watch-added"), { api, instruments, choose });
 const news = new News(part("news"), part("news-item"), api);
@@ -85,10 +83,7 @@ function made(symbols) {
 }
 
 function choose(symbol) {
-  shown.symbol = symbol;
-  localStorage.setItem("tickwire-symbol", symbol);
-  link.watchFlow(symbol);
-  show();
+  if (address.go({ symbol })) show();
 }
 
 function show() {
@@ -97,18 +92,21 @@ function show() {
   part("chart-symbol").textContent = symbol;
   part("chart-name").textContent = name;
   watchlist.select(symbol);
-  if (flow.symbol !== symbol) flow.show(symbol, digits);
+  if (flow.symbol !== symbol) {
+    if (flow.symbol) link.watchFlow(symbol);
+    flow.show(symbol, digits);
+  }
+  for (const choice of timeframes) choice.checked = choice.value === timeframe;
+  zones.show();
   chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
 }
 
-for (const choice of document.querySelectorAll("input[name=timeframe]")) {
-  choice.checked = choice.value === shown.timeframe;
+for (const choice of timeframes) {
   choice.addEventListener("change", () => {
-    shown.timeframe = choice.value;
-    localStorage.setItem("tickwire-timeframe", choice.value);
-    show();
+    if (address.go({ timeframe: choice.value })) show();
   });
 }
+listen(part("price"), timeframes);
 show();
 news.load();
 signals.load();

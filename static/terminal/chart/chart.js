@@ -1,37 +1,60 @@
-// Candles, volume and the levels of signals of one instrument.
-import { CandlestickSeries, HistogramSeries, createChart, createSeriesMarkers } from "./charts.js";
+// Candles and volume of one instrument, on an axis of time that everything else is drawn along.
+import { CandlestickSeries, HistogramSeries, createChartEx } from "./charts.js";
 import { persist } from "../api.js";
 import { colours, frame, onThemeChange } from "../colours.js";
 import { price } from "../format.js";
 import { Forming, priceOf } from "./forming.js";
+import { barOf, joined } from "./history.js";
+import { Levels } from "./levels.js";
+import { ZonedScale } from "./zone.js";
 
 const BARS = 500;
-const SHOWN = 120;
+const BAR_PX = 7;
+const RIGHT_BARS = 6;
 // Far more than come while candles are asked for: what is older is in the answer.
 const MOST_WAITING = 20_000;
+const NO_PRICE = { lastValueVisible: false, priceLineVisible: false };
 
 export class Chart {
   constructor(element, caption, { api, basis }) {
-    this.api = api;
-    this.basis = basis;
-    this.caption = caption;
-    this.waiting = [];
-    this.lines = [];
-    this.chart = createChart(element, frame(colours()));
-    this.candles = this.chart.addSeries(CandlestickSeries, {});
-    this.volumes = this.chart.addSeries(HistogramSeries, { priceScaleId: "volume", priceFormat: { type: "volume" }, lastValueVisible: false, priceLineVisible: false });
-    this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
-    this.marks = createSeriesMarkers(this.candles, []);
+    Object.assign(this, { element, caption, api, basis, bars: [], waiting: [], parts: [], series: 0, changedFrom: Infinity });
+    this.scale = new ZonedScale();
+    this.chart = createChartEx(element, this.scale, {
+      ...frame(colours()),
+      // A finger that moves up or down scrolls the page.
+      handleScroll: { vertTouchDrag: false },
+    });
+    // The library would take the price of the last candle in view for the last one.
+    this.candles = this.chart.addSeries(CandlestickSeries, { ...NO_PRICE, borderVisible: false });
+    this.volumes = this.chart.addSeries(HistogramSeries, { ...NO_PRICE, priceScaleId: "volume", priceFormat: { type: "volume" } });
+    this.chart.priceScale("right").applyOptions({ scaleMargins: { top: 0.12, bottom: 0.2 } });
+    this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
     this.paint();
+    this.levels = this.add(new Levels(this));
     onThemeChange(() => this.paint());
+  }
+
+  /** A part is told of colours (`paint`), of other bars (`replaced`), and of the last ones that changed (`advanced`). */
+  add(part) {
+    this.parts.push(part);
+    return part;
+  }
+
+  tell(what, ...about) {
+    for (const part of this.parts) part[what]?.(...about);
   }
 
   paint() {
     const tint = (this.tint = colours());
     this.chart.applyOptions(frame(tint));
-    this.candles.applyOptions({ upColor: tint.up, downColor: tint.down, wickUpColor: tint.up, wickDownColor: tint.down, borderVisible: false });
-    if (this.bars) this.volumes.setData(this.bars.map((bar) => this.volumeOf(bar)));
-    if (this.signals) this.draw(this.signals);
+    this.candles.applyOptions({ upColor: tint.up, downColor: tint.down, wickUpColor: tint.up, wickDownColor: tint.down });
+    this.volumes.setData(this.bars.map((bar) => this.volumeOf(bar)));
+    this.tell("paint", tint);
+  }
+
+  /** Whether the candles are those of the instrument and timeframe that were asked for. */
+  get isShown() {
+    return Boolean(this.forming);
   }
 
   /** Show an instrument in a timeframe; what comes live meanwhile is added behind. */
@@ -43,30 +66,47 @@ export class Chart {
     const query = { timeframe, bars: BARS };
     const market = await persist(() => this.api.get(`market/${symbol}`, query), () => this.wanted === wanted);
     if (!market || this.wanted !== wanted) return;
-    this.bars = market.ohlcv.map(({ time, ...bar }) => ({ time: Date.parse(time) / 1000, ...bar }));
-    this.candles.applyOptions({ priceFormat: { type: "price", precision: digits, minMove: 10 ** -digits } });
+    const bars = market.ohlcv.map(barOf);
+    const isSame = this.shown === timeframe;
+    this.bars = isSame ? joined(this.bars, bars) : bars;
+    this.candles.applyOptions({ priceFormat: { type: "custom", formatter: (value) => price(value, digits), minMove: 10 ** -digits } });
+    this.forming = new Forming(timeframe, this.bars.at(-1), Date.parse(market.quote.timestamp));
+    this.shown = timeframe;
+    this.replace();
+    if (!isSame) this.chart.timeScale().applyOptions({ barSpacing: BAR_PX, rightOffset: RIGHT_BARS });
+    this.hear(this.waiting.splice(0));
+    this.describe();
+  }
+
+  replace() {
+    this.changedFrom = Infinity;
     this.candles.setData(this.bars);
     this.volumes.setData(this.bars.map((bar) => this.volumeOf(bar)));
-    this.forming = new Forming(timeframe, this.bars.at(-1) && { ...this.bars.at(-1) }, Date.parse(market.quote.timestamp));
-    if (isOther || this.shown !== timeframe) this.chart.timeScale().setVisibleLogicalRange({ from: this.bars.length - SHOWN, to: this.bars.length + 5 });
-    this.shown = timeframe;
-    this.hear(this.waiting.splice(0));
+    this.tell("replaced");
+  }
+
+  /** What is in view stays where it is. */
+  prepend(bars) {
+    this.bars = [...bars, ...this.bars];
+    this.replace();
     this.describe();
   }
 
   /** No candle of one instrument may stand under the name of another. */
   clear() {
     this.bars = [];
-    this.candles.setData([]);
-    this.volumes.setData([]);
+    this.shown = null;
     this.caption.textContent = `${this.symbol}: waiting for candles.`;
-    this.draw([]);
+    this.levels.signals = [];
+    this.replace();
   }
 
   /** Prices of another series begin: none of those before may stand beside them. */
   begin() {
     this.waiting = [];
+    this.series += 1;
     if (!this.symbol) return;
+    this.forming = null;
     this.clear();
     this.reload();
   }
@@ -78,17 +118,13 @@ export class Chart {
   hear(ticks) {
     const ours = ticks.filter(({ symbol }) => symbol === this.symbol);
     if (!this.forming) return this.wait(ours);
-    let isNew = false;
     for (const [at, tick] of ours.entries()) {
       if (this.forming.skips(tick.time)) {
         this.reload();
         return this.wait(ours.slice(at));
       }
-      const opened = this.forming.candle?.time;
-      isNew = this.forming.take(tick.time, priceOf(tick, this.basis, this.digits), tick.volume) || isNew;
-      if (opened !== undefined && this.forming.candle.time > opened) this.bars.push({ ...this.forming.candle });
+      if (this.forming.take(tick.time, priceOf(tick, this.basis, this.digits), tick.volume)) this.take(this.forming.candle);
     }
-    if (isNew) this.update(this.forming.candle);
   }
 
   wait(ticks) {
@@ -96,54 +132,41 @@ export class Chart {
     if (this.waiting.length > MOST_WAITING) this.waiting.splice(0, this.waiting.length - MOST_WAITING / 2);
   }
 
-  update(candle) {
-    this.bars[Math.max(0, this.bars.length - 1)] = { ...candle };
-    this.candles.update(candle);
-    this.volumes.update(this.volumeOf(candle));
+  /** Drawn once a frame, however many ticks come. */
+  take(candle) {
+    if (this.bars.at(-1) !== candle) this.bars.push(candle);
+    this.changedFrom = Math.min(this.changedFrom, this.bars.length - 1);
+    this.tell("priced");
+    this.frame ??= requestAnimationFrame(() => this.advance());
+  }
+
+  advance() {
+    const from = this.changedFrom;
+    this.frame = undefined;
+    this.changedFrom = Infinity;
+    if (from === Infinity) return;
+    for (const bar of this.bars.slice(from)) {
+      this.candles.update(bar);
+      this.volumes.update(this.volumeOf(bar));
+    }
+    this.tell("advanced", from);
   }
 
   volumeOf({ time, open, close, volume }) {
     return { time, value: volume, color: close < open ? this.tint.downSoft : this.tint.upSoft };
   }
 
-  /** Entry, stop and target of the active signals, and where closed ones ended. */
+  /** Of the signals of this instrument. */
   draw(signals) {
-    this.signals = signals;
-    for (const line of this.lines.splice(0)) this.candles.removePriceLine(line);
-    for (const signal of signals.filter(({ status }) => status === "active").slice(0, 3)) {
-      for (const [title, level, color] of [
-        [`${signal.direction} ${signal.user}`, signal.entry, this.tint.accent],
-        ["stop", signal.stop_loss, this.tint.down],
-        ["target", signal.take_profit, this.tint.up],
-      ]) {
-        this.lines.push(this.candles.createPriceLine({ price: level, color, title, lineWidth: 1, lineStyle: 2, axisLabelVisible: true }));
-      }
-    }
-    this.mark(signals.filter(({ status }) => status === "closed"));
-  }
-
-  mark(closed) {
-    const first = this.bars?.[0]?.time ?? Infinity;
-    const marks = closed
-      .map((signal) => ({ at: Date.parse(signal.closed_at) / 1000, signal }))
-      .filter(({ at }) => at >= first)
-      .sort((one, other) => one.at - other.at)
-      .map(({ at, signal: { pnl } }) => ({
-        time: this.bars.findLast(({ time }) => time <= at).time,
-        position: "aboveBar",
-        shape: pnl < 0 ? "arrowDown" : "arrowUp",
-        color: pnl < 0 ? this.tint.down : this.tint.up,
-        text: `${pnl > 0 ? "+" : ""}${pnl}`,
-      }));
-    this.marks.setMarkers(marks);
+    this.levels.draw(signals);
   }
 
   /** For those who do not see the picture. */
   describe() {
-    const high = Math.max(...this.bars.map((bar) => bar.high));
-    const low = Math.min(...this.bars.map((bar) => bar.low));
     const last = this.bars.at(-1);
     if (!last) return;
+    const low = this.bars.reduce((least, bar) => Math.min(least, bar.low), Infinity);
+    const high = this.bars.reduce((most, bar) => Math.max(most, bar.high), -Infinity);
     const [from, to, now] = [low, high, last.close].map((value) => price(value, this.digits));
     this.caption.textContent = `${this.symbol}, ${this.bars.length} candles of ${this.timeframe}: between ${from} and ${to}, now ${now}.`;
   }

@@ -1,0 +1,60 @@
+// What the candle under the crosshair says, or the last one where there is no crosshair.
+import { price, signed } from "../format.js";
+
+const VOLUME = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 4 });
+
+export class Legend {
+  constructor(chart, element) {
+    Object.assign(this, { chart, element, time: undefined, axis: null });
+    this.cells = Object.fromEntries([...element.querySelectorAll("[data-part]")].map((cell) => [cell.dataset.part, cell]));
+    chart.chart.subscribeCrosshairMove(({ time }) => {
+      this.time = time;
+      this.show();
+    });
+  }
+
+  replaced() {
+    this.show();
+  }
+
+  advanced() {
+    this.show();
+  }
+
+  show() {
+    const { bars, digits } = this.chart;
+    const at = this.time === undefined ? bars.length - 1 : placeOf(bars, this.time);
+    const bar = bars[at];
+    this.element.hidden = !bar;
+    if (!bar) return;
+    for (const name of ["open", "high", "low", "close"]) write(this.cells[name], price(bar[name], digits));
+    const from = bars[at - 1]?.close ?? bar.open;
+    const change = bar.close - from;
+    write(this.cells.change, `${signed(change, digits)} (${signed(from ? (100 * change) / from : 0, 2)}%)`);
+    write(this.cells.volume, VOLUME.format(bar.volume));
+    this.element.dataset.direction = change < 0 ? "down" : "up";
+    this.chart.tell("looked", at);
+    this.fit();
+  }
+
+  /** The axis is as wide as its longest price. */
+  fit() {
+    const axis = this.chart.chart.priceScale("right").width();
+    if (axis !== this.axis) this.element.parentElement.style.setProperty("--axis", `${(this.axis = axis)}px`);
+  }
+}
+
+/** The index of the bar of a time, or of the last one before. */
+export function placeOf(bars, time) {
+  let [low, high] = [0, bars.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (bars[middle].time <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+function write(cell, text) {
+  if (cell.textContent !== text) cell.textContent = text;
+}

@@ -1,0 +1,159 @@
+// Draws the indicators that are switched on: over the candles, or in a pane of their own below them.
+import { HistogramSeries, LineSeries } from "./charts.js";
+import { price } from "../format.js";
+import { Running } from "./indicators/running.js";
+
+const COLOURS = { average: "plot-1", upper: "plot-3", middle: "plot-3", lower: "plot-3", strength: "plot-5", macd: "plot-1", signal: "plot-2" };
+const OWN_COLOURS = { ema: "plot-2", vwap: "plot-4" };
+const CANDLES_SHARE = 3;
+const DASHED = 2;
+
+export class Studies {
+  constructor(chart, { over, below, row }) {
+    Object.assign(this, { chart, over, below, row, shown: new Map() });
+    // Where a pane begins, nobody tells: its size changes with it.
+    this.sizes = new ResizeObserver(() => this.place());
+    this.sizes.observe(chart.element);
+  }
+
+  /** Switch one on, or on with other settings. */
+  show(indicator, settings) {
+    this.hide(indicator);
+    const study = new Study(this.chart, indicator, settings, this.row.content.cloneNode(true).firstElementChild);
+    (indicator.hasPane ? this.below : this.over).append(study.row);
+    this.shown.set(indicator.name, study);
+    this.arrange();
+  }
+
+  hide({ name }) {
+    this.shown.get(name)?.remove();
+    this.shown.delete(name);
+    this.arrange();
+  }
+
+  paint() {
+    for (const study of this.shown.values()) study.paint();
+  }
+
+  replaced() {
+    for (const study of this.shown.values()) study.draw();
+  }
+
+  advanced(from) {
+    for (const study of this.shown.values()) study.advance(from);
+  }
+
+  looked(at) {
+    for (const study of this.shown.values()) study.tell(at);
+  }
+
+  arrange() {
+    const panes = this.chart.chart.panes();
+    panes.forEach((pane, at) => pane.setStretchFactor(at ? 1 : CANDLES_SHARE));
+    this.chart.element.dataset.panes = panes.length;
+    requestAnimationFrame(() => this.place());
+  }
+
+  /** The figures of a pane stand at its top. */
+  place() {
+    const top = this.below.getBoundingClientRect().top;
+    for (const { row, series, indicator } of this.shown.values()) {
+      const pane = indicator.hasPane && series[0].getPane().getHTMLElement();
+      if (!pane) continue;
+      this.sizes.observe(pane);
+      row.style.setProperty("top", `${pane.getBoundingClientRect().top - top}px`);
+    }
+  }
+}
+
+class Study {
+  constructor(chart, indicator, settings, row) {
+    Object.assign(this, { chart, indicator, row, running: new Running(indicator, settings) });
+    const pane = indicator.hasPane ? chart.chart.panes().length : 0;
+    this.series = indicator.lines.map((line) => chart.chart.addSeries(this.kind(line), {}, pane));
+    for (const level of indicator.levels ?? []) this.series[0].createPriceLine({ price: level, lineWidth: 1, lineStyle: DASHED, axisLabelVisible: false, color: chart.tint.soft });
+    row.querySelector("[data-part=name]").textContent = [indicator.title, ...Object.values(settings)].join(" ");
+    this.cells = indicator.lines.map(() => row.appendChild(document.createElement("b")));
+    this.paint();
+    this.draw();
+  }
+
+  kind(line) {
+    return line === this.indicator.histogram ? HistogramSeries : LineSeries;
+  }
+
+  colour(line) {
+    return this.chart.tint[OWN_COLOURS[this.indicator.name] ?? COLOURS[line] ?? "soft"];
+  }
+
+  paint() {
+    const { hasPane, lines, levels } = this.indicator;
+    lines.forEach((line, at) => {
+      this.series[at].applyOptions({
+        color: this.colour(line),
+        lineWidth: 1,
+        lineStyle: line === "middle" ? DASHED : 0,
+        priceLineVisible: false,
+        lastValueVisible: Boolean(hasPane) && line !== this.indicator.histogram,
+        crosshairMarkerVisible: false,
+        priceFormat: { type: "custom", formatter: (value) => this.written(value), minMove: 10 ** -this.digits },
+        ...(levels && { autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 100 } }) }),
+      });
+      this.cells[at].dataset.colour = this.colourName(line);
+    });
+  }
+
+  colourName(line) {
+    return OWN_COLOURS[this.indicator.name] ?? COLOURS[line] ?? "soft";
+  }
+
+  get digits() {
+    return this.indicator.digits ?? this.chart.digits ?? 2;
+  }
+
+  written(value) {
+    return price(value, this.digits);
+  }
+
+  draw() {
+    const { bars } = this.chart;
+    this.running.values.length = 0;
+    const values = this.running.along(bars);
+    this.indicator.lines.forEach((line, at) => {
+      const points = [];
+      for (let each = 0; each < bars.length; each += 1) if (values[each][line] !== undefined) points.push(this.point(line, each));
+      this.series[at].setData(points);
+    });
+    this.tell(bars.length - 1);
+  }
+
+  advance(from) {
+    const { bars } = this.chart;
+    const values = this.running.along(bars, from);
+    for (let each = from; each < bars.length; each += 1) {
+      this.indicator.lines.forEach((line, at) => {
+        if (values[each][line] !== undefined) this.series[at].update(this.point(line, each));
+      });
+    }
+  }
+
+  point(line, at) {
+    const value = this.running.values[at][line];
+    const point = { time: this.chart.bars[at].time, value };
+    if (line === this.indicator.histogram) point.color = value < 0 ? this.chart.tint.downSoft : this.chart.tint.upSoft;
+    return point;
+  }
+
+  tell(at) {
+    const values = this.running.values[at] ?? {};
+    this.indicator.lines.forEach((line, each) => {
+      const text = values[line] === undefined ? "–" : this.written(values[line]);
+      if (this.cells[each].textContent !== text) this.cells[each].textContent = text;
+    });
+  }
+
+  remove() {
+    for (const series of this.series) this.chart.chart.removeSeries(series);
+    this.row.remove();
+  }
+}

@@ -1,0 +1,27 @@
+// The last price in the title of the tab, also while another tab is in front.
+import { price } from "../format.js";
+
+const EVERY_MS = 500;
+
+export class Title {
+  constructor(chart) {
+    Object.assign(this, { chart, name: document.title, timer: null });
+  }
+
+  replaced() {
+    this.write();
+  }
+
+  priced() {
+    this.timer ??= setTimeout(() => this.write(), EVERY_MS);
+  }
+
+  write() {
+    const { bars, symbol, digits } = this.chart;
+    clearTimeout(this.timer);
+    this.timer = null;
+    const last = bars.at(-1);
+    const title = last ? `${price(last.close, digits)} ${symbol} · ${this.name}` : `${symbol} · ${this.name}`;
+    if (document.title !== title) document.title = title;
+  }
+}

@@ -1,0 +1,22 @@
+// Fits a chart out with everything that is operated around it; answers the menu of zones.
+import { Legend } from "../legend.js";
+import { Live } from "../live.js";
+import { Older } from "../older.js";
+import { Studies } from "../studies.js";
+import { Title } from "../title.js";
+import { Zoned } from "../zone.js";
+import { Toolbar } from "./toolbar.js";
+import { Zones } from "./zones.js";
+
+/** `facts` answers the name and the zone of the instrument that is shown. */
+export function fit(chart, pane, facts) {
+  const part = (name) => pane.querySelector(`[data-part=${name}]`);
+  const zoned = chart.add(new Zoned(chart));
+  chart.add(new Live(chart, pane.querySelector("[data-tool=live]")));
+  const studies = chart.add(new Studies(chart, { over: part("over"), below: part("below"), row: pane.querySelector("#study") }));
+  chart.add(new Legend(chart, part("legend")));
+  chart.add(new Older(chart, part("older")));
+  chart.add(new Title(chart));
+  new Toolbar(pane, { chart, studies, zoned, facts });
+  return new Zones(pane.querySelector("[data-tool=zone]"), zoned, { exchange: () => facts().zone });
+}

@@ -1,0 +1,48 @@
+// What the page shows stands in its address, so that it can be shared, and Back leads to what was shown before.
+import { keep, kept } from "./kept.js";
+
+export class Address {
+  /** `changed` is told what to show when somebody goes back or forward. */
+  constructor({ symbols, timeframes, symbol, timeframe }, changed) {
+    Object.assign(this, { symbols, timeframes });
+    const asked = this.read();
+    this.shown = {
+      symbol: asked.symbol ?? allowed(kept("symbol"), symbols) ?? symbol,
+      timeframe: asked.timeframe ?? allowed(kept("timeframe"), timeframes) ?? timeframe,
+    };
+    history.replaceState(null, "", this.url());
+    addEventListener("popstate", () => {
+      Object.assign(this.shown, without(this.read()));
+      changed(this.shown);
+    });
+  }
+
+  /** Show something else: `{ symbol }`, `{ timeframe }` or both. Returns whether it is something else. */
+  go(change) {
+    for (const [name, value] of Object.entries(change)) keep(name, value);
+    const before = this.url();
+    Object.assign(this.shown, change);
+    if (this.url() === before) return false;
+    history.pushState(null, "", this.url());
+    return true;
+  }
+
+  /** What the address asks for, as far as there is such a thing. */
+  read() {
+    const query = new URLSearchParams(location.search);
+    return {
+      symbol: allowed(query.get("symbol")?.toUpperCase(), this.symbols),
+      timeframe: allowed(query.get("tf")?.toLowerCase(), this.timeframes),
+    };
+  }
+
+  url() {
+    const query = new URLSearchParams(location.search);
+    query.set("symbol", this.shown.symbol);
+    query.set("tf", this.shown.timeframe);
+    return `?${query}${location.hash}`;
+  }
+}
+
+const allowed = (value, values) => (values.includes(value) ? value : undefined);
+const without = (found) => Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));

@@ -1,0 +1,25 @@
+// What this browser remembers of how somebody likes the page. Storage may be switched off: then nothing is remembered.
+const named = (name) => `tickwire-${name}`;
+
+export function kept(name) {
+  try {
+    return localStorage.getItem(named(name));
+  } catch {
+    return null;
+  }
+}
+
+export function keep(name, value) {
+  try {
+    localStorage.setItem(named(name), value);
+  } catch {} // As above.
+}
+
+/** A remembered object; what is not one, because another version or a person wrote it, counts as nothing. */
+export function keptObject(name) {
+  try {
+    return Object(JSON.parse(kept(name)));
+  } catch {
+    return {};
+  }
+}

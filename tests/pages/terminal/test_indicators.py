@@ -1,0 +1,176 @@
+"""Indicators against figures that others have published, and against what they are by definition."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import pytest
+
+from .modules import evaluate
+
+ALONG = """
+const { INDICATORS } = all;
+const { Running } = await import("./static/terminal/chart/indicators/running.js");
+const indicator = INDICATORS.find(({ name }) => name === given.name);
+return new Running(indicator, { ...indicator.settings, ...given.settings }).along(given.bars);
+"""
+# As ticks come: every bar is first another one, and the last is looked at alone.
+LIVE = """
+const { INDICATORS } = all;
+const { Running } = await import("./static/terminal/chart/indicators/running.js");
+return INDICATORS.map((indicator) => {
+  const running = new Running(indicator, indicator.settings), bars = [];
+  for (const bar of given.bars) {
+    bars.push({ ...bar, close: bar.low, volume: 1 });
+    running.along(bars, bars.length - 1);
+    bars[bars.length - 1] = bar;
+    running.along(bars, bars.length - 1);
+  }
+  const whole = new Running(indicator, indicator.settings).along(given.bars);
+  return [indicator.name, JSON.stringify(running.values) === JSON.stringify(whole)];
+});
+"""
+# StockCharts, ChartSchool: "Moving Averages" and "Relative Strength Index (RSI)".
+AVERAGED = (
+    22.27,
+    22.19,
+    22.08,
+    22.17,
+    22.18,
+    22.13,
+    22.23,
+    22.43,
+    22.24,
+    22.29,
+    22.15,
+    22.39,
+    22.38,
+    22.61,
+    23.36,
+)
+STRONG = (
+    44.34,
+    44.09,
+    44.15,
+    43.61,
+    44.33,
+    44.83,
+    45.10,
+    45.42,
+    45.84,
+    46.08,
+    45.89,
+    46.03,
+    45.61,
+    46.28,
+    46.28,
+    46.00,
+) + (46.03, 46.41, 46.22, 45.64)
+
+
+def bars(
+    closes: tuple[float, ...], *, every_s: int = 60, volumes: tuple[float, ...] = ()
+) -> list[dict[str, float]]:
+    return [
+        {
+            "time": at * every_s,
+            "open": close,
+            "high": close + 1,
+            "low": close - 1,
+            "close": close,
+            "volume": volume,
+        }
+        for at, (close, volume) in enumerate(zip(closes, volumes or [1.0] * len(closes), strict=True))
+    ]
+
+
+@pytest.fixture
+def along(tmp_path: Path) -> Any:
+    def run(name: str, given: list[dict[str, float]], **settings: int) -> list[dict[str, float]]:
+        asked = {"name": name, "bars": given, "settings": settings}
+        found: list[dict[str, float]] = evaluate(tmp_path, "chart/indicators/index.js", ALONG, asked)
+        return found
+
+    return run
+
+
+def line(found: list[dict[str, float]], name: str) -> list[float]:
+    return [round(each[name], 2) for each in found if name in each]
+
+
+def test_sma_is_the_mean_of_the_last_closes(along: Any) -> None:
+    found = along("sma", bars(AVERAGED), length=10)
+
+    assert line(found, "average") == [22.22, 22.21, 22.23, 22.26, 22.3, 22.42]
+    assert not any("average" in each for each in found[:9])
+
+
+def test_ema_is_what_chartschool_has(along: Any) -> None:
+    assert line(along("ema", bars(AVERAGED), length=10), "average") == [
+        22.22,
+        22.21,
+        22.24,
+        22.27,
+        22.33,
+        22.52,
+    ]
+
+
+def test_bollinger_bands_are_two_deviations_away(along: Any) -> None:
+    last = along("bollinger", bars(AVERAGED), length=10, deviations=2)[-1]
+
+    closes = AVERAGED[-10:]
+    assert last["middle"] == pytest.approx(fmean(closes))
+    assert last["upper"] == pytest.approx(fmean(closes) + 2 * pstdev(closes))
+    assert last["lower"] == pytest.approx(fmean(closes) - 2 * pstdev(closes))
+
+
+def test_vwap_weighs_by_volume_and_begins_again_each_day(along: Any) -> None:
+    found = along("vwap", bars((10.0, 20.0, 40.0), every_s=43_200, volumes=(1.0, 3.0, 2.0)))
+
+    assert line(found, "average") == [10.0, 17.5, 40.0]
+
+
+def test_vwap_without_volume_is_no_line(along: Any) -> None:
+    assert along("vwap", bars((10.0,), volumes=(0.0,))) == [{}]
+
+
+def test_rsi_is_what_chartschool_has(along: Any) -> None:
+    assert line(along("rsi", bars(STRONG)), "strength") == [70.46, 66.25, 66.48, 69.35, 66.29, 57.92]
+
+
+@pytest.mark.parametrize(("closes", "strength"), [((1, 2, 3), 100), ((3, 2, 1), 0), ((2, 2, 2), 50)])
+def test_rsi_of_one_direction_ends_at_a_bound(along: Any, closes: tuple[float, ...], strength: float) -> None:
+    assert along("rsi", bars(closes), length=2)[-1] == {"strength": strength}
+
+
+def exponential(values: list[float], length: int) -> list[float]:
+    found = [fmean(values[:length])]
+    for value in values[length:]:
+        found.append(found[-1] + 2 / (length + 1) * (value - found[-1]))
+    return found
+
+
+def test_macd_is_the_difference_of_two_averages_and_its_own(along: Any) -> None:
+    closes = tuple(100 + (at * 37 % 23) - at / 3 for at in range(60))
+
+    last = along("macd", bars(closes))[-1]
+
+    fast, slow = (exponential(list(closes), length) for length in (12, 26))
+    lines = [one - other for one, other in zip(fast[14:], slow, strict=True)]
+    assert last["macd"] == pytest.approx(lines[-1])
+    assert last["signal"] == pytest.approx(exponential(lines, 9)[-1])
+    assert last["difference"] == pytest.approx(lines[-1] - exponential(lines, 9)[-1])
+
+
+def test_bar_by_bar_is_the_same_as_all_at_once(tmp_path: Path) -> None:
+    closes = tuple(100 + (at * 37 % 23) / 7 for at in range(200))
+    volumes = tuple(float(at % 5) for at in range(200))
+    run = partial(evaluate, tmp_path, "chart/indicators/index.js", LIVE)
+
+    found = run({"bars": bars(closes, every_s=3_600, volumes=volumes)})
+
+    assert dict(found) == dict.fromkeys(["sma", "ema", "bollinger", "vwap", "rsi", "macd"], True)
