@@ -13,6 +13,7 @@ const BAR_PX = 7;
 const RIGHT_BARS = 6;
 // Far more than come while candles are asked for: what is older is in the answer.
 const MOST_WAITING = 20_000;
+const cross = ({ soft }) => ({ color: soft, labelBackgroundColor: soft });
 const NO_PRICE = { lastValueVisible: false, priceLineVisible: false };
 
 export class Chart {
@@ -27,7 +28,6 @@ export class Chart {
     // The library would take the price of the last candle in view for the last one.
     this.candles = this.chart.addSeries(CandlestickSeries, { ...NO_PRICE, borderVisible: false });
     this.volumes = this.chart.addSeries(HistogramSeries, { ...NO_PRICE, priceScaleId: "volume", priceFormat: { type: "volume" } });
-    this.chart.priceScale("right").applyOptions({ scaleMargins: { top: 0.12, bottom: 0.2 } });
     this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
     this.paint();
     this.levels = this.add(new Levels(this));
@@ -47,6 +47,10 @@ export class Chart {
   paint() {
     const tint = (this.tint = colours());
     this.chart.applyOptions(frame(tint));
+    this.chart.applyOptions({
+      layout: { panes: { separatorColor: tint.line, separatorHoverColor: tint.upSoft } },
+      crosshair: { vertLine: cross(tint), horzLine: cross(tint) },
+    });
     this.candles.applyOptions({ upColor: tint.up, downColor: tint.down, wickUpColor: tint.up, wickDownColor: tint.down });
     this.volumes.setData(this.bars.map((bar) => this.volumeOf(bar)));
     this.tell("paint", tint);

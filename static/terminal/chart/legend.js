@@ -3,6 +3,9 @@ import { price, signed } from "../format.js";
 
 const VOLUME = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 4 });
 
+const USUAL_MARGIN = 0.1;
+const MOST_MARGIN = 0.4;
+
 export class Legend {
   constructor(chart, element) {
     Object.assign(this, { chart, element, time: undefined, axis: null });
@@ -11,6 +14,16 @@ export class Legend {
       this.time = time;
       this.show();
     });
+    const sizes = new ResizeObserver(() => this.leaveRoom());
+    for (const each of [element, chart.element]) sizes.observe(each);
+  }
+
+  /** The candles begin below it. */
+  leaveRoom() {
+    const [pane] = this.chart.chart.panes();
+    const taken = (this.element.offsetTop + this.element.offsetHeight + 8) / pane.getHeight();
+    const top = Math.min(Math.max(taken, USUAL_MARGIN), MOST_MARGIN);
+    this.chart.chart.priceScale("right").applyOptions({ scaleMargins: { top, bottom: 0.2 } });
   }
 
   replaced() {

@@ -7,6 +7,7 @@ const COLOURS = { average: "plot-1", upper: "plot-3", middle: "plot-3", lower: "
 const OWN_COLOURS = { ema: "plot-2", vwap: "plot-4" };
 const CANDLES_SHARE = 3;
 const DASHED = 2;
+const MINUS = "\u2212";
 
 export class Studies {
   constructor(chart, { over, below, row }) {
@@ -71,7 +72,7 @@ class Study {
     Object.assign(this, { chart, indicator, row, running: new Running(indicator, settings) });
     const pane = indicator.hasPane ? chart.chart.panes().length : 0;
     this.series = indicator.lines.map((line) => chart.chart.addSeries(this.kind(line), {}, pane));
-    for (const level of indicator.levels ?? []) this.series[0].createPriceLine({ price: level, lineWidth: 1, lineStyle: DASHED, axisLabelVisible: false, color: chart.tint.soft });
+    this.levels = (indicator.levels ?? []).map((level) => this.series[0].createPriceLine({ price: level, lineWidth: 1, lineStyle: DASHED, axisLabelVisible: false }));
     row.querySelector("[data-part=name]").textContent = [indicator.title, ...Object.values(settings)].join(" ");
     this.cells = indicator.lines.map(() => row.appendChild(document.createElement("b")));
     this.paint();
@@ -83,7 +84,7 @@ class Study {
   }
 
   colour(line) {
-    return this.chart.tint[OWN_COLOURS[this.indicator.name] ?? COLOURS[line] ?? "soft"];
+    return this.chart.tint[this.colourName(line)];
   }
 
   paint() {
@@ -101,6 +102,7 @@ class Study {
       });
       this.cells[at].dataset.colour = this.colourName(line);
     });
+    for (const level of this.levels) level.applyOptions({ color: this.chart.tint.line });
   }
 
   colourName(line) {
@@ -108,11 +110,14 @@ class Study {
   }
 
   get digits() {
-    return this.indicator.digits ?? this.chart.digits ?? 2;
+    const { digits = 2 } = this.chart;
+    return this.indicator.digits ?? digits + (this.indicator.hasPane ? 1 : 0);
   }
 
   written(value) {
-    return price(value, this.digits);
+    // A little below zero is not written as a negative zero.
+    const isZero = Math.abs(value) < 0.5 * 10 ** -this.digits;
+    return price(isZero ? 0 : value, this.digits).replace("-", MINUS);
   }
 
   draw() {

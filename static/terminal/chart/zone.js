@@ -80,10 +80,13 @@ export class ZonedScale extends defaultHorzScaleBehavior() {
 export class Zoned {
   constructor(chart) {
     Object.assign(this, { chart, chosen: UTC });
-    chart.chart.applyOptions({
-      timeScale: { tickMarkFormatter: (time, kind) => this.zone.mark(time, kind) },
-      localization: { timeFormatter: (time) => this.moment(time) },
-    });
+    chart.chart.applyOptions({ localization: { timeFormatter: (time) => this.moment(time) } });
+    this.write();
+  }
+
+  /** A new function, because the library remembers what the one before wrote. */
+  write() {
+    this.chart.chart.timeScale().applyOptions({ tickMarkFormatter: (time, kind) => this.zone.mark(time, kind) });
   }
 
   get zone() {
@@ -107,6 +110,7 @@ export class Zoned {
     const { chart, scale, bars } = this.chart;
     if (scale.zone === this.zone) return;
     scale.zone = this.zone;
+    this.write();
     if (!bars.length) return;
     // Marks are only found again if the points change, and then from the first that did.
     const first = chart.addSeries(LineSeries, { lastValueVisible: false, priceLineVisible: false });
