@@ -26,6 +26,7 @@ from accounts.login.mails import mails_lost, outgoing
 from accounts.models.keys import end_page_sessions
 from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
+from accounts.panel.first_run import sample
 from accounts.pruning import pruner
 from accounts.sealing import resealer
 from accounts.usage.buffer import UseRecorder
@@ -152,6 +153,8 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
+    # The first steps of a new account show an instrument that trades now.
+    sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
     former_names.holds = staticmethod(has_published_as)
     account_data.sections |= {"signals": own_signals, "news_scores": given_scores}

@@ -17,6 +17,7 @@ from .sources import default_feed, feeds_of
 
 WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be handed on."
 NOTHING: frozenset[str] = frozenset()
+SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 
 def nothing_stored(instrument_id: int) -> Collection[str]:
@@ -47,6 +48,12 @@ class Catalogue:
     def is_offered(self, symbol: str) -> bool:
         facts = self.by_symbol.get(symbol)
         return facts is not None and facts.is_offered
+
+    def open_symbol(self) -> str:
+        """One that trades now, so that an example has something to show; any other where none does."""
+        offered = [facts for facts in self.offered() if self.state_of(facts) == "open"] or self.offered()
+        symbols = [facts.symbol for facts in offered]
+        return next((symbol for symbol in SHOWN_FIRST if symbol in symbols), (symbols or SHOWN_FIRST)[0])
 
     def all(self) -> list[InstrumentFacts]:
         return list(self.by_symbol.values())

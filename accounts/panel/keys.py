@@ -14,9 +14,8 @@ from django.utils import timezone
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
 
+from .first_run import commands, first_run_of, sample
 from .requests import PersonRequest, settings_action, settings_form
-
-SAMPLE_PATH = "/api/market/EURUSD/quote"
 
 # Ended keys stay in the database for good; a page of them is enough to look back.
 ENDED_SHOWN = 50
@@ -124,13 +123,15 @@ def key_page(
     ended = account.keys.ended(now)
     context = {
         "tier": account.tier,
+        "first_run": first_run_of(account),
+        "commands": commands(request),
         "usable": [row_of(key, now) for key in account.keys.usable(now)],
         "ended": [row_of(key, now) for key in ended[:ENDED_SHOWN]],
         "ended_hidden": max(0, ended.count() - ENDED_SHOWN),
         "newest": newest_key(account),
         "form": form or IssueKeyForm(),
     }
-    return render(request, "settings/keys.html", context, status=status)
+    return render(request, "settings/keys/keys.html", context, status=status)
 
 
 def row_of(key: ApiKey, now: datetime) -> KeyRow:
@@ -141,11 +142,13 @@ def row_of(key: ApiKey, now: datetime) -> KeyRow:
 def show_secret(
     request: PersonRequest, key: ApiKey, secret: str, *, rolled: ApiKey | None = None
 ) -> HttpResponse:
+    quote = request.build_absolute_uri(f"/api/market/{sample.symbol()}/quote")
     context = {
         "key": key,
         "secret": secret,
-        "curl": f'curl -H "X-API-Key: {secret}" {request.build_absolute_uri(SAMPLE_PATH)}',
+        "export": f"export TICKWIRE_KEY={secret}",
+        "curl": f'curl -H "X-API-Key: {secret}" {quote}',
         "rolled": rolled,
         "rolled_state": rolled.state(timezone.now()) if rolled else "",
     }
-    return render(request, "settings/key_shown.html", context)
+    return render(request, "settings/keys/key_shown.html", context)

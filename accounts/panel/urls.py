@@ -5,6 +5,7 @@ from accounts.keys.browser_tokens import page_token
 
 from .account import account, export
 from .events import events
+from .first_run import first_run
 from .keys import keys, revoke, roll
 from .streams import close, end_session, streams
 from .tiers import tier, withdraw
@@ -14,6 +15,7 @@ urlpatterns = [
     re_path(r"^page-token/?$", page_token, name="page_token"),
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", keys, name="keys"),
+    path("settings/first-run", first_run, name="first_run"),
     path("settings/sessions/<int:pk>/end", end_session, name="end_session"),
     re_path(r"^settings/events/?$", events, name="events"),
     re_path(r"^settings/streams/?$", streams, name="open_streams"),

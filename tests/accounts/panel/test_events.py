@@ -61,7 +61,7 @@ def test_nobody_is_told_of_others_or_of_all(page: Client) -> None:
     issue_key(make_account(), "theirs", by="eve")
     save_tier(Tier.objects.get(name="pro"), by="grace")
     assert told(page) == []
-    assert "Nothing has happened yet." in page.get(PAGE).text
+    assert "Nothing has happened yet" in page.get(PAGE).text
 
 
 def test_names_are_shown_as_text(page: Client, account: Account) -> None:

@@ -96,8 +96,8 @@ def test_number_of_queries_does_not_grow_with_the_keys(
     for number in range(10):
         make_key(account, f"key {number}")
         make_key(account, f"ended key {number}", revoked_at=datetime.now(UTC))
-    # Session, user, account with tier, usable keys, ended ones and how many, newest key.
-    with django_assert_num_queries(7):
+    # Session, user, account with tier, first steps (2), usable keys, ended ones and how many, newest key.
+    with django_assert_num_queries(9):
         page.get(KEYS)
 
 

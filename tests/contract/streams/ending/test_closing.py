@@ -123,7 +123,7 @@ def shown(service: Server, page: Client) -> str:
 def test_page_shows_what_is_open_and_closes_it(
     service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
 ) -> None:
-    assert "None is open." in shown(service, page)
+    assert "No stream is open" in shown(service, page)
     socket = opened(ORDERFLOW, key=key)
     socket.subscribe(symbol)
     text = shown(service, page)
@@ -133,4 +133,4 @@ def test_page_shows_what_is_open_and_closes_it(
     assert path == ORDERFLOW
     press(page, service, path, opened_at)
     assert code_of(socket.refused()) == ("taken_over", True, False)
-    assert "None is open." in shown(service, page)
+    assert "No stream is open" in shown(service, page)

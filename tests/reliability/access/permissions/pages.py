@@ -19,7 +19,7 @@ OWN = {
     *("account_reauthenticate", "account_email", "account_change_password", "account_set_password"),
     *("mfa_index", "mfa_reauthenticate", "mfa_activate_totp", "mfa_deactivate_totp", "mfa_list_webauthn"),
     *("mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes"),
-    *("mfa_add_webauthn", "mfa_reauthenticate_webauthn", "usersessions_list", "keys", "events"),
+    *("mfa_add_webauthn", "mfa_reauthenticate_webauthn", "usersessions_list", "keys", "first_run", "events"),
     *("open_streams", "close_stream", "tier", "usage", "publish_signals", "live_signals"),
     *("account", "export_account"),
 }

@@ -1,0 +1,65 @@
+"""The first steps of an account: a key, a request with it, a stream with it. What happened ticks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from accounts.models import Account
+
+from .requests import PersonRequest, settings_page
+
+
+class Sample:
+    """The instrument of the commands. A room above knows which of them trades now."""
+
+    def __init__(self) -> None:
+        self.symbol: Callable[[], str] = lambda: "EURUSD"
+
+
+sample = Sample()
+
+
+class FirstRun(NamedTuple):
+    has_key: bool
+    has_called: bool
+    has_streamed: bool
+
+    @property
+    def done(self) -> int:
+        return sum(self)
+
+    @property
+    def is_over(self) -> bool:
+        return all(self)
+
+
+def first_run_of(account: Account) -> FirstRun:
+    """Of all keys, ended ones too: whoever has been here before needs no introduction."""
+    counts = account.keys.aggregate(keys=Count("pk"), called=Count("last_used_at"))
+    has_streamed = account.usage.filter(streams__gt=0).exists()
+    return FirstRun(counts["keys"] > 0, counts["called"] > 0, has_streamed)
+
+
+def commands(request: HttpRequest) -> dict[str, str]:
+    """Each carries the key as `$TICKWIRE_KEY`, so that it can be copied as it is."""
+    symbol, host = sample.symbol(), request.get_host()
+    socket = f"{'wss' if request.is_secure() else 'ws'}://{host}/ws/market"
+    header = '-H "X-API-Key: $TICKWIRE_KEY"'
+    subscribe = f'{{"action": "subscribe", "symbols": ["{symbol}"]}}'
+    return {
+        "call": f"curl {header} \\\n  {request.scheme}://{host}/api/market/{symbol}/quote",
+        "stream": f"npx wscat -c {socket} \\\n  {header} -w 60 \\\n  -x '{subscribe}'",
+    }
+
+
+@settings_page
+def first_run(request: PersonRequest) -> HttpResponse:
+    """The card alone, for the page that watches it."""
+    account = Account.objects.for_user(request.user)
+    context = {"first_run": first_run_of(account), "commands": commands(request)}
+    return render(request, "settings/keys/_first_run.html", context)
