@@ -109,7 +109,7 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "libraries": {"commands": "core.program.tags"},
+            "libraries": {"commands": "core.program.tags", "figures": "signals_feed.figures"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

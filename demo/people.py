@@ -29,11 +29,9 @@ def seed_people() -> None:
         if account.is_demo:
             _offer_key(account, secret)
     free = Tier.objects.get(name="free")
-    for name in PUBLISHERS:
-        _account(name, free)
     permission = Permission.objects.get(codename="publish_signal")
-    for publisher in publisher_rules.PUBLISHERS:
-        account = _account(publisher.name, free)
+    for name in (*PUBLISHERS, *(publisher.name for publisher in publisher_rules.PUBLISHERS)):
+        account = _account(name, free)
         if account.is_demo:
             account.user.user_permissions.add(permission)
     _seed_staff()

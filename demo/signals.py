@@ -29,7 +29,9 @@ from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS, hold_demo
 from .progress import Progress
 
-PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
+PAST_SIGNALS, ACTIVE_SIGNALS = 110, 12
+# Of eleven signals, in the order of the publishers' names: two of them have enough to be ranked.
+SHARES = (4, 4, 2, 1)
 MOST_MINUTES = 8 * 24 * 60
 
 
@@ -85,7 +87,8 @@ def _carry_out(planned: list[Planned]) -> None:
 
 def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Planned]:
     dice = random.Random(seed)  # noqa: S311 - the demo's dice guard nothing
-    publishers = cycle(_publishers().order_by("username"))
+    shares = zip(_publishers().order_by("username"), SHARES, strict=False)
+    publishers = cycle([publisher for publisher, share in shares for _ in range(share)])
     instruments = Instrument.objects.in_bulk()
     # Old enough to have been closed, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)

@@ -21,10 +21,10 @@ from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
-from signals_feed.publishing.actions import PERMISSION, SignalNotActive, cancel
+from signals_feed.publishing.actions import SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
 
-from .models import Evidence, Signal
+from .models import PERMISSION, Evidence, Signal
 from .rules import RULES
 
 PUBLISHING_EXPLAINED = (
@@ -115,7 +115,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         return format_html(
             '<a href="{}" class="text-primary-600">Scorecard of {}</a> · '
             '<a href="{}?q={}" class="text-primary-600">Its ledger entries</a>',
-            reverse("publisher", args=[signal.user.get_username()]),
+            reverse("publisher_page", args=[signal.user.get_username()]),
             signal.user,
             reverse("admin:signals_feed_ledgerentry_changelist"),
             signal.pk,

@@ -18,6 +18,8 @@ from core.times import epoch_ms_after
 from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
+PERMISSION = "signals_feed.publish_signal"
+"""To publish signals, and to close one's own by hand."""
 
 
 def default_expiry() -> datetime:

@@ -93,6 +93,10 @@ def draw(points: Sequence[EquityPoint]) -> EquityPicture:
 
 
 def table_rows(points: Sequence[EquityPoint]) -> list[EquityPoint]:
+    return thinned(points, MOST_ROWS)
+
+
+def thinned(points: Sequence[EquityPoint], most: int) -> list[EquityPoint]:
     """A few evenly spaced points, the last among them."""
-    step = -(-len(points) // MOST_ROWS)
+    step = -(-len(points) // most)
     return list(reversed(points[::-1][::step])) if points else []

@@ -32,10 +32,9 @@ from signals_feed.ledger.ledger import (
     published_names,
 )
 from signals_feed.ledger.names import HeldName
-from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
+from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
-PERMISSION = "signals_feed.publish_signal"
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. Publishing and closing by hand wait until it opens.",
     "stale": "The quote of {symbol} is too old to trade on: its source is quiet. Try again once it moves.",

@@ -18,10 +18,10 @@ from core import clock
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.models import Signal
+from signals_feed.models import PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
-from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, publish
+from .actions import SignalNotActive, close_by_hand, current_quote, publish
 
 
 def offered() -> list[tuple[str, str]]:

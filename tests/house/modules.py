@@ -51,13 +51,14 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("digests",),
     ),
     "signals_feed": (
-        ("admin", "api", "apps", "management", "page_urls", "stream"),
-        ("judging",),
+        ("admin", "apps", "management", "page_urls", "stream"),
+        ("public_pages",),
+        ("api", "judging"),
         ("publishing",),
         ("closing", "ledger_days"),
         ("ledger", "publishers", "stored_minutes"),
         ("levels", "models"),
-        ("rules", "wire"),
+        ("figures", "rules", "wire"),
     ),
 }
 

@@ -12,8 +12,7 @@ from django.contrib.auth.models import Permission
 from accounts.models import User
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
-from signals_feed.models import Announcement, Evidence, Signal
-from signals_feed.publishing.actions import PERMISSION
+from signals_feed.models import PERMISSION, Announcement, Evidence, Signal
 from tests.factories import make_instrument, make_user
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import ROOT, Installation, tied

@@ -7,10 +7,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from signals_feed.models import Signal
-
-from . import equity
-from .lookup import find, scorecards
-from .scorecards import ENOUGH
+from signals_feed.publishers import equity
+from signals_feed.publishers.lookup import find, scorecards
+from signals_feed.publishers.scorecards import ENOUGH
 
 LATEST = 20
 statements: Mapping[str, str] = {}
@@ -38,4 +37,4 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "points": points,
         "rows": equity.table_rows(points),
     }
-    return render(request, "signals/publisher.html", context)
+    return render(request, "signals/publishers/publisher.html", context)

@@ -1,0 +1,195 @@
+"""The page of all publishers: who stands on it, in which order, and with which figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from accounts.ending.deletion import delete_account
+from accounts.models import User
+from signals_feed.api.publishers import record_of
+from signals_feed.publishers.lookup import find, scorecards
+from signals_feed.publishers.scorecards import ENOUGH
+from signals_feed.publishers.standings import ORDERS
+from tests.accounts.panel.test_look import assert_is_ours
+from tests.databases.queries import count_queries
+from tests.factories import NOON, make_instrument, make_signal, make_user
+
+pytestmark = pytest.mark.django_db
+WON, LOST = Decimal("1.0900"), Decimal("1.0810")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    make_instrument("EURUSD")
+    scorecards.clear()
+    yield
+    scorecards.clear()
+
+
+def make_publisher(name: str, won: int = 0, lost: int = 0, *, days: int = 0, cancelled: int = 0) -> User:
+    """With so many signals, the first of them published so many days after the others' first."""
+    user = make_user(name)
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    for number in range(won + lost):
+        at = NOON + timedelta(days=days, minutes=number)
+        is_cancelled = number < cancelled
+        make_signal(
+            user=user,
+            status="closed",
+            close_price=WON if number < won else LOST,
+            published_at=at,
+            closed_at=at,
+            close_reason="cancelled" if is_cancelled else "manual",
+            cancel_reason="A mistake" if is_cancelled else "",
+        )
+    return user
+
+
+def page(query: str = "") -> str:
+    return unescape(Client().get(f"/publishers{query}").text)
+
+
+def names(shown: str) -> list[str]:
+    return re.findall(r'data-publisher="([^"]+)"', shown)
+
+
+def row_of(shown: str, name: str) -> str:
+    found = re.search(rf'<tr role="row" data-publisher="{name}">(.*?)</tr>', shown, re.DOTALL)
+    assert found, name
+    return found[1]
+
+
+def cells(row: str) -> dict[str, str]:
+    return dict(re.findall(r'data-label="([^"]+)">(?:<time[^>]*>)?([^<]*)<', row))
+
+
+def test_page_is_public_and_ours() -> None:
+    answer = Client().get("/publishers", headers={"accept": "text/html"})
+    assert (answer.status_code, "Nobody has published a signal yet" in answer.text) == (200, True)
+    assert_is_ours(answer.text)
+
+
+def test_figures_are_those_of_the_scorecard() -> None:
+    make_publisher("anna", won=2, lost=1)
+    publisher = find("anna")
+    assert publisher is not None
+    record = record_of(publisher, scorecards.read(publisher))
+
+    shown = cells(row_of(page(), "anna"))
+
+    assert record.expectancy_r is not None
+    assert record.win_rate is not None
+    assert shown == {
+        "Signals": str(record.signals),
+        "Win rate": f"{100 * record.win_rate:.1f}\xa0%",
+        "Average": f"+{record.expectancy_r:.2f}\xa0R",
+        "Total": f"+{record.total_r:.1f}\xa0R",
+        "Drawdown": f"{record.max_drawdown_r:.1f}\xa0R",
+        "Cancelled": "0",
+        "Since": "18 Nov 2026",
+    }
+
+
+@pytest.mark.parametrize("query", ["", *(f"?sort={sign}{name}" for name in ORDERS for sign in ("", "-"))])
+def test_too_few_signals_come_last_in_every_order(query: str) -> None:
+    make_publisher("lucky", won=3)
+    make_publisher("steady", won=ENOUGH // 2, lost=ENOUGH - ENOUGH // 2, days=1)
+    shown = page(query)
+    assert names(shown) == ["steady", "lucky"]
+    ranked, too_few = shown.split('id="too-few"')
+    assert "steady" in ranked
+    assert f"With fewer than {ENOUGH} closed signals" in too_few
+    assert '<td role="cell" class="place number">1</td>' in ranked
+    assert '<td role="cell" class="place number">–</td>' in too_few
+
+
+ORDERED = {
+    "name": ["anna", "bert", "cora"],
+    "signals": ["cora", "bert", "anna"],
+    "win_rate": ["anna", "cora", "bert"],
+    "average_r": ["anna", "cora", "bert"],
+    "total_r": ["anna", "cora", "bert"],
+    "drawdown": ["anna", "bert", "cora"],
+    "cancelled": ["anna", "bert", "cora"],
+    "since": ["bert", "cora", "anna"],
+}
+
+
+def test_every_column_sorts_best_first_and_turns_round() -> None:
+    make_publisher("anna", won=ENOUGH, days=2)
+    make_publisher("bert", won=1, lost=ENOUGH)
+    make_publisher("cora", won=ENOUGH // 2, lost=ENOUGH, days=1, cancelled=2)
+    assert {name: names(page(f"?sort={name}")) for name in ORDERS} == ORDERED
+    assert names(page("?sort=-signals")) == ["anna", "bert", "cora"]
+    assert names(page("?sort=nonsense")) == names(page()) == ORDERED["average_r"]
+
+
+def test_column_says_how_it_is_sorted() -> None:
+    make_publisher("anna", won=1)
+    assert re.findall(r'aria-sort="(\w+)"><a href="([^"]+)"', page()) == [("descending", "?sort=-average_r")]
+    turned = page("?sort=-drawdown")
+    assert re.findall(r'aria-sort="(\w+)"><a href="([^"]+)"', turned) == [("descending", "?sort=drawdown")]
+
+
+def test_who_never_published_is_not_on_it() -> None:
+    make_publisher("silent")
+    assert names(page()) == []
+
+
+def test_publisher_of_open_signals_alone_has_no_figures() -> None:
+    make_signal(user=make_publisher("anna"))
+    row = row_of(page(), "anna")
+    assert "1 active" in row
+    assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
+
+
+def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
+    anna, bert = make_publisher("anna", won=1), make_publisher("bert", won=1)
+    anna.user_permissions.clear()
+    bert.is_active = False
+    bert.save()
+    make_publisher("cora", won=1)
+    shown = page()
+    assert [name for name in ("anna", "bert", "cora") if "no longer publishes" in row_of(shown, name)] == [
+        "anna",
+        "bert",
+    ]
+
+
+def test_deleted_account_stays_under_its_pseudonym() -> None:
+    pseudonym = delete_account(make_publisher("anna", lost=2))
+    assert names(page()) == [pseudonym]
+    assert cells(row_of(page(), pseudonym))["Signals"] == "2"
+
+
+def test_cancelled_signals_are_counted_and_shown() -> None:
+    make_publisher("anna", won=2, lost=1, cancelled=2)
+    row = cells(row_of(page(), "anna"))
+    assert (row["Signals"], row["Cancelled"]) == ("3", "2")
+
+
+def test_page_costs_as_many_queries_for_many_publishers_as_for_one() -> None:
+    make_publisher("anna", won=1)
+    asked = []
+    for name in ("bert", "cora"):
+        page()
+        with count_queries() as statements:
+            page()
+        asked.append(len(statements))
+        make_publisher(name, won=1)
+    assert asked == [2, 2]
+
+
+def test_name_is_text_and_nothing_else() -> None:
+    make_signal(user=make_user("<b>x/y"))
+    shown = Client().get("/publishers").text
+    assert "<b>x" not in shown
+    assert "&lt;b&gt;x/y" in shown
