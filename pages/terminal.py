@@ -17,6 +17,8 @@ from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
 
+from .page_facts import page_facts
+
 ZONES = (
     ("UTC", "UTC"),
     ("exchange", "Exchange"),
@@ -86,14 +88,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
         "symbol": first_choice(rows, request.GET.get("symbol", "").upper()),
-        "instruments": {
-            row.facts.symbol: {
-                "name": row.facts.name,
-                "digits": row.facts.digits,
-                "zone": row.facts.timezone,
-            }
-            for row in rows
-        },
+        "instruments": {row.facts.symbol: page_facts(row.facts) for row in rows},
     }
     page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES, "zones": ZONES, "past": coming_past()}
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

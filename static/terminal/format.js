@@ -3,7 +3,13 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 const MINUS = "\u2212";
 
-export const price = (value, digits) => value.toFixed(digits);
+const PRICES = new Map();
+
+/** 67,412.30 */
+export function price(value, digits) {
+  if (!PRICES.has(digits)) PRICES.set(digits, new Intl.NumberFormat("en-GB", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+  return PRICES.get(digits).format(value);
+}
 
 export function signed(value, digits) {
   const text = Math.abs(value).toFixed(digits);

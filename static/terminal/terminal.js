@@ -7,6 +7,7 @@ import { Coming } from "./coming.js";
 import { Connection } from "./connection.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
+import { eachMinute } from "./flow/history.js";
 import { OrderFlow } from "./flow/orderflow.js";
 import { Address } from "./page/address.js";
 import { Link } from "./streams/link.js";
@@ -22,9 +23,9 @@ const { shown } = address;
 
 const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
 const api = new Api(link);
-const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
+export const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
 const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
-const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
+export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments });
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const connection = new Connection(part("connection"));
 const watchlist = new Watchlist(part("watchlist"), part("watch-added"), { api, instruments, choose });
@@ -43,6 +44,7 @@ function frames(all) {
     watchlist.hear(ticks);
     chart.hear(ticks);
     signals.price(ticks);
+    flow.price(ticks);
   }
   flow.hear(of("flow"));
   signals.hear(of("signal"));
@@ -51,15 +53,16 @@ function frames(all) {
 function streamReport({ stream, state, missed, began = [] }) {
   if (state) connection.show(stream, state);
   if (stream === "signals" && state) signals.streamIs(state);
-  // What the stream could not tell again, the candles know; of order flow nobody does.
+  if (stream === "flow" && state) flow.streamIs(state);
+  // What the stream could not tell again, the service has summed up.
   if (missed && stream === "market") chart.reload();
-  if (missed && stream === "flow") flow.clear();
+  if (missed && stream === "flow") flow.miss();
   if (stream === "market" && began.length) {
     begin(began);
     // Asked at once, another server process may answer that has not heard of it yet.
     setTimeout(() => begin(began), ALL_HAVE_HEARD_MS);
   }
-  if (stream === "flow" && began.includes(shown.symbol)) flow.clear();
+  if (stream === "flow" && began.length) flow.begin(began);
 }
 
 /** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */
@@ -71,7 +74,7 @@ function begin(symbols) {
 /** The browser brings the page back as it was, which is not as things are. */
 function restored() {
   chart.reload();
-  flow.clear();
+  flow.miss();
   signals.load();
   news.load();
   watchlist.load();
@@ -79,7 +82,7 @@ function restored() {
 
 /** The demo makes its past while the page is open already. */
 function made(symbols) {
-  if (symbols.includes(shown.symbol)) setTimeout(() => chart.reload(), ALL_HAVE_HEARD_MS);
+  if (symbols.includes(shown.symbol)) setTimeout(() => (chart.reload(), flow.miss()), ALL_HAVE_HEARD_MS);
 }
 
 function choose(symbol) {
@@ -92,13 +95,12 @@ function show() {
   part("chart-symbol").textContent = symbol;
   part("chart-name").textContent = name;
   watchlist.select(symbol);
-  if (flow.symbol !== symbol) {
-    if (flow.symbol) link.watchFlow(symbol);
-    flow.show(symbol, digits);
-  }
   for (const choice of timeframes) choice.checked = choice.value === timeframe;
   zones.show();
   chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
+  if (flow.symbol === symbol) return flow.draw();
+  if (flow.symbol) link.watchFlow(symbol);
+  flow.show(symbol);
 }
 
 for (const choice of timeframes) {
@@ -108,6 +110,7 @@ for (const choice of timeframes) {
 }
 listen(part("price"), timeframes);
 show();
+eachMinute(() => flow.history.renew());
 news.load();
 signals.load();
 if (part("coming")) {

@@ -1,0 +1,30 @@
+"""What the scripts of the terminal know of an instrument before they ask for anything."""
+
+from typing import Any
+
+from instruments.facts import InstrumentFacts
+from market import runtime as market
+
+# Longer than any market is closed: Christmas, then a weekend.
+COMING_MS = 8 * 86_400_000
+
+
+def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
+    now_ms, quote = market.now_ms(), market.quote(facts.symbol)
+    return {
+        "name": facts.name,
+        "digits": facts.digits,
+        "zone": facts.timezone,
+        "type": facts.type,
+        "pipSize": facts.pip_size,
+        "hasTrades": facts.order_flow_source == "trades",
+        "sessions": coming_sessions(facts, now_ms),
+        "quotedMs": quote.time_ms if quote else None,
+    }
+
+
+def coming_sessions(facts: InstrumentFacts, now_ms: int) -> list[tuple[int, int]] | None:
+    """Those of the next days, the present one with them. None where the market never closes."""
+    if facts.hours.next_open(now_ms) is None:
+        return None
+    return list(facts.hours.sessions_between(now_ms, now_ms + COMING_MS))

@@ -1,0 +1,229 @@
+"""Order flow: filled at once, under the candles of its time, and in words where there is none."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from accounts.models import User
+from core import clock
+from core.times import MINUTE_MS, iso_s
+from instruments.catalogue import catalogue
+from market.prices import interval_start
+from market.prices.order_flow import MinuteFlow
+from market.store.flow_minutes import FlowToWrite, write_flows
+from tests.browser.conftest import OpenPage
+from tests.contract.streams.ticker import Ticker
+from tests.patience import PATIENCE_S
+
+from .test_terminal import beside, live, publisher, ticker
+
+__all__ = ("publisher", "ticker")
+MINUTES = 90
+
+
+def put_flows(symbol: str, count: int = MINUTES) -> None:
+    facts = catalogue.get(symbol)
+    first_ms = interval_start(clock.now_ms(), MINUTE_MS) - count * MINUTE_MS
+    minutes = [MinuteFlow(first_ms + n * MINUTE_MS, 2.0, 5.0, 3.0 * (n + 1), 0) for n in range(count)]
+    write_flows([FlowToWrite(facts.id, False, minute) for minute in minutes])
+
+
+@pytest.fixture
+def filled(publisher: User, ticker: Ticker) -> Ticker:
+    for symbol in ("BTCUSD", "EURUSD"):
+        put_flows(symbol)
+    return ticker
+
+
+def caption(page: Page) -> Any:
+    return page.locator("#flow-caption")
+
+
+# Where the bars of one time stand on both charts.
+PLACES = """async () => {
+    const { chart, flow } = await import("/static/terminal/terminal.js");
+    const left = (element) => element.getBoundingClientRect().left;
+    const lefts = [left(document.getElementById("chart")), left(document.getElementById("flow"))];
+    const x = (each, time) => each.chart.timeScale().timeToCoordinate(time);
+    const { from, to } = chart.chart.timeScale().getVisibleLogicalRange();
+    const seen = chart.bars.slice(Math.max(0, Math.ceil(from)), Math.floor(to));
+    return seen.map(({ time }) => [lefts[0] + x(chart, time), lefts[1] + x(flow, time)]);
+}"""
+
+
+def wait_until_aligned(page: Page, at_least: int) -> None:
+    """As soon as the page has drawn what it was told to."""
+    looks_until_s = time.monotonic() + PATIENCE_S
+    while True:
+        places = page.evaluate(PLACES)
+        apart = [own - other for own, other in places if other is None or abs(own - other) >= 1]
+        if len(places) >= at_least and not apart:
+            return
+        assert time.monotonic() < looks_until_s, f"{len(places)} bars, apart by {apart}"
+        page.wait_for_timeout(20)
+
+
+# The service's answer, as long as the page is to be looked at: no test waits for hours of candles.
+def candles(route: Route) -> None:
+    minute_ms = 15 * MINUTE_MS if "15m" in route.request.url else MINUTE_MS
+    last_ms = interval_start(clock.now_ms(), minute_ms)
+    times = [last_ms - n * minute_ms for n in reversed(range(300))]
+    bar = {"open": 1, "high": 1.00002, "low": 0.99999, "close": 1.00001, "volume": 3}
+    quote = {"bid": 1.00001, "ask": 1.00003, "spread": 0.00002, "timestamp": iso_s(clock.now_ms())}
+    route.fulfill(json={"ohlcv": [{"time": iso_s(at), **bar} for at in times], "quote": quote})
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: OpenPage, width: int) -> None:
+    page = open_page("/docs", viewport={"width": width, "height": 900})
+    page.route("**/api/market/*?*", candles)
+    page.goto("/")
+    expect(live(page).locator("#flow-caption")).to_contain_text("delta +3")
+    page.get_by_role("radio", name="15m").check(force=True)
+    expect(page.locator("#flow-pane")).to_contain_text("Delta per 15m bar")
+    wait_until_aligned(page, 20)
+
+    page.evaluate(
+        """async () => {
+            const { chart } = await import("/static/terminal/terminal.js");
+            chart.chart.timeScale().setVisibleLogicalRange({ from: 200, to: 280 });
+        }"""
+    )
+
+    wait_until_aligned(page, 75)
+
+
+def test_last_hours_stand_there_at_load_and_live_frames_are_added(
+    filled: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    expect(caption(page)).to_contain_text("BTCUSD")
+
+    filled("BTCUSD", 3)
+
+    expect(caption(page)).to_contain_text("since midnight UTC")
+    assert (
+        page.evaluate(
+            """async () => {
+            const { flow } = await import("/static/terminal/terminal.js");
+            return flow.bars.length;
+        }"""
+        )
+        >= MINUTES
+    )
+
+
+def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    expect(caption(page)).to_contain_text("Order flow of BTCUSD")
+    page.get_by_role("button", name="EURUSD").click()
+    expect(caption(page)).to_contain_text("Order flow of EURUSD")
+    # Nothing is answered any more.
+    page.route("**/api/orderflow/**", lambda route: None)
+
+    page.get_by_role("button", name="BTCUSD").click()
+
+    expect(caption(page)).to_contain_text("Order flow of BTCUSD")
+    expect(caption(page)).not_to_contain_text("loading")
+
+
+def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, open_page: OpenPage) -> None:
+    page = open_page("/docs")
+    page.route("**/api/orderflow/BTCUSD?*", lambda route: route.fulfill(json={"items": [], "count": 0}))
+    page.route("**/api/orderflow/EURUSD?*", lambda route: route.fulfill(body="no answer of the service"))
+    page.goto("/")
+    word = live(page).locator("#flow-pane .word")
+    nothing = "BTCUSD has no order flow yet. It is summed up from live prices, minute by minute."
+    expect(word).to_have_text(nothing)
+    assert is_whole(page, "#flow-pane .word")
+
+    page.get_by_role("button", name="EURUSD").click()
+
+    failed = "The order flow of EURUSD could not be loaded. The service does not answer. Trying again…"
+    expect(word).to_have_text(failed)
+    page.route("**/api/orderflow/EURUSD?*", lambda route: route.continue_())
+    beside(lambda: put_flows("EURUSD"))
+    expect(word).to_be_hidden()
+    expect(caption(page)).to_contain_text("Order flow of EURUSD")
+
+
+def is_whole(page: Page, selector: str) -> bool:
+    return bool(
+        page.evaluate(
+            """(selector) => {
+                const part = document.querySelector(selector);
+                return part.scrollWidth <= part.clientWidth && part.scrollHeight <= part.clientHeight;
+            }""",
+            selector,
+        )
+    )
+
+
+BARS = """async () => {
+    const { FlowMinutes } = await import("/static/terminal/flow/minutes.js");
+    const minute = (time, sold, bought, sum, absorptions = 0) => ({
+        time, bid_volume: sold, ask_volume: bought, cumulative_delta: sum, absorptions, delta: bought - sold,
+    });
+    const frame = (time, delta, sum) => ({
+        time: Date.parse(time), bid_volume: Math.max(0, -delta), ask_volume: Math.max(0, delta),
+        cumulative_delta: sum,
+    });
+    const flow = new FlowMinutes();
+    flow.confirm([minute("2026-11-20T13:58:00Z", 1, 0.2, -0.8)]);
+    flow.confirm([minute("2026-11-20T13:59:00Z", 0, 0.1, -0.7, 1)]);
+    const late = flow.take(frame("2026-11-20T13:59:59Z", 9, 9));
+    flow.take(frame("2026-11-20T14:00:30Z", 2, 5.3));
+    flow.take(frame("2026-11-20T14:00:40Z", -1, 4.3));
+    flow.absorb(Date.parse("2026-11-20T14:01:00Z"));
+    flow.take(frame("2026-11-20T14:01:10Z", 1, 5.3));
+    const told = ({ delta, sum, absorptions, isWhole }) => [delta, sum, absorptions, isWhole];
+    const bars = flow.bars(60).map(told);
+    const { delta, sum } = flow.lastBar(300);
+    flow.restart([minute("2026-11-20T14:01:00Z", 0, 2, 6.3)]);
+    return { late, bars, last: [delta, sum], left: flow.bars(60).map(({ sum }) => sum) };
+}"""
+
+
+def test_minutes_join_what_was_closed_with_what_is_heard(open_page: OpenPage) -> None:
+    found = open_page("/docs").evaluate(BARS)
+
+    assert not found["late"]
+    # The page came in the middle of 14:00: its delta is that of the running sums, 4.3 − (−0.7).
+    assert found["bars"] == [
+        [-0.8, -0.8, 0, True],
+        [0.1, -0.7, 1, True],
+        [5, 4.3, 1, False],
+        [1, 5.3, 0, True],
+    ]
+    assert found["last"] == [6, 5.3]
+    assert found["left"] == [6.3]
+
+
+WORDS = """async () => {
+    const { tradingWords } = await import("/static/terminal/flow/trading.js");
+    const at = (text) => Date.parse(`2026-11-${text}Z`);
+    const sessions = [[at("22T22:00"), at("27T22:00")]];
+    const words = (now, quoted) =>
+        tradingWords({ sessions, quotedMs: at(quoted), patienceMs: 30_000 }, at(now));
+    return [
+        words("21T19:00", "20T21:59:59"), words("22T22:00:05", "20T21:59:59"),
+        words("23T23:30:44", "23T23:30:04"), words("23T23:30:10", "23T23:30:04"),
+        words("28T01:00", "27T21:59"),
+        tradingWords({ sessions: null, quotedMs: null, patienceMs: 1 }, at("21T19:00")),
+    ];
+}"""
+
+
+def test_words_say_why_no_prices_come(open_page: OpenPage) -> None:
+    assert open_page("/docs").evaluate(WORDS) == [
+        "Closed. Opens Sun 22:00 UTC, in 1 d 3 h.",
+        "",
+        "No prices for 40 s. Last price 23:30:04 UTC.",
+        "",
+        "Closed.",
+        "No prices yet.",
+    ]
