@@ -1,4 +1,4 @@
-"""The long settings of two libraries: how the back office looks, and how /openapi.json is made and shown."""
+"""The long settings of two libraries: how the back office looks, and how /openapi.json is made."""
 
 from typing import Any
 
@@ -34,6 +34,7 @@ def described_at(port: int) -> dict[str, Any]:
             {"name": "Signals", "description": "Published trade signals and what became of them."},
             {"name": "News", "description": "Curated news with sentiment."},
             {"name": "Analysis", "description": "What candles, news, order flow and signals say together."},
+            {"name": "Archive", "description": "Past days as files: ticks, candles and their manifests."},
             {"name": "Service", "description": "The running service, and what is left of your limits."},
         ],
         "SCHEMA_PATH_PREFIX": "/api",
@@ -43,13 +44,4 @@ def described_at(port: int) -> dict[str, Any]:
         "SORT_OPERATION_PARAMETERS": False,
         "PREPROCESSING_HOOKS": ["core.contract.openapi.keep_api_paths"],
         "POSTPROCESSING_HOOKS": ["core.contract.openapi.complete"],
-        "SWAGGER_UI_DIST": "SIDECAR",
-        "SWAGGER_UI_SETTINGS": {
-            # By default it sends the address of the document to another host for validation.
-            "validatorUrl": None,
-            "deepLinking": True,
-            "tryItOutEnabled": True,
-            "displayRequestDuration": True,
-            "defaultModelsExpandDepth": 0,
-        },
     }

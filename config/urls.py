@@ -9,9 +9,8 @@ from market.back_office.market_status import market_status
 from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
-from pages.documentation import changelog_page, data_page, llms, start_page
+from pages.documents import asyncapi, llms
 from pages.front import start
-from pages.streams_page import asyncapi, streams_page
 from pages.terminal import terminal
 from serving import prometheus
 
@@ -38,11 +37,7 @@ urlpatterns = [
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),
     path("openapi.json", openapi.openapi, name="openapi"),
     path("asyncapi.json", asyncapi, name="asyncapi"),
-    re_path(r"^docs/?$", start_page, name="docs"),
-    path("docs/api", openapi.api_page, name="api_page"),
-    path("docs/streams", streams_page, name="streams_page"),
-    path("docs/data", data_page, name="data_page"),
-    path("docs/changelog", changelog_page, name="changelog"),
+    path("", include("pages.documents.urls")),
     path("llms.txt", llms, name="llms"),
     path("", include("status.urls")),
     path("metrics", prometheus.metrics, name="metrics"),

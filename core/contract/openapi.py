@@ -8,9 +8,6 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.views import SpectacularSwaggerSplitView
-from rest_framework.authentication import SessionAuthentication
-from rest_framework.request import Request
 
 from core.viewset import ApiViewSet
 
@@ -62,21 +59,3 @@ def make_document() -> Document:
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponseBase:
     return answer_document(request, document())
-
-
-class ApiPage(SpectacularSwaggerSplitView):
-    """The document to read and try, from this host alone: page and script apart, so no script is inline."""
-
-    url = "/openapi.json"
-    url_self = "/docs/api"
-    template_name = "docs/api.html"
-    template_name_js = "docs/api.js"
-    # The page shows who is logged in.
-    authentication_classes = (SessionAuthentication,)
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """This is a page, whatever the client accepts."""
-        return super().perform_content_negotiation(request, force=True)
-
-
-api_page = require_safe(ApiPage.as_view())

@@ -12,7 +12,7 @@ from core.program.version import VERSION
 from tests.house.modules import ROOMS
 from tests.programs.packages import ROOT
 
-PLACES = (*ROOMS, "static", "templates")
+PLACES = (*ROOMS, "docs", "static", "templates")
 
 
 @pytest.fixture(scope="module")

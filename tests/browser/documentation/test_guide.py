@@ -14,8 +14,13 @@ from tests.factories import make_instrument
 
 PAGES = {
     "docs": "/docs",
+    "docs-computed": "/docs/computed",
+    "docs-api": "/docs/api",
+    "docs-errors": "/docs/api/errors",
+    "docs-market": "/docs/api/getMarket",
     "docs-streams": "/docs/streams",
-    "docs-data": "/docs/data",
+    "docs-candles": "/docs/streams/candles",
+    "docs-document": "/docs/operate/redis-and-postgresql",
     "docs-changelog": "/docs/changelog",
     "status": "/status",
 }

@@ -18,10 +18,10 @@ def eurusd(server: Server) -> None:
 
 
 def test_sample_subscribes_as_it_stands(eurusd: None, api: Api, open_page: OpenPage) -> None:
-    page = open_page("/docs/streams")
-    sample = page.locator("#javascript").inner_text()
+    page = open_page("/docs/without-client")
+    sample = page.locator("#plain-stream-javascript").text_content() or ""
 
-    heard = page.evaluate(HEAR_ONE % sample.replace("YOUR_KEY", api.key))
+    heard = page.evaluate(HEAR_ONE % sample.replace("process.env.TICKWIRE_KEY", repr(api.key)))
 
     assert len(sample.strip().splitlines()) <= 10
     assert (heard["type"], heard["symbols"]) == ("subscribed", ["EURUSD"])

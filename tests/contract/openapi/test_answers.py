@@ -210,8 +210,3 @@ def test_page_of_the_document_keeps_the_policy_of_all_pages(shared_server: Serve
     policy = {name: sources for name, *sources in directives}
     assert policy["default-src"] == ["'none'"]
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == ["'self'"]
-
-
-def test_page_shows_the_address_of_the_document_to_no_validator(shared_server: Server) -> None:
-    script = httpx.get(f"{shared_server.url}/docs/api?script=").text
-    assert '"validatorUrl": null' in script

@@ -1,7 +1,8 @@
-"""What /docs/streams gives to copy does what it says."""
+"""What /docs/without-client gives to copy of a stream does what it says."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,17 +14,20 @@ from tests.client import Server
 
 
 def sample(server: Server, name: str) -> str:
-    page = httpx.get(f"{server.url}/docs/streams").text
-    found = re.search(rf'<pre id="{name}"[^>]*><code>(.*?)</code></pre>', page, re.DOTALL)
+    page = httpx.get(f"{server.url}/docs/without-client").text
+    found = re.search(rf'<pre tabindex="0" id="{name}"><code>(.*?)</code></pre>', page, re.DOTALL)
     assert found
-    return unescape(found[1])
+    return unescape(re.sub("<[^>]+>", "", found[1]))
 
 
 def test_python_sample_subscribes_as_it_stands(service: Server, key: str, symbol: str) -> None:
-    code = sample(service, "python").replace("YOUR_KEY", key).replace("BTCUSD", symbol)
+    code = sample(service, "plain-stream-python")
+    code = re.sub(r'"symbols": \["[^"]+"\]', f'"symbols": ["{symbol}"]', code)
     assert sum(map(bool, code.splitlines())) <= 10
 
-    with subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True) as running:
+    own = {**os.environ, "TICKWIRE_KEY": key}
+    command = [sys.executable, "-u", "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as running:
         assert running.stdout
         said = running.stdout.readline()
         running.kill()

@@ -34,7 +34,7 @@ SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
 PAGES, API_THREADS = 3, 4
 GROWN_MIB = 40
 DATABASE = "embedded.sqlite3"
-BIG_FILE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+BIG_FILE = "/static/unfold/css/styles.css"
 ACCEPTS = (b"text/html,*/*;q=0.8", b"application/json")
 pytestmark = pytest.mark.usefixtures("rows")
 

@@ -6,18 +6,12 @@ import re
 
 # Anybody may read them; a POST there does nothing to anybody but who sends it.
 OPEN = {
-    *("start", "openapi", "asyncapi", "docs", "api_page", "streams_page", "data_page", "changelog", "llms"),
-    *(
-        "status",
-        "status_json",
-        "status_feed",
-        "healthz",
-        "readyz",
-        "publisher_page",
-        "page_token",
-        "demo_login",
-    ),
-    *("demo_past", "publishers"),
+    *("start", "openapi", "asyncapi", "llms", "docs", "clients", "without-client", "computed_page"),
+    *("changelog", "api_page", "api_headers", "api_errors", "operation", "streams_page"),
+    *("streams_messages", "streams_refusals", "streams_market", "streams_orderflow", "streams_candles"),
+    *("streams_signals", "streams_news", "docs_search", "document", "document_image"),
+    *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
+    *("demo_past", "publishers", "publisher_page"),
     *("account_login", "account_logout", "account_inactive", "account_signup", "account_reset_password"),
     *("account_email_verification_sent", "account_reset_password_done", "account_confirm_login_code"),
     *("account_confirm_email", "account_reset_password_from_key", "account_reset_password_from_key_done"),

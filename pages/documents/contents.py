@@ -1,0 +1,107 @@
+"""The table of contents: every page of the documentation, in reading order."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from . import files, operations, streams
+
+# Whatever is not named here stands in the last section, by its title.
+GUIDES = ("signals", "news", "sentiment", "analysis", "archive", "archive-rest", "data", "ingest", "feeds")
+OPERATE = (
+    *("operate/install", "operate/settings", "operate/accounts", "operate/security", "operate/processes"),
+    *("operate/redis-and-postgresql", "operate/sizing", "operate/scale", "operate/upgrade", "operate/backup"),
+    *("operate/doctor", "operate/logs", "metrics", "operate/runbook", "connections"),
+)
+PROJECT = ("architecture", "reliability", "performance")
+
+
+class Entry(NamedTuple):
+    title: str
+    path: str
+    label: str = ""
+    """Of a group within the section, above its first entry."""
+
+
+class Section(NamedTuple):
+    title: str
+    entries: list[Entry]
+
+    def has(self, path: str) -> bool:
+        return any(entry.path == path for entry in self.entries)
+
+
+class Place(NamedTuple):
+    """Where a page stands, and what comes before and after it."""
+
+    section: Section
+    entry: Entry
+    before: Entry | None
+    after: Entry | None
+
+
+START = (
+    Entry("Quick start", "/docs"),
+    Entry("Official clients", "/docs/clients"),
+    Entry("Without a client", "/docs/without-client"),
+    Entry("How it is computed", "/docs/computed"),
+)
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    found = [
+        Section("Start", [*START]),
+        Section("Guides", documents(GUIDES, "guides/")),
+        Section("REST API", [*rest_entries()]),
+        Section("Streams", [*stream_entries()]),
+        Section("Operate", documents(OPERATE, "operate/")),
+        Section("Project", [*documents(PROJECT), *unnamed(), Entry("Changelog", "/docs/changelog")]),
+    ]
+    return tuple(section for section in found if section.entries)
+
+
+def documents(named: Iterable[str], folder: str = "") -> list[Entry]:
+    """Those that are there, and then whatever else lies in the folder."""
+    known = [name for name in named if name in files.names()]
+    others = [name for name in files.names() if folder and name.startswith(folder) and name not in known]
+    return [document_entry(name) for name in [*known, *others]]
+
+
+def unnamed() -> list[Entry]:
+    named = {*GUIDES, *OPERATE, *PROJECT}
+    return [document_entry(name) for name in files.names() if "/" not in name and name not in named]
+
+
+def document_entry(name: str) -> Entry:
+    return Entry(files.title_of(name), f"/docs/{name}")
+
+
+def rest_entries() -> Iterator[Entry]:
+    yield from (
+        Entry("Conventions", "/docs/api"),
+        Entry("Headers", "/docs/api/headers"),
+        Entry("Errors", "/docs/api/errors"),
+    )
+    for group in operations.groups():
+        for number, operation in enumerate(group.operations):
+            yield Entry(operation.label, operation.address, "" if number else group.title)
+
+
+def stream_entries() -> Iterator[Entry]:
+    yield Entry("Connecting", "/docs/streams")
+    yield Entry("Messages", "/docs/streams/messages")
+    yield Entry("Refusals and close codes", "/docs/streams/refusals")
+    for number, stream in enumerate(streams.described_streams().values()):
+        yield Entry(stream.title, stream.address, "" if number else "The streams")
+
+
+def place_of(path: str) -> Place | None:
+    every = [(section, entry) for section in sections() for entry in section.entries]
+    paths = [entry.path for _, entry in every]
+    if path not in paths:
+        return None
+    at = paths.index(path)
+    section, entry = every[at]
+    before = every[at - 1][1] if at else None
+    return Place(section, entry, before, every[at + 1][1] if at + 1 < len(every) else None)

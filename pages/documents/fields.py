@@ -1,0 +1,72 @@
+"""The fields of a JSON schema as rows of a table, for both references."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+DEEPEST = 4
+"""Beyond it a body is shown by its example alone."""
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    is_required: bool
+    about: str
+
+
+class Schemas:
+    """The schemas of a document by name, to which a part of it may refer."""
+
+    def __init__(self, named: Json) -> None:
+        self.named = named
+
+    def resolve(self, schema: Json) -> Json:
+        found: Json = self.named[last_part(schema["$ref"])] if "$ref" in schema else schema
+        return found
+
+    def fields(self, schema: Json, within: str = "") -> Iterator[Field]:
+        """Required fields come before optional ones, and an object before what is in it."""
+        properties, required = self.properties(schema)
+        for name in sorted(properties, key=lambda name: name not in required):
+            part = properties[name]
+            about = part.get("description", "")
+            yield Field(within + name, self.type_words(part), name in required, about)
+            if within.count(".") < DEEPEST:
+                yield from self.fields(part.get("items", part), f"{within}{name}.")
+
+    def properties(self, schema: Json) -> tuple[Json, set[str]]:
+        """Of one of several bodies: what any of them has, and what all of them must have."""
+        schema = self.resolve(schema)
+        several: list[Json] = schema.get("oneOf") or schema.get("anyOf") or []
+        kinds = [self.properties(each) for each in several]
+        if not kinds:
+            return schema.get("properties", {}), set(schema.get("required", ()))
+        kinds = [kind for kind in kinds if kind[0]]
+        every = {name: part for properties, _ in kinds for name, part in properties.items()}
+        return every, set.intersection(*(required for _, required in kinds)) if kinds else set()
+
+    def type_words(self, schema: Json) -> str:
+        for several in ("anyOf", "oneOf"):
+            if several in schema:
+                return " or ".join(dict.fromkeys(map(self.type_words, schema[several])))
+        if "enum" in schema:
+            return " or ".join(map(json.dumps, schema["enum"]))
+        schema = self.resolve(schema)
+        if "oneOf" in schema or "anyOf" in schema:
+            return self.type_words(schema)
+        return self.plain_type(schema)
+
+    def plain_type(self, schema: Json) -> str:
+        if schema.get("type") == "array":
+            return f"array of {self.type_words(schema['items'])}"
+        if schema.get("type") == "object" and "properties" not in schema:
+            return f"object, {self.type_words(schema['additionalProperties'])} for each key"
+        if schema.get("format") in ("date-time", "date"):
+            return {"date-time": "time", "date": "date"}[schema["format"]]
+        return str(schema.get("type", "object"))
+
+
+def last_part(reference: str) -> str:
+    return reference.rsplit("/", 1)[1]

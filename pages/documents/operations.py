@@ -1,0 +1,223 @@
+"""The operations of REST as the OpenAPI document describes them, read once."""
+
+import json
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.utils.safestring import SafeString
+
+from core.contract.openapi import document
+from core.plain_json import spelled_out
+
+from .fields import Field, Schemas, last_part
+from .highlighting import highlighted
+from .rendering import render_markdown
+
+Json = dict[str, Any]
+JSON = "application/json"
+
+
+class Header(NamedTuple):
+    name: str
+    about: str
+    example: str
+
+
+class Parameter(NamedTuple):
+    name: str
+    place: str
+    """Where it stands: `path`, `query` or `header`."""
+    type: str
+    is_required: bool
+    about: SafeString
+    words: list[str]
+    """What it may be, if that can be listed."""
+    default: str
+    bounds: str
+    example: str
+
+
+class Example(NamedTuple):
+    title: str
+    body: str
+
+    @property
+    def html(self) -> SafeString:
+        return highlighted(self.body, "json")
+
+
+class Refusals(NamedTuple):
+    status: str
+    about: str
+    codes: list[str]
+    examples: list[Example]
+    shared: str
+    """The name of its component, if other operations have the same."""
+
+
+class Form(NamedTuple):
+    media_type: str
+    about: str
+
+
+class Operation(NamedTuple):
+    name: str
+    label: str
+    summary: str
+    about: SafeString
+    path: str
+    tag: str
+    parameters: list[Parameter]
+    fields: list[Field]
+    forms: list[Form]
+    examples: list[Example]
+    headers: list[Header]
+    """Those that only some operations send."""
+    refusals: list[Refusals]
+
+    @property
+    def address(self) -> str:
+        return f"/docs/api/{self.name}"
+
+
+class Group(NamedTuple):
+    title: str
+    about: str
+    operations: list[Operation]
+
+
+@cache
+def whole() -> Json:
+    found: Json = json.loads(document().body)
+    return found
+
+
+@cache
+def schemas() -> Schemas:
+    return Schemas(whole()["components"]["schemas"])
+
+
+@cache
+def operations() -> dict[str, Operation]:
+    read = [read_operation(path, methods["get"]) for path, methods in whole()["paths"].items()]
+    return {operation.name: operation for operation in read}
+
+
+@cache
+def groups() -> list[Group]:
+    return [
+        Group(
+            tag["name"],
+            tag["description"],
+            [each for each in operations().values() if each.tag == tag["name"]],
+        )
+        for tag in whole()["tags"]
+    ]
+
+
+def read_operation(path: str, found: Json) -> Operation:
+    body = found["responses"]["200"]
+    described = body["content"][JSON]
+    shared = set.intersection(
+        *(set(each["get"]["responses"]["200"]["headers"]) for each in whole()["paths"].values())
+    )
+    return Operation(
+        name=found["operationId"],
+        label=words_of(found["operationId"]),
+        summary=found["summary"],
+        about=prose(found.get("description", "")),
+        path=path,
+        tag=found["tags"][0],
+        parameters=[read_parameter(each) for each in found.get("parameters", ())],
+        fields=list(schemas().fields(described["schema"])),
+        forms=[
+            Form(media_type, form["schema"].get("description", ""))
+            for media_type, form in body["content"].items()
+            if media_type != JSON
+        ],
+        examples=read_examples(described),
+        headers=[header(name) for name in body["headers"] if name not in shared],
+        refusals=[
+            read_refusals(status, answer)
+            for status, answer in found["responses"].items()
+            if int(status) >= 400
+        ],
+    )
+
+
+def words_of(name: str) -> str:
+    """`getOrderFlow` as it stands in a list: Get order flow."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
+def prose(text: str) -> SafeString:
+    return render_markdown(text, lambda link: link).html
+
+
+def read_parameter(found: Json) -> Parameter:
+    schema = found["schema"]
+    least, most = schema.get("minimum"), schema.get("maximum")
+    examples = [example["value"] for example in found.get("examples", {}).values()]
+    return Parameter(
+        name=found["name"],
+        place=found["in"],
+        type=parameter_type(schema),
+        is_required=found.get("required", False),
+        about=prose(found["description"]),
+        words=schema.get("enum", schema.get("items", {}).get("enum", [])),
+        default=json.dumps(schema["default"]).strip('"') if schema.get("default") is not None else "",
+        bounds=f"{least:,} to {most:,}" if least is not None and most is not None else "",
+        example=str(examples[0]) if examples else "",
+    )
+
+
+def parameter_type(schema: Json) -> str:
+    """A list of words is written with commas, and its words are shown by themselves."""
+    if schema.get("type") == "array":
+        return "comma-separated list"
+    return "string" if "enum" in schema else schemas().type_words(schema)
+
+
+def read_examples(described: Json) -> list[Example]:
+    return [
+        Example(each.get("summary", name), printed(each["value"]))
+        for name, each in described.get("examples", {}).items()
+    ]
+
+
+def printed(value: Any) -> str:
+    return spelled_out(json.dumps(value, ensure_ascii=False, indent=2).encode()).decode()
+
+
+def read_refusals(status: str, answer: Json) -> Refusals:
+    shared = last_part(answer["$ref"]) if "$ref" in answer else ""
+    found = whole()["components"]["responses"][shared] if shared else answer
+    bodies = found["content"][JSON]["examples"]
+    codes = dict.fromkeys(each["value"]["error"]["code"] for each in bodies.values())
+    examples = [Example(name, printed(each["value"])) for name, each in bodies.items()]
+    return Refusals(status, found["description"], list(codes), examples, shared)
+
+
+@cache
+def shared_refusals() -> list[Refusals]:
+    """Those that any operation may answer with, described once."""
+    found = {
+        status: read_refusals(status, answer)
+        for methods in whole()["paths"].values()
+        for status, answer in methods["get"]["responses"].items()
+        if "$ref" in answer
+    }
+    return [found[status] for status in sorted(found)]
+
+
+def header(name: str) -> Header:
+    found = whole()["components"]["headers"][name]
+    schema = found["schema"]
+    example = schema.get("examples", schema.get("enum", [""]))[0]
+    return Header(name, found["description"], str(example))
+
+
+@cache
+def headers() -> list[Header]:
+    return [header(name) for name in whole()["components"]["headers"]]

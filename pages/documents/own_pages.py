@@ -1,0 +1,86 @@
+"""The pages that are written for the site, each a template and what it is filled with."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from market.streams.protocol.messages import KINDS
+
+from . import operations, streams
+from .changes import shown_changes
+from .rendering import Rendered, render_markdown
+from .samples import Filled, from_templates, of_stream
+
+Words = dict[str, Any]
+ABOUT = settings.BASE_DIR / "templates" / "docs" / "about.md"
+ERRORS = "## Errors\n"
+
+
+class OwnPage(NamedTuple):
+    template: str
+    words: Callable[[Filled], Words]
+    """The same for everybody, apart from the address and the symbol of the samples."""
+
+
+def about_rest() -> tuple[Rendered, Rendered]:
+    """The introduction of the OpenAPI document: conventions, and errors, which have a page of their own."""
+    before, _, rest = ABOUT.read_text().partition(ERRORS)
+    errors, _, after = rest.partition("\n## ")
+    return rendered(f"{before}## {after}"), rendered(errors)
+
+
+def rendered(text: str) -> Rendered:
+    return render_markdown(text, lambda link: link)
+
+
+def quick_start(values: Filled) -> Words:
+    labels = {"install": "Install", "quote": "Ask", "stream": "Listen", "history": "History"}
+    return {name: from_templates(name, label, values) for name, label in labels.items()}
+
+
+def clients(values: Filled) -> Words:
+    labels = {"install": "Install", "errors": "Refusals", "resume": "Streams", "history": "History"}
+    return {name: from_templates(name, label, values) for name, label in labels.items()}
+
+
+def without_client(values: Filled) -> Words:
+    labels = {"plain": "Requests", "plain-stream": "Streams", "plain-history": "History"}
+    return {name.replace("-", "_"): from_templates(name, label, values) for name, label in labels.items()}
+
+
+def rest(values: Filled) -> Words:
+    return {"about": about_rest()[0], "groups": operations.groups()}
+
+
+def errors(values: Filled) -> Words:
+    return {"about": about_rest()[1], "refusals": operations.shared_refusals()}
+
+
+def stream(name: str) -> Callable[[Filled], Words]:
+    def words(values: Filled) -> Words:
+        found = streams.described_streams()[name]
+        return {"stream": found, "subscribe": of_stream(found, values)}
+
+    return words
+
+
+OWN_PAGES = {
+    "/docs": OwnPage("docs/start.html", quick_start),
+    "/docs/clients": OwnPage("docs/clients.html", clients),
+    "/docs/without-client": OwnPage("docs/without_client.html", without_client),
+    "/docs/computed": OwnPage("docs/computed.html", lambda values: {"candle_price": settings.CANDLE_PRICE}),
+    "/docs/api": OwnPage("docs/rest/conventions.html", rest),
+    "/docs/api/headers": OwnPage("docs/rest/headers.html", lambda values: {"headers": operations.headers()}),
+    "/docs/api/errors": OwnPage("docs/rest/errors.html", errors),
+    "/docs/streams": OwnPage(
+        "docs/streams/connecting.html",
+        lambda values: {**streams.shared_words(), "sample": from_templates("stream", "Connect", values)},
+    ),
+    "/docs/streams/messages": OwnPage("docs/streams/messages.html", lambda values: streams.shared_words()),
+    "/docs/streams/refusals": OwnPage("docs/streams/refusals.html", lambda values: streams.shared_words()),
+    **{
+        f"/docs/streams/{kind.name}": OwnPage("docs/streams/stream.html", stream(kind.name)) for kind in KINDS
+    },
+    "/docs/changelog": OwnPage("docs/changelog.html", lambda values: {"changes": shown_changes()}),
+}

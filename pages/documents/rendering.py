@@ -1,0 +1,138 @@
+"""A Markdown text as HTML, with its headings and what the search finds in it."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from .highlighting import highlighted
+
+LEVELS = {"h1": 1, "h2": 2, "h3": 3}
+Address = Callable[[str], str | None]
+"""Where a relative link leads on the site; None if it leads to nothing that is served."""
+
+
+class Heading(NamedTuple):
+    title: str
+    anchor: str
+    level: int
+
+
+class Passage(NamedTuple):
+    """What stands below a heading, as plain text."""
+
+    heading: Heading
+    text: str
+
+
+class Rendered(NamedTuple):
+    html: SafeString
+    passages: list[Passage]
+
+    @property
+    def title(self) -> str:
+        return self.passages[0].heading.title if self.passages else ""
+
+    @property
+    def headings(self) -> list[Heading]:
+        return [passage.heading for passage in self.passages if passage.heading.level == 2]
+
+
+def render_markdown(text: str, address: Address) -> Rendered:
+    tokens = parser.parse(text)
+    name_headings(tokens)
+    for token in tokens:
+        token.children = list(addressed(token.children, address)) if token.children else token.children
+    html = parser.renderer.render(tokens, parser.options, {})
+    return Rendered(mark_safe(html), list(passages(tokens)))  # noqa: S308 - the parser escapes raw HTML
+
+
+def name_headings(tokens: Sequence[Token]) -> None:
+    taken: dict[str, int] = {}
+    for opened, inline in zip(tokens, tokens[1:], strict=False):
+        if opened.type == "heading_open":
+            name = anchor_of(plain_text(inline))
+            again = taken[name] = taken.get(name, -1) + 1
+            opened.attrSet("id", f"{name}-{again}" if again else name)
+
+
+def anchor_of(title: str) -> str:
+    """As GitHub makes them, so that a link to a heading works there and here."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def addressed(children: Sequence[Token], address: Address) -> Iterator[Token]:
+    """With the links and images of this site. A link that leads nowhere here becomes plain text."""
+    dropped = 0
+    for token in children:
+        if token.type == "link_open":
+            target = address(str(token.attrs["href"]))
+            if target is None:
+                dropped += 1
+                continue
+            token.attrSet("href", target)
+        elif token.type == "link_close" and dropped:
+            dropped -= 1
+            continue
+        elif token.type == "image":
+            token.attrSet("src", address(str(token.attrs["src"])) or "")
+            token.attrSet("loading", "lazy")
+        yield token
+
+
+def plain_text(token: Token) -> str:
+    if token.children:
+        return "".join(plain_text(child) for child in token.children)
+    return " " if token.type in ("softbreak", "hardbreak") else token.content
+
+
+def passages(tokens: Sequence[Token]) -> Iterator[Passage]:
+    heading, words = Heading("", "", 1), list[str]()
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if before is not None and before.type == "heading_open":
+            if heading.title:
+                yield Passage(heading, " ".join(words))
+            level = LEVELS.get(before.tag, 4)
+            heading, words = Heading(plain_text(token), str(before.attrs["id"]), level), []
+        elif token.type in ("inline", "fence", "code_block"):
+            words.append(" ".join(plain_text(token).split()))
+    if heading.title:
+        yield Passage(heading, " ".join(words))
+
+
+def code_figure(code: str, language: str) -> str:
+    html = highlighted(code.rstrip(), language)
+    return f'<figure class="code"><pre tabindex="0"><code>{html}</code></pre></figure>'
+
+
+class PageRenderer(RendererHTML):
+    def fence(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return code_figure(tokens[idx].content, tokens[idx].info.strip())
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return code_figure(tokens[idx].content, "")
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return f'<{tokens[idx].tag} id="{escape(str(tokens[idx].attrs["id"]))}">'
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        opened = tokens[idx - 2]
+        if opened.tag == "h1":
+            return "</h1>\n"
+        title, anchor = escape(plain_text(tokens[idx - 1])), escape(str(opened.attrs["id"]))
+        link = f'<a class="anchor" href="#{anchor}" aria-label="Link to {title}"></a>'
+        return f"{link}</{opened.tag}>\n"
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return "</table></div>\n"
+
+
+parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer).enable("table")

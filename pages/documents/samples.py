@@ -1,0 +1,153 @@
+"""Code to copy, in tabs: shell, Python and JavaScript, with this host and an open symbol filled in."""
+
+import json
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from ..terminal import first_choice, watchlist
+from .highlighting import highlighted
+from .operations import Operation
+from .requests import LANGUAGES, requests
+from .streams import DescribedStream, scheme_of
+
+WITHOUT_MARKET = "BTCUSD"
+
+
+class Sample(NamedTuple):
+    language: str
+    title: str
+    html: SafeString
+    id: str
+
+
+class Tabs(NamedTuple):
+    """The same in each language; whoever chose one sees it on every page."""
+
+    id: str
+    label: str
+    samples: list[Sample]
+
+
+class Filled(NamedTuple):
+    """What the samples of a page are filled with."""
+
+    base: str
+    ws: str
+    symbol: str
+
+
+def filled(request: HttpRequest) -> Filled:
+    host = request.get_host()
+    symbol = first_choice(watchlist()) or WITHOUT_MARKET
+    return Filled(f"{request.scheme}://{host}", f"{scheme_of(request)}://{host}", symbol)
+
+
+def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
+    samples = [
+        Sample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
+        for language, (title, lexer) in LANGUAGES.items()
+    ]
+    return Tabs(name, label, samples)
+
+
+def from_templates(folder: str, label: str, values: Filled) -> Tabs:
+    """The files templates/docs/samples/FOLDER/LANGUAGE.txt."""
+    texts = {
+        language: str(render_to_string(f"docs/samples/{folder}/{language}.txt", values._asdict()))
+        for language in LANGUAGES
+    }
+    return from_texts(folder, label, texts)
+
+
+def of_operation(operation: Operation, values: Filled) -> Tabs:
+    return from_texts("request", "Request", requests(operation, values.base, values.symbol))
+
+
+def of_stream(stream: DescribedStream, values: Filled) -> Tabs:
+    return from_texts("subscribe", "Subscribe", subscriptions(stream, values))
+
+
+class Following(NamedTuple):
+    """How the official clients follow a stream."""
+
+    python: str
+    javascript: str
+    shell: str = ""
+    """The client's own command, where it has one."""
+
+
+FOLLOWING = {
+    "market": Following('watch("{symbol}")', 'watch(["{symbol}"])', "watch {symbol}"),
+    "orderflow": Following('order_flow("{symbol}")', 'orderFlow(["{symbol}"])'),
+    "candles": Following(
+        'follow_candles("{symbol}", timeframes=["1m"])',
+        'followCandles(["{symbol}"], { timeframes: ["1m"] })',
+    ),
+    "signals": Following("follow_signals()", "followSignals()", "signals --follow"),
+    "news": Following("follow_news()", "followNews()"),
+}
+PYTHON = """import os
+from tickwire import Client
+
+url = "{base}"
+with Client(os.environ["TICKWIRE_KEY"], url) as tickwire:
+    for frame in tickwire.{call}:
+        print(frame)
+"""
+JAVASCRIPT = """import {{ Tickwire }} from "tickwire";
+
+const tickwire = new Tickwire({{
+  apiKey: process.env.TICKWIRE_KEY,
+  url: "{base}",
+}});
+for await (const frame of tickwire.{call}) console.log(frame);
+"""
+COMMAND = 'tickwire --url {base} --key "$TICKWIRE_KEY" {call}'
+WEBSOCAT = """echo '{wanted}' |
+  websocat --no-close -H="X-API-Key: $TICKWIRE_KEY" {ws}{path}"""
+
+
+def wanted(name: str, symbol: str) -> dict[str, Any]:
+    """What a client sends to subscribe to a stream, apart from its key."""
+    if name in ("signals", "news"):
+        return {"action": "subscribe"}
+    timeframes = {"timeframes": ["1m"]} if name == "candles" else {}
+    return {"action": "subscribe", "symbols": [symbol], **timeframes}
+
+
+def subscriptions(stream: DescribedStream, values: Filled) -> dict[str, str]:
+    """By language."""
+    call = FOLLOWING[stream.name]
+    python, javascript, command = (each.replace("{symbol}", values.symbol) for each in call)
+    message = spelled(wanted(stream.name, values.symbol))
+    by_hand = WEBSOCAT.format(wanted=message, ws=values.ws, path=stream.path)
+    return {
+        "shell": COMMAND.format(base=values.base, call=command) if command else by_hand,
+        "python": PYTHON.format(base=values.base, call=python),
+        "javascript": JAVASCRIPT.format(base=values.base, call=javascript),
+    }
+
+
+def console(name: str, symbol: str) -> dict[str, Any]:
+    """The messages that the console of a stream's page offers. KEY stands for the key."""
+    key = {"api_key": "KEY"}
+    full = wanted(name, symbol) | key
+    features = {} if name in ("signals", "news") else {"features": ["seq", "snapshot"]}
+    named = {"symbols": [symbol]}
+    return {
+        "wanted": spelled(full | features),
+        "examples": [
+            ("Subscribe", spelled(full)),
+            ("List", spelled({"action": "list", "id": 1})),
+            ("Ping", spelled({"action": "ping", "id": 2})),
+            ("Unsubscribe", spelled({"action": "unsubscribe", **named})),
+            ("A mistake", spelled({"action": "subscribe", "symbols": symbol, **key})),
+        ],
+    }
+
+
+def spelled(message: dict[str, Any]) -> str:
+    return json.dumps(message)

@@ -1,0 +1,102 @@
+"""What the search of the documentation looks in: one list of passages, which a browser loads once."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from html import unescape
+from typing import NamedTuple
+
+from django.http import HttpRequest, HttpResponseBase
+from django.template.loader import render_to_string
+from django.utils.html import strip_tags
+from django.views.decorators.http import require_safe
+
+from core.contract.answers import Document, answer_document, encode_document
+
+from . import files, operations
+from .contents import Entry, Section, sections
+from .own_pages import OWN_PAGES
+from .rendering import Passage, Rendered
+from .samples import Filled
+
+LONGEST = 700
+"""Characters of a passage of a document: a reader finds it by its first sentences."""
+LONGEST_HERE = 4000
+"""The same of the site's own pages, whose tables of fields and codes are looked for by any word."""
+
+
+class Found(NamedTuple):
+    """Of one passage: the page's section and title, its own heading, where it is, and what it says."""
+
+    section: str
+    page: str
+    heading: str
+    address: str
+    text: str
+
+
+@require_safe
+def search_index(request: HttpRequest) -> HttpResponseBase:
+    return answer_document(request, index())
+
+
+@cache
+def index() -> Document:
+    return encode_document(
+        [[*each] for section in sections() for entry in section.entries for each in of(section, entry)]
+    )
+
+
+def of(section: Section, entry: Entry) -> Iterator[Found]:
+    name = entry.path.removeprefix("/docs/")
+    if name in files.names():
+        yield from of_document(section, entry, files.document(name))
+    elif entry.path.startswith("/docs/api/") and name.partition("/")[2] in operations.operations():
+        yield of_operation(section, entry, operations.operations()[name.partition("/")[2]])
+    else:
+        yield from of_page(section, entry)
+
+
+def of_document(section: Section, entry: Entry, read: Rendered) -> Iterator[Found]:
+    for passage in read.passages:
+        is_title = passage.heading.level == 1
+        yield found(section, entry, passage, "" if is_title else passage.heading.title)
+
+
+def found(section: Section, entry: Entry, passage: Passage, heading: str) -> Found:
+    address = f"{entry.path}#{passage.heading.anchor}" if heading else entry.path
+    return Found(section.title, entry.title, heading, address, passage.text[:LONGEST])
+
+
+def of_operation(section: Section, entry: Entry, operation: operations.Operation) -> Found:
+    codes = " ".join(
+        code for refusals in operation.refusals for code in refusals.codes if not refusals.shared
+    )
+    named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
+    words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named} {codes}"
+    return Found(section.title, entry.title, "", entry.path, " ".join(words.split())[:LONGEST_HERE])
+
+
+ARTICLE = re.compile(r'<article class="doc[^"]*">(.*)</article>', re.DOTALL)
+LEFT_OUT = re.compile(r'<(figure|form|nav|script)\b.*?</\1>|<div class="choice".*?</div>', re.DOTALL)
+INLINE = re.compile(r"</?(?:a|b|code|em|span|strong)\b[^>]*>")
+HEADING = re.compile(r'<h[23] id="([^"]+)"[^>]*>(.*?)</h[23]>', re.DOTALL)
+
+
+def of_page(section: Section, entry: Entry) -> Iterator[Found]:
+    """As a stranger reads it, without its samples."""
+    page = OWN_PAGES[entry.path]
+    html = render_to_string(page.template, page.words(Filled("", "", "")))
+    article = ARTICLE.search(html)
+    if article is None:
+        return
+    first, *rest = HEADING.split(LEFT_OUT.sub("", article[1]))
+    yield Found(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE])
+    for anchor, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        address = f"{entry.path}#{anchor}"
+        yield Found(section.title, entry.title, plain(heading), address, plain(text)[:LONGEST_HERE])
+
+
+def plain(html: str) -> str:
+    """Only what makes a new line separates words."""
+    return " ".join(unescape(strip_tags(INLINE.sub("", html).replace("<", " <"))).split())

@@ -1,0 +1,78 @@
+"""A page of the reference in Chromium: the request by hand, and where everything stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.client import Api, Server
+from tests.factories import make_instrument, put_quote
+
+QUOTE = "/docs/api/getQuote"
+
+
+@pytest.fixture
+def quoted(server: Server) -> None:
+    """Before the browser: while Playwright runs, this thread may not use the ORM."""
+    make_instrument("EURUSD")
+    put_quote("EURUSD", bid=1.0841)
+
+
+@pytest.fixture
+def demo(quoted: None, settings: Any) -> None:
+    settings.DEMO = True
+
+
+def send(page: Page) -> None:
+    page.get_by_role("button", name="Send", exact=True).click()
+
+
+def test_request_with_a_pasted_key_is_answered(quoted: None, api: Api, open_page: OpenPage) -> None:
+    page = open_page(QUOTE)
+    page.locator("[data-key]").fill(api.key)
+    send(page)
+
+    expect(page.locator(".try output")).to_contain_text("200 in")
+    expect(page.locator("[data-body]")).to_contain_text('"bid": 1.0841')
+    page.get_by_text("Headers", exact=True).last.click()
+    expect(page.locator("[data-headers]")).to_contain_text("x-market-state: ")
+
+
+def test_request_needs_no_key_in_the_demo(demo: None, open_page: OpenPage) -> None:
+    page = open_page(QUOTE)
+    send(page)
+
+    expect(page.locator("[data-body]")).to_contain_text('"symbol": "EURUSD"')
+
+
+def test_required_field_is_asked_for(demo: None, open_page: OpenPage) -> None:
+    page = open_page(QUOTE)
+    page.locator("input[name=symbol]").fill("")
+    send(page)
+
+    assert page.evaluate("document.activeElement.name") == "symbol"
+    expect(page.locator(".try output")).to_have_text("")
+
+
+def test_what_is_told_and_what_is_tried_stand_side_by_side(quoted: None, open_page: OpenPage) -> None:
+    page = open_page("/docs/api/getMarket", viewport={"width": 1440, "height": 900})
+    told, tried = page.locator(".described").bounding_box(), page.locator(".hands-on").bounding_box()
+
+    assert told is not None
+    assert tried is not None
+    assert told["x"] + told["width"] + 32 <= tried["x"]
+    assert tried["x"] + tried["width"] <= 1440
+    assert abs(told["y"] - tried["y"]) <= 1
+
+
+def test_on_a_phone_they_stand_one_below_the_other(quoted: None, open_page: OpenPage) -> None:
+    page = open_page("/docs/api/getMarket", viewport={"width": 360, "height": 740})
+    told, tried = page.locator(".described").bounding_box(), page.locator(".hands-on").bounding_box()
+
+    assert told is not None
+    assert tried is not None
+    assert told["y"] + told["height"] <= tried["y"]
+    assert tried["width"] <= 360 - 2 * 16

@@ -1,0 +1,112 @@
+"""/docs: every page answers, leads on, and says nothing of itself that is not so."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from accounts.models import Tier
+from pages.documents.changes import read_changelog
+from tests.factories import make_instrument, put_quote
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("path", ["/", "/status", "/llms.txt"])
+def test_every_link_of_a_page_beside_them_leads_somewhere(path: str) -> None:
+    text = Client().get(path).text
+    links = set(re.findall(r'href="(/[^"#]*)', text)) | set(
+        re.findall(r"\(http://testserver(/[^)#]*)\)", text)
+    )
+    lost = {
+        link for link in links if not link.startswith("/static/") and Client().get(link).status_code >= 400
+    }
+    assert links
+    assert lost == set()
+
+
+def test_quick_start_names_this_host() -> None:
+    assert "http://testserver/api/market/BTCUSD/quote" in said("/docs")
+    assert 'connect("ws://testserver/ws/market")' in said("/docs/without-client")
+
+
+def said(path: str) -> str:
+    """The text of a page, without its marks."""
+    return unescape(re.sub(r"<[^>]+>", "", Client().get(path).text))
+
+
+def test_official_clients_come_first() -> None:
+    page, text = said("/docs"), Client().get("/llms.txt").text
+    assert page.index("Install a client") < page.index("Ask for a quote")
+    assert "httpx" not in page
+    assert text.index("official clients") < text.index("Base address of REST")
+    assert text.index("/docs/clients") < text.index("/docs/api")
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/clients", "/docs/without-client", "/docs/api/getQuote"])
+def test_samples_come_in_the_same_three_languages(path: str) -> None:
+    page = Client().get(path).text
+    groups = re.findall(
+        r'<div class="samples".*?</div>\s*</div>|<div class="samples".*?</figure>\s*</div>', page, re.DOTALL
+    )
+    assert groups
+    for group in groups:
+        assert re.findall(r'<figure[^>]* data-language="(\w+)"', group) == ["shell", "python", "javascript"]
+
+
+def test_open_symbol_is_filled_in() -> None:
+    make_instrument("XAUUSD")
+    put_quote("XAUUSD", 2400.1, 2400.4)
+    assert "/api/market/XAUUSD/quote" in said("/docs")
+
+
+def shown_limits() -> list[str]:
+    return re.findall(r"<td>([\d,]+)</td>", Client().get("/docs").text)
+
+
+def test_order_flow_says_what_an_absorption_is_and_what_counts_where() -> None:
+    flow = Client().get("/docs/computed").text.partition('id="flow"')[2].partition("<h2")[0]
+    assert all(f"<code>{name}</code>" in flow for name in ("price", "volume", "price_range", "strength"))
+    assert "in the candle and on neither side" in flow
+    assert "counts in the minute of its window" in flow
+
+
+def test_limits_are_those_of_the_tiers() -> None:
+    assert shown_limits() == [
+        *("60", "2", "5"),
+        *("120", "5", "20"),
+        *("300", "10", "50"),
+    ]
+
+
+def test_large_limit_is_as_readable_as_in_the_panel() -> None:
+    Tier.objects.filter(name="free").update(requests_per_minute=1000)
+    assert shown_limits()[0] == "1,000"
+
+
+def test_changelog_shows_every_item_of_the_file() -> None:
+    with open("CHANGELOG.md") as file:
+        items = sum(line.startswith("- ") for line in file)
+    article = Client().get("/docs/changelog").text.partition("<article")[2].partition("</article>")[0]
+    assert article.count("<li>") == items
+
+
+def test_changelog_marks_code_and_escapes_the_rest() -> None:
+    read = read_changelog(
+        "# Changes\n\nAll of\nthem.\n\n## 1.0 (today)\n\n- `GET <x>` is *new*,\n  and long\n- b\n"
+    )
+    assert read.about == "All of them."
+    assert read.releases == [("1.0 (today)", ["<code>GET &lt;x&gt;</code> is <em>new</em>, and long", "b"])]
+
+
+def test_language_models_get_text() -> None:
+    answer = Client().get("/llms.txt")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.text.startswith("# Tickwire\n")
+    names = ("market", "orderflow", "candles", "signals", "news")
+    streams = ", ".join(f"ws://testserver/ws/{name}" for name in names)
+    assert f"\n- Streams: {streams}\n" in answer.text
+    assert " five WebSocket streams" in answer.text

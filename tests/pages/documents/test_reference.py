@@ -1,0 +1,116 @@
+"""/docs/api: each operation of the OpenAPI document on a page of its own, and once what they share."""
+
+from __future__ import annotations
+
+import ast
+import re
+from html import unescape
+from inspect import signature
+from typing import Any
+
+import pytest
+from django.test import Client
+from tickwire import Client as OfficialClient
+
+from pages.documents.operations import headers, operations, shared_refusals
+from pages.documents.requests import CALLS, requests
+from tests.contract.openapi.documented import DOCUMENT, operation, resolved
+
+PATHS = list(DOCUMENT["paths"])
+pytestmark = pytest.mark.django_db
+
+
+def page_of(path: str) -> str:
+    return unescape(Client().get(f"/docs/api/{operation(path)['operationId']}").text)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_page_has_path_summary_and_every_parameter(path: str) -> None:
+    page = page_of(path)
+    assert f"<code>{path}</code>" in page
+    assert f"{operation(path)['summary']}." in page
+    shown = re.findall(r'<div id="parameter-[\w-]+">\s*<dt><code>([\w-]+)</code>', page)
+    assert shown == [each["name"] for each in operation(path).get("parameters", [])]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_page_has_every_field_of_the_body(path: str) -> None:
+    schema = resolved(operation(path)["responses"]["200"]["content"]["application/json"]["schema"])
+    kinds = [resolved(each) for each in schema.get("oneOf", [schema])]
+    wanted = {name for kind in kinds for name in kind["properties"]}
+    shown = set(re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of(path)))
+    assert wanted <= shown
+
+
+def test_fields_of_a_list_are_told_too() -> None:
+    shown = re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of("/api/market/{symbol}"))
+    assert {"ohlcv.open", "quote.bid"} <= set(shown)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) -> None:
+    answers = operation(path)["responses"]
+    own = {status for status, answer in answers.items() if int(status) >= 400 and "$ref" not in answer}
+    assert set(re.findall(r'id="status-(\d+)"', page_of(path))) == own
+
+
+def test_shared_refusals_are_described_once() -> None:
+    page = Client().get("/docs/api/errors").text
+    assert {each.shared for each in shared_refusals()} == set(DOCUMENT["components"]["responses"])
+    assert re.findall(r'id="status-(\d+)"', page) == [each.status for each in shared_refusals()]
+
+
+def test_every_header_is_described_once() -> None:
+    page = Client().get("/docs/api/headers").text
+    shown = re.findall(r'<tr id="[\w-]+"><th scope="row"><code>([\w-]+)</code>', page)
+    assert shown == list(DOCUMENT["components"]["headers"]) == [each.name for each in headers()]
+
+
+def test_operation_names_the_headers_of_its_own() -> None:
+    own = [each.name for each in operations()["getQuote"].headers]
+    assert own == ["X-Quote-Age-Ms", "X-Market-State"]
+
+
+def test_every_tag_of_an_operation_is_declared() -> None:
+    declared = [tag["name"] for tag in DOCUMENT["tags"]]
+    assert {tag for path in PATHS for tag in operation(path)["tags"]} == set(declared)
+
+
+def test_every_operation_can_be_copied_in_each_language() -> None:
+    assert set(CALLS) == set(operations())
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_samples_are_filled_in(name: str) -> None:
+    shown = operations()[name]
+    found = requests(shown, "http://testserver", "XAUUSD")
+    path = re.sub(r"\{\w+\}", lambda match: example(shown, match[0][1:-1]), shown.path)
+    assert f'"http://testserver{path}' in found["shell"]
+    assert all("TICKWIRE_KEY" in text and "http://testserver" in text for text in found.values())
+    assert not re.search(r"\{\w+\}", found["python"])
+
+
+def example(shown: Any, name: str) -> str:
+    return "XAUUSD" if name == "symbol" else {each.name: each.example for each in shown.parameters}[name]
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_python_sample_calls_the_client_as_it_is(name: str) -> None:
+    tree = ast.parse(requests(operations()[name], "http://testserver", "XAUUSD")["python"])
+    (call,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value) == "tickwire"
+    ]
+    assert isinstance(call.func, ast.Attribute)
+    method = getattr(OfficialClient, call.func.attr)
+    given = [ast.literal_eval(each) for each in call.args]
+    named = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+    signature(method).bind(None, *given, **named)
+
+
+def test_page_shows_nothing_of_another_host() -> None:
+    page = Client().get("/docs/api/getQuote").text
+    assert set(re.findall(r"https?://[\w.:]+", page)) == {"http://testserver"}

@@ -1,0 +1,159 @@
+"""What the documentation gives to copy is run as a reader would run it, with a key in the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import httpx
+import pytest
+
+from core import clock
+from core.times import iso_s
+from market.prices.candles import TIMEFRAMES, interval_start
+from tests.client import Api, Server
+from tests.clients.conftest import CLIENT
+from tests.clients.conftest import built as built
+from tests.clients.conftest import modules as modules
+from tests.contract.market.stored_minutes import NOON_MS, minutes, store
+from tests.contract.streams.ticker import ticking
+from tests.factories import make_instrument, put_candles, put_quote
+from tests.patience import PATIENCE_S
+
+BID, ASK = 91842.61, 91846.35
+
+
+@pytest.fixture
+def quoted(server: Server) -> None:
+    make_instrument("EURUSD")
+    make_instrument("BTCUSD", digits=2)
+    put_quote("BTCUSD", BID, ASK)
+    now_ms, step_ms = interval_start(clock.now_ms(), TIMEFRAMES["5m"]), TIMEFRAMES["5m"]
+    put_candles("BTCUSD", "5m", [now_ms - 2 * step_ms, now_ms - step_ms])
+
+
+def snippet(server: Server, path: str, name: str) -> str:
+    page = httpx.get(f"{server.url}{path}").text
+    found = re.search(rf'<pre tabindex="0" id="{name}"><code>(.*?)</code>', page, re.DOTALL)
+    assert found is not None
+    return unescape(re.sub(r"<[^>]+>", "", found[1]))
+
+
+def environment(key: str) -> dict[str, str]:
+    return {**os.environ, "TICKWIRE_KEY": key, "PYTHONPATH": "clients/python"}
+
+
+def run(key: str, *command: str, cwd: Path | None = None) -> list[str]:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment(key), cwd=cwd
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def installed(built: None, tmp_path: Path) -> Path:
+    """A folder in which the TypeScript client is installed."""
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/tickwire").symlink_to(CLIENT.resolve())
+    return tmp_path
+
+
+def run_module(key: str, text: str, folder: Path) -> list[str]:
+    (folder / "sample.mjs").write_text(text)
+    return run(key, "node", "sample.mjs", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/docs", "quote-shell"), ("/docs/without-client", "plain-shell")]
+)
+def test_shell(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
+    quiet = "curl --silent --show-error --write-out '\\n' "
+    text = snippet(server, path, name).replace("curl ", quiet)
+    quote, candles = map(json.loads, run(api.key, "bash", "-ec", text))
+    assert (quote["bid"], quote["ask"]) == (BID, ASK)
+    assert len(candles["ohlcv"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/docs", "quote-python"), ("/docs/without-client", "plain-python")]
+)
+def test_python(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
+    first, *candles = run(api.key, sys.executable, "-c", snippet(server, path, name))
+    assert first == f"{BID} {ASK}"
+    assert len(candles) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/docs", "quote-javascript"), ("/docs/without-client", "plain-javascript")]
+)
+def test_javascript(quoted: None, server: Server, api: Api, installed: Path, path: str, name: str) -> None:
+    first, *candles = run_module(api.key, snippet(server, path, name), installed)
+    assert first == f"{BID} {ASK}"
+    assert len(candles) == 2
+
+
+def stored(server: Server) -> None:
+    make_instrument("BTCUSD", digits=2)
+    store("BTCUSD", minutes(3), "5m")
+
+
+def fitted(text: str) -> str:
+    """A span in which something is stored, and small pages, so that there are several."""
+    return text.replace("10_000", "2").replace("2026-01-01T00:00Z", iso_s(NOON_MS))
+
+
+STORED = [iso_s(NOON_MS + n * 60_000) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/docs", "history-python"), ("/docs/without-client", "plain-history-python")]
+)
+def test_python_history(server: Server, api: Api, path: str, name: str) -> None:
+    stored(server)
+    lines = run(api.key, sys.executable, "-c", fitted(snippet(server, path, name)))
+    assert [line.split()[0] for line in lines] == STORED
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/docs", "history-javascript"), ("/docs/without-client", "plain-history-javascript")]
+)
+def test_javascript_history(server: Server, api: Api, installed: Path, path: str, name: str) -> None:
+    stored(server)
+    lines = run_module(api.key, fitted(snippet(server, path, name)), installed)
+    assert [line.split()[0] for line in lines] == STORED
+
+
+def test_refusal_is_caught(quoted: None, server: Server, api: Api, installed: Path) -> None:
+    python = run(api.key, sys.executable, "-c", snippet(server, "/docs/clients", "errors-python"))
+    javascript = run_module(api.key, snippet(server, "/docs/clients", "errors-javascript"), installed)
+    assert (python, javascript) == (["400 invalid_timeframe timeframe"], ["404 symbol_not_found"])
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "says"),
+    [
+        ("/docs", "stream-python", f"BTCUSD {BID} {ASK}"),
+        ("/docs/without-client", "plain-stream-python", "'type': 'subscribed'"),
+    ],
+)
+def test_python_stream(quoted: None, server: Server, api: Api, path: str, name: str, says: str) -> None:
+    text = snippet(server, path, name)
+    process = subprocess.Popen(
+        [sys.executable, "-uc", text], stdout=subprocess.PIPE, text=True, env=environment(api.key)
+    )
+    assert process.stdout is not None
+    try:
+        assert says in process.stdout.readline()
+        with ticking(server) as ticker:
+            (tick,) = ticker("BTCUSD")
+        assert str(tick.bid) in process.stdout.readline()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
