@@ -11,7 +11,7 @@ from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
 from pages.documents import asyncapi, llms
 from pages.front import start
-from pages.terminal import terminal
+from pages.terminal import terminal, watchlist_json
 from serving import prometheus
 
 from .session import SessionViewSet
@@ -32,6 +32,7 @@ api: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("", start, {"coming_past": shown_past}, name="start"),
     re_path(r"^terminal/?$", terminal, {"coming_past": shown_past}, name="terminal"),
+    path("terminal/watchlist.json", watchlist_json, name="watchlist"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),

@@ -1,7 +1,7 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
@@ -9,15 +9,19 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.templatetags.static import static
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from core.plain_json import encode
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
+from status.models import Incident
 
 from .page_facts import page_facts
+from .watchlist import HOURS_DRAWN, Seen, WatchlistRow, grouped, row_of
 
 ZONES = (
     ("UTC", "UTC"),
@@ -34,61 +38,73 @@ ZONES = (
 ComingPast = Callable[[], dict[str, Any] | None]
 
 
-class WatchlistRow(NamedTuple):
-    """A row of the watchlist before the first tick."""
-
-    facts: InstrumentFacts
-    state: str
-    bid: str
-    ask: str
-    spread: str
-    day_open: float | None
-    change: float | None
-
-
 def watchlist() -> list[WatchlistRow]:
-    """Closed instruments come last."""
-    rows = [row_of(facts) for facts in catalogue.offered()]
-    return sorted(rows, key=lambda row: (row.state == "closed", row.facts.symbol))
+    now_ms = market.now_ms()
+    return [row_of(facts, seen_of(facts), now_ms) for facts in catalogue.offered()]
 
 
-def row_of(facts: InstrumentFacts) -> WatchlistRow:
-    quote, state = market.quote(facts.symbol), market.state(facts)
-    if quote is None:
-        return WatchlistRow(facts, state, "", "", "", None, None)
-    today = market.prices.candles(facts).builder.latest("1d")
-    opened = today.open if today else None
-    change = 100 * (quote.bid - opened) / opened if opened else None
-    bid, ask, spread = (f"{price:.{facts.digits}f}" for price in (quote.bid, quote.ask, quote.spread))
-    return WatchlistRow(facts, state, bid, ask, spread, opened, change)
+def seen_of(facts: InstrumentFacts) -> Seen:
+    quote, history = market.quote(facts.symbol), market.prices.candles(facts)
+    bid, ask, quoted_ms = (None,) * 3 if quote is None else (quote.bid, quote.ask, quote.time_ms)
+    hours = history.rows("1h", HOURS_DRAWN, closed_only=False)
+    return Seen(market.state(facts), bid, ask, history.builder.latest("1d"), hours, quoted_ms)
+
+
+def open_incidents() -> list[dict[str, str]]:
+    return [
+        {"title": incident.title, "impact": incident.impact, "kind": incident.get_impact_display()}
+        for incident in Incident.objects.open()
+    ]
 
 
 def first_choice(rows: list[WatchlistRow], wanted: str) -> str:
     """Prefers what the address asks for, then what is open, quoted and not meant for tests."""
-    if any(row.facts.symbol == wanted for row in rows):
+    if any(row.symbol == wanted for row in rows):
         return wanted
     best = min(
         rows,
-        key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == TEST_SYMBOL),
+        key=lambda row: (row.state != "open", not row.bid, row.symbol == TEST_SYMBOL),
         default=None,
     )
-    return best.facts.symbol if best else ""
+    return best.symbol if best else ""
 
 
 @never_cache
 @require_safe
 def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpResponse:
     """Outside the demo for those who are logged in. `coming_past` tells what the demo is still making."""
-    if not (settings.DEMO or request.user.is_authenticated):
+    if not may_look(request):
         return redirect_to_login(request.get_full_path())
     rows = watchlist()
     config = {
         "csrf": get_token(request),
         "worker": static("terminal/streams/worker.js"),
+        "watchlist": reverse("watchlist"),
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
         "symbol": first_choice(rows, request.GET.get("symbol", "").upper()),
-        "instruments": {row.facts.symbol: page_facts(row.facts) for row in rows},
+        "instruments": {row.symbol: {**page_facts(row.facts), **row.drawn} for row in rows},
     }
-    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES, "zones": ZONES, "past": coming_past()}
+    page = {
+        "groups": grouped(rows),
+        "config": config,
+        "timeframes": TIMEFRAMES,
+        "zones": ZONES,
+        "incidents": open_incidents(),
+        "past": coming_past(),
+    }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)
+
+
+@never_cache
+@require_safe
+def watchlist_json(request: HttpRequest) -> HttpResponse:
+    """What no tick tells the open page: states, openings, days that began, incidents."""
+    if not may_look(request):
+        return HttpResponse("{}", status=403, content_type="application/json")
+    found = {"instruments": {row.symbol: row.drawn for row in watchlist()}, "incidents": open_incidents()}
+    return HttpResponse(encode(found), content_type="application/json")
+
+
+def may_look(request: HttpRequest) -> bool:
+    return settings.DEMO or request.user.is_authenticated

@@ -2,20 +2,24 @@
 import { Api } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
-import { listen } from "./chart/tools/shortcuts.js";
+import { SHORTCUTS as OF_CHART, listen } from "./chart/tools/shortcuts.js";
+import { isStill } from "./colours.js";
 import { Coming } from "./coming.js";
-import { Connection } from "./connection.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
 import { OrderFlow } from "./flow/orderflow.js";
+import { Palette } from "./keyboard/palette.js";
+import { SHORTCUTS, Shortcuts, named } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
+import { Connection } from "./page/connection.js";
 import { Link } from "./streams/link.js";
-import { Watchlist } from "./watchlist.js";
+import { Watchlist } from "./watchlist/watchlist.js";
 
 const config = JSON.parse(document.getElementById("terminal-config").textContent);
 const { instruments } = config;
 const ALL_HAVE_HEARD_MS = 2_000;
+const isNarrow = matchMedia("(max-width: 47.99rem)");
 const part = (id) => document.getElementById(id);
 const symbols = Object.keys(instruments);
 const address = new Address({ symbols, timeframes: config.timeframes, symbol: config.symbol, timeframe: "1m" }, show);
@@ -28,7 +32,9 @@ const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
 export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments });
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const connection = new Connection(part("connection"));
-const watchlist = new Watchlist(part("watchlist"), part("watch-added"), { api, instruments, choose });
+const watchlist = new Watchlist(part("watch"), { api, address: config.watchlist, instruments, choose: tap, learn: () => {} });
+const palette = new Palette(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
+const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
 const news = new News(part("news"), part("news-item"), api);
 const signals = new Signals(part("signals"), part("signal-item"), {
   api,
@@ -108,6 +114,16 @@ for (const choice of timeframes) {
     if (address.go({ timeframe: choice.value })) show();
   });
 }
+
+/** On a phone the list is longer than the window: what was tapped is to be seen. */
+function tap(symbol) {
+  choose(symbol);
+  if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
+}
+
+part("find").querySelector("kbd").textContent = `${named("Ctrl")} K`;
+part("find").addEventListener("click", () => palette.open());
+part("keys").addEventListener("click", () => shortcuts.show());
 listen(part("price"), timeframes);
 show();
 eachMinute(() => flow.history.renew());

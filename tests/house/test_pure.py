@@ -62,6 +62,7 @@ PURE: tuple[str, ...] = (
     "news.sentiment.linear",
     "news.sentiment.model",
     "news.sentiment.signs",
+    "pages.watchlist",
     "serving.draining",
     "serving.http.bounds",
     "serving.readiness.findings",

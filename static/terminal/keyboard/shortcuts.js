@@ -1,0 +1,73 @@
+// The page by keyboard. Single keys are left alone while somebody writes or a dialog is open, and with modifiers.
+import { keep, kept } from "../page/kept.js";
+
+const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
+const OFF = "single-keys-off";
+const STEPS = { ArrowDown: 1, ArrowUp: -1 };
+
+export const SHORTCUTS = [
+  { keys: ["Ctrl", "K"], does: "Search for a symbol" },
+  { keys: ["A", "–", "Z"], does: "Search for a symbol by typing it" },
+  { keys: ["↑", "↓"], does: "Go through the watchlist" },
+  { keys: ["?"], does: "Show these shortcuts" },
+];
+
+export class Shortcuts {
+  constructor(dialog, { palette, watchlist, shortcuts }) {
+    Object.assign(this, { dialog, palette, watchlist });
+    dialog.querySelector("dl").append(...shortcuts.map(line));
+    const single = dialog.querySelector("input");
+    single.checked = kept(OFF) !== "yes";
+    single.addEventListener("change", () => keep(OFF, single.checked ? "no" : "yes"));
+    this.single = single;
+    dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
+    // Before the panes hear of a key, which may be switched off for them too.
+    addEventListener("keydown", (event) => this.press(event), { capture: true });
+  }
+
+  show() {
+    if (!this.dialog.open) this.dialog.showModal();
+  }
+
+  press(event) {
+    const { key, altKey, ctrlKey, metaKey, isComposing, target } = event;
+    if (isComposing || document.querySelector("dialog:modal")) return;
+    if ((ctrlKey || metaKey) && !altKey && key.toLowerCase() === "k") {
+      event.preventDefault();
+      this.palette.open();
+    } else if (!(altKey || ctrlKey || metaKey || target.closest?.(WRITING))) {
+      this.pressAlone(event);
+    }
+  }
+
+  pressAlone(event) {
+    const { key, target } = event;
+    if (!this.single.checked) {
+      if (key.length === 1 && key !== " ") event.stopImmediatePropagation();
+      return;
+    }
+    if (key === "?") this.show();
+    else if (/^\p{L}$/u.test(key)) this.palette.open(key);
+    // Elsewhere arrows scroll, or choose among what they are within.
+    else if (key in STEPS && (target === document.body || this.watchlist.table.contains(target))) this.watchlist.step(STEPS[key]);
+    else return;
+    event.preventDefault();
+  }
+}
+
+function line({ keys, does }) {
+  const group = document.createElement("div");
+  const keysOf = document.createElement("dd");
+  for (const key of keys) {
+    keysOf.append(Object.assign(document.createElement(key === "–" ? "span" : "kbd"), { textContent: named(key) }));
+  }
+  group.append(Object.assign(document.createElement("dt"), { textContent: does }), keysOf);
+  return group;
+}
+
+const isApple = /Mac|iP(hone|ad)/.test(navigator.platform);
+
+/** As it is written on the keyboard. */
+export function named(key) {
+  return isApple ? ({ Ctrl: "⌘", Alt: "⌥" }[key] ?? key) : key;
+}

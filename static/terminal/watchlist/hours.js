@@ -1,0 +1,37 @@
+// When markets open and which day a change is of, in the words that the page is served with.
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+const format = (options) => new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
+const TIME = format({ hour: "2-digit", minute: "2-digit" });
+const WEEKDAY = format({ weekday: "short" });
+const DATE = format({ day: "numeric" });
+const MONTH = format({ month: "long" });
+
+const dayOfMonth = (ms) => `${DATE.format(ms)} ${MONTH.format(ms).slice(0, 3)}`;
+
+/** opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else. */
+export function opening(opensMs, now) {
+  if (opensMs === null) return "";
+  const ahead = opensMs - now;
+  return phrases(opensMs, ahead).map((phrase) => phrase.replaceAll(" ", "\u00a0")).join(", ");
+}
+
+function phrases(opensMs, ahead) {
+  if (ahead < DAY) return [`opens ${TIME.format(opensMs)}`, `in ${span(ahead)}`];
+  if (ahead < 7 * DAY) return [`opens ${WEEKDAY.format(opensMs)} ${TIME.format(opensMs)}`, `in ${span(ahead)}`];
+  return [`opens ${dayOfMonth(opensMs)}`, `in ${Math.floor(ahead / DAY)} d`];
+}
+
+function span(ms) {
+  const minutes = Math.max(1, Math.ceil(ms / MINUTE));
+  const [hours, days] = [Math.floor(minutes / 60), Math.floor(minutes / 1440)];
+  const and = (count, unit) => (count ? ` ${count} ${unit}` : "");
+  if (days) return `${days} d${and(hours % 24, "h")}`;
+  return hours ? `${hours} h${and(minutes % 60, "min")}` : `${minutes} min`;
+}
+
+export function sessionOf(dayMs, now) {
+  const days = Math.floor(now / DAY) - Math.floor(dayMs / DAY);
+  if (days <= 0) return "today";
+  return days < 7 ? WEEKDAY.format(dayMs) : dayOfMonth(dayMs);
+}

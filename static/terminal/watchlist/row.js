@@ -1,0 +1,134 @@
+// One instrument of the watchlist: its last price, its day, and whether it trades.
+import { isStill } from "../colours.js";
+import { clock, price, signed } from "../format.js";
+import { opening, sessionOf } from "./hours.js";
+import { lineOf, placeIn } from "./sparkline.js";
+
+const FLASH_MS = 450;
+const FRESH_MS = 30_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+const MOST_HOURS = 24;
+
+export class Row {
+  constructor(element, instrument, tint) {
+    this.element = element;
+    this.symbol = element.dataset.symbol;
+    this.tint = tint;
+    const { name, digits, ...known } = instrument;
+    Object.assign(this, { name, digits });
+    this.cells = Object.fromEntries([...element.querySelectorAll("[data-cell]")].map((cell) => [cell.dataset.cell, cell]));
+    this.button = element.querySelector("button");
+    this.star = element.querySelector("input");
+    this.line = element.querySelector(".spark path");
+    this.at = element.querySelector(".range .at");
+    this.flashedAt = 0;
+    this.know(known);
+  }
+
+  /** What the service says of the day so far. */
+  know({ group, state, opensMs, bid, quotedMs, dayMs, open, low, high, hourMs, closes }) {
+    Object.assign(this, { group, opensMs, dayMs, open, low, high, hourMs, closes });
+    if (this.time === undefined) Object.assign(this, { bid: bid ?? undefined, quotedMs });
+    this.mark(state);
+    this.draw();
+  }
+
+  /** Prices of another series begin: nothing of before is true of them. */
+  forget() {
+    Object.assign(this, { dayMs: null, open: null, low: null, high: null, hourMs: null, closes: [], bid: undefined, quotedMs: null, time: undefined, change: null });
+    for (const name of ["bid", "ask", "change", "session"]) write(this.cells[name], "");
+    this.draw();
+  }
+
+  /** The day as its candle has it. */
+  begin(candle, quote) {
+    if (candle) Object.assign(this, { dayMs: Math.floor(Date.parse(candle.time) / DAY_MS) * DAY_MS, open: candle.open, low: candle.low, high: candle.high });
+    if (this.time === undefined) this.hear({ ...quote, time: Date.parse(quote.timestamp) }, performance.now());
+  }
+
+  /** Returns whether its state changed. */
+  hear({ bid, ask, time }, now) {
+    const before = this.bid;
+    this.bid = bid;
+    this.follow(bid, time);
+    write(this.cells.bid, price(bid, this.digits));
+    write(this.cells.ask, price(ask, this.digits));
+    this.showChange();
+    // A snapshot may be of last Friday: only a fresh price says that the market is open, or one after another.
+    const isNew = this.time === undefined ? Date.now() - time < FRESH_MS : time > this.time;
+    this.time = this.quotedMs = time;
+    if (before !== undefined && before !== bid) this.flash(bid > before ? "up" : "down", now);
+    if (!isNew || this.state === "open") return false;
+    this.mark("open");
+    return true;
+  }
+
+  /** Go on from what is known of the day and of the hour. */
+  follow(bid, time) {
+    const [day, hour] = [Math.floor(time / DAY_MS) * DAY_MS, Math.floor(time / HOUR_MS) * HOUR_MS];
+    if (this.dayMs === null || day > this.dayMs) {
+      // Of a day that was under way before anything was known the open is not known.
+      const isWhole = this.dayMs !== null;
+      Object.assign(this, { dayMs: day, open: isWhole ? bid : this.open, low: bid, high: bid });
+    }
+    this.low = Math.min(this.low ?? bid, bid);
+    this.high = Math.max(this.high ?? bid, bid);
+    if (this.hourMs !== null && hour === this.hourMs) this.closes[this.closes.length - 1] = bid;
+    else if (this.hourMs === null || hour > this.hourMs) {
+      this.closes.push(bid);
+      this.hourMs = hour;
+      if (this.closes.length > MOST_HOURS) this.closes.shift();
+    }
+  }
+
+  showChange() {
+    const last = this.bid ?? this.closes.at(-1);
+    if (!this.open || last === undefined) return;
+    this.change = (100 * (last - this.open)) / this.open;
+    write(this.cells.change, `${signed(this.change, 2)}%`);
+    const direction = this.change > 0 ? "up" : this.change < 0 ? "down" : "";
+    if (this.element.dataset.direction !== direction) this.element.dataset.direction = direction;
+  }
+
+  mark(state) {
+    this.state = state;
+    this.element.classList.remove("open", "closed", "stale");
+    this.element.classList.add(state);
+    write(this.cells.mark, state === "open" ? "" : state);
+    this.tell(Date.now());
+  }
+
+  /** What goes on saying something else while no price comes. */
+  tell(now) {
+    write(this.cells.about, this.words(now) || this.name);
+    write(this.cells.session, this.dayMs === null ? "" : sessionOf(this.dayMs, now));
+  }
+
+  words(now) {
+    if (this.state === "closed") return opening(this.opensMs, now);
+    if (this.state === "stale" && this.quotedMs !== null) return `last price ${clock(this.quotedMs)}`.replaceAll(" ", "\u00a0");
+    return "";
+  }
+
+  draw() {
+    this.showChange();
+    this.line.setAttribute("d", lineOf(this.closes));
+    const last = this.bid ?? this.closes.at(-1);
+    const isKnown = last !== undefined && this.low !== null && this.low !== undefined;
+    this.at.parentElement.toggleAttribute("hidden", !isKnown);
+    if (!isKnown) return write(this.cells.range, "");
+    this.at.setAttribute("x", (0.94 * placeIn(this.low, this.high, last)).toFixed(1));
+    write(this.cells.range, `Day’s range ${price(this.low, this.digits)} to ${price(this.high, this.digits)}`);
+  }
+
+  flash(direction, now) {
+    if (isStill.matches || document.hidden || now - this.flashedAt < FLASH_MS) return;
+    this.flashedAt = now;
+    this.cells.bid.animate([{ backgroundColor: this.tint()[`${direction}Soft`] }, { backgroundColor: "transparent" }], { duration: FLASH_MS });
+  }
+}
+
+function write(cell, text) {
+  if (cell.textContent !== text) cell.textContent = text;
+}

@@ -1,0 +1,157 @@
+"""The terminal by keyboard: symbol search, the watchlist, the list of shortcuts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from tests.browser.audit import violations
+from tests.browser.conftest import OpenPage
+from tests.contract.streams.ticker import Ticker
+from tests.factories import make_instrument, put_quote
+
+from .test_terminal import live, publisher, ticker
+
+__all__ = ("publisher", "ticker")
+NAMES = {
+    "XAUUSD": "Gold / US Dollar",
+    "NZDUSD": "New Zealand Dollar / US Dollar",
+    "US500": "US 500 Index",
+    "UK100": "UK 100 Index",
+}
+
+
+@pytest.fixture
+def named(publisher: User) -> None:
+    for symbol, name in NAMES.items():
+        make_instrument(symbol, name=name)
+        put_quote(symbol)
+
+
+def chart_of(page: Page) -> Any:
+    return page.locator("#chart-symbol")
+
+
+def options(page: Page) -> Any:
+    return page.get_by_role("option")
+
+
+@pytest.mark.parametrize("keys", ["Control+k", "Meta+k"])
+def test_search_opens_finds_and_shows(named: None, ticker: Ticker, open_page: OpenPage, keys: str) -> None:
+    page = live(open_page("/"))
+    find = page.get_by_role("button", name="Search symbols")
+    find.focus()
+    page.keyboard.press(keys)
+    field = page.get_by_role("combobox", name="Symbol or name")
+    expect(field).to_be_focused()
+    assert violations(page) == []
+    page.keyboard.type("gold")
+    expect(options(page)).to_have_count(1)
+    page.keyboard.press("Enter")
+
+    expect(chart_of(page)).to_have_text("XAUUSD")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(find).to_be_focused()
+
+
+def test_typing_begins_a_search_and_arrows_choose(named: None, ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    page.keyboard.type("u")
+    expect(page.get_by_role("combobox")).to_have_value("u")
+    page.keyboard.type("s")
+    expect(options(page).first).to_contain_text("US500")
+    first, second = options(page).first, options(page).nth(1)
+    expect(first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowDown")
+    expect(second).to_have_attribute("aria-selected", "true")
+    symbol = second.get_attribute("data-symbol") or ""
+    page.keyboard.press("Enter")
+    expect(chart_of(page)).to_have_text(symbol)
+
+
+def test_escape_leaves_everything_as_it_was(named: None, ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    page.keyboard.type("xau")
+    expect(options(page)).to_have_count(1)
+    page.keyboard.type("q")
+    expect(page.locator("#palette [role=status]")).to_have_text("No instrument matches “xauq”.")
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(chart_of(page)).to_have_text("BTCUSD")
+
+
+MATCHES = {
+    "eur": ["EURUSD"],
+    "nzd": ["NZDUSD"],
+    "zeal": ["NZDUSD"],
+    "nwzl": ["NZDUSD"],
+    "u100": ["UK100"],
+    "100": ["UK100"],
+    "us5": ["US500"],
+    "(": [],
+}
+
+
+def test_letters_may_be_left_out(open_page: OpenPage) -> None:
+    instruments = [{"symbol": symbol, "name": name} for symbol, name in NAMES.items()]
+    instruments.append({"symbol": "EURUSD", "name": "Euro / US Dollar"})
+    found = open_page("/docs").evaluate(
+        """async ([queries, instruments]) => {
+            const { matches } = await import("/static/terminal/keyboard/match.js");
+            const symbols = (query) => matches(query, instruments).map(({ instrument }) => instrument.symbol);
+            return Object.fromEntries(queries.map((query) => [query, symbols(query).slice(0, 1)]));
+        }""",
+        [list(MATCHES), instruments],
+    )
+    assert found == MATCHES
+
+
+def test_arrows_go_through_the_watchlist_from_anywhere(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    expect(chart_of(page)).to_have_text("BTCUSD")
+    page.keyboard.press("ArrowDown")
+    expect(chart_of(page)).to_have_text("EURUSD")
+    page.keyboard.press("ArrowUp")
+    expect(chart_of(page)).to_have_text("BTCUSD")
+
+
+def test_question_mark_lists_all_shortcuts(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_text("Search for a symbol", exact=True)).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_no_key_fires_in_a_field_with_a_modifier_or_once_switched_off(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    palette, field = page.locator("#palette"), page.get_by_role("searchbox")
+    field.focus()
+    page.keyboard.type("eur?")
+    expect(field).to_have_value("eur?")
+    page.keyboard.press("ArrowDown")
+    field.fill("")
+    field.blur()
+    for keys in ("Control+b", "Alt+x", "Control+ArrowDown"):
+        page.keyboard.press(keys)
+    expect(palette).to_be_hidden()
+    expect(page.locator("#shortcuts")).to_be_hidden()
+    expect(chart_of(page)).to_have_text("BTCUSD")
+
+    page.keyboard.press("?")
+    page.get_by_role("checkbox", name="Use shortcuts of a single key").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    page.keyboard.press("?")
+    expect(palette).to_be_hidden()
+    expect(page.locator("#shortcuts")).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(palette).to_be_visible()

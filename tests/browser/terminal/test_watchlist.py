@@ -1,0 +1,186 @@
+"""The watchlist: what each row says, open or closed, and how it is sorted, filtered and marked."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from core import clock
+from core.times import MINUTE_MS, moment
+from instruments.catalogue import catalogue
+from market import runtime as market
+from market.prices import PriceBar
+from pages.watchlist import HOUR_MS, opening
+from tests.browser.conftest import OpenPage
+from tests.contract.streams.ticker import Ticker
+from tests.factories import make_calendar, make_instrument, put_candles, put_quote
+
+from .test_terminal import live, publisher, ticker
+
+__all__ = ("publisher", "ticker")
+DAY_MS = 24 * HOUR_MS
+# Whatever of a row is cut off, and which of its parts lie over each other.
+CRAMPED = """() => {
+  const boxes = (row) => [...row.querySelectorAll("small, .name button, [data-cell]:not(.unseen), svg")]
+    .map((part) => [part, part.getBoundingClientRect()])
+    .filter(([, { width }]) => width);
+  const meet = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
+    && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  const found = [];
+  for (const row of document.querySelectorAll("tr[data-symbol]")) {
+    const frame = row.getBoundingClientRect(), parts = boxes(row);
+    for (const [part, box] of parts) {
+      const say = (what) => found.push(`${row.dataset.symbol}: ${part.textContent} ${what}`);
+      if (box.left < frame.left || box.right > frame.right + 1) say("sticks out");
+      if (part.clientWidth && part.scrollWidth > part.clientWidth + 1) say("is cut");
+      for (const [other, at] of parts) {
+        const isWithin = part.contains(other) || other.contains(part);
+        if (!isWithin && meet(box, at)) say(`lies over ${other.textContent}`);
+      }
+    }
+  }
+  return found;
+}"""
+
+# Into a row that no price comes for.
+WRITE = "text => { document.querySelector('tr[data-symbol=GBPUSD] [data-cell=bid]').textContent = text; }"
+ORDER = (
+    "[...document.querySelectorAll('#watchlist tbody tr')].map((row) => row.dataset.symbol ?? row.innerText)"
+)
+
+
+@pytest.fixture
+def closed(publisher: User) -> str:
+    """GBPUSD, whose market opens for a minute in about three days; it went up by half a percent."""
+    opens = moment(clock.now_ms()) + timedelta(days=3)
+    calendar = make_calendar("rare", f"{opens:%a} 10:00-10:01")
+    make_instrument("GBPUSD", name="British Pound / US Dollar", calendar=calendar)
+    at_ms = clock.now_ms() - clock.now_ms() % DAY_MS - 4 * DAY_MS
+    bars = [PriceBar(at_ms + n * MINUTE_MS, 1.2, 1.22, 1.19, 1.206, 5, 1.22, 1.19) for n in range(0, 200, 20)]
+    market.prices.history(catalogue.get("GBPUSD")).resume(bars)
+    put_candles("GBPUSD", "1h", [at_ms + n * HOUR_MS for n in range(24)], 1.2)
+    put_quote("GBPUSD", 1.206, 1.2062, at_ms)
+    return f"{moment(at_ms):%a}"
+
+
+def row_of(page: Page, symbol: str) -> Any:
+    return page.locator(f"tr[data-symbol={symbol}]")
+
+
+def order(page: Page) -> list[str]:
+    """Headings and symbols, from the top to the bottom."""
+    texts: list[str] = page.evaluate(ORDER)
+    return texts
+
+
+def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
+    closed: str, ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    row = row_of(page, "GBPUSD")
+    expect(row).to_contain_text("closed")
+    opens_ms = catalogue.get("GBPUSD").hours.next_open(clock.now_ms())
+    assert row.locator("[data-cell=about]").inner_text() == opening(opens_ms, clock.now_ms())
+    expect(row.locator("[data-cell=change]")).to_have_text("+0.50%")
+    expect(row.locator("[data-cell=session]")).to_have_text(closed)
+    expect(row.locator("[data-cell=range]")).to_have_text("Day’s range 1.19000 to 1.22000")
+    assert row.locator(".spark path").get_attribute("d").count("L") == 23
+    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 1440, 2560])
+def test_nothing_in_a_row_is_cut_or_covered(
+    closed: str, ticker: Ticker, open_page: OpenPage, width: int
+) -> None:
+    page = live(open_page("/", viewport={"width": width, "height": 900}))
+    page.evaluate(WRITE, "123,456.78")
+    assert page.evaluate(CRAMPED) == []
+    page.evaluate(WRITE, "1,234,567,890.12345")
+    assert page.evaluate(CRAMPED) != []
+
+
+def test_favourites_come_first_and_are_remembered(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    page.get_by_role("checkbox", name="EURUSD, favourite").check()
+    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD"]
+    expect(page.locator("#chart-symbol")).to_have_text("BTCUSD")
+
+    page.reload()
+
+    live(page)
+    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD"]
+    page.get_by_role("checkbox", name="EURUSD, favourite").uncheck()
+    assert order(page) == ["Forex", "BTCUSD", "EURUSD"]
+
+
+def test_rows_are_filtered_by_symbol_and_name(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    field = page.get_by_role("searchbox", name="Filter the watchlist")
+    field.fill("pound")
+    assert order(page) == ["Forex", "GBPUSD"]
+    field.fill("nothing of that name")
+    expect(page.locator("#watch-none")).to_have_text("Nothing here matches “nothing of that name”.")
+    field.fill("")
+    assert len(order(page)) == 4
+
+
+def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    change = page.get_by_role("columnheader", name="Change")
+    ticker("BTCUSD", 40)
+    change.get_by_role("button").click()
+    expect(change).to_have_attribute("aria-sort", "descending")
+    assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]
+    change.get_by_role("button").click()
+    expect(change).to_have_attribute("aria-sort", "ascending")
+    assert order(page) == ["Trading", "EURUSD", "BTCUSD", "Closed", "GBPUSD"]
+    page.get_by_role("columnheader", name="Symbol").get_by_role("button").click()
+    assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]
+
+
+def test_line_and_range_follow_the_price(ticker: Ticker, open_page: OpenPage) -> None:
+    now_ms = clock.now_ms()
+    hours = [now_ms - now_ms % HOUR_MS - n * HOUR_MS for n in range(12, 0, -1)]
+    put_candles("BTCUSD", "1h", hours, 1.0)
+    page = live(open_page("/"))
+    line = row_of(page, "BTCUSD").locator(".spark path")
+    before = line.get_attribute("d")
+    assert before is not None
+
+    (*_, tick) = ticker("BTCUSD", 30)
+
+    expect(line).not_to_have_attribute("d", before)
+    expect(row_of(page, "BTCUSD").locator("[data-cell=range]")).to_contain_text(f"to {tick.bid:.5f}")
+    assert float(row_of(page, "BTCUSD").locator(".at").get_attribute("x") or 0) > 90
+
+
+def test_tapped_symbol_brings_the_chart_into_view(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/", viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True))
+    row = row_of(page, "EURUSD")
+    row.scroll_into_view_if_needed()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+
+    row.locator("button").tap()
+
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(page.locator("#chart")).to_be_in_viewport(ratio=0.9)
+
+
+SPANS = [1, 59, 60, 61, 600, 1439, 1440, 1441, 1500, 4321, 10_079, 10_080, 20_000]
+
+
+def test_page_and_service_word_openings_alike(open_page: OpenPage) -> None:
+    now_ms = 1_795_287_600_000
+    asked = [now_ms + minutes * MINUTE_MS for minutes in SPANS]
+    said = open_page("/docs").evaluate(
+        f"""async () => {{
+            const {{ opening }} = await import("/static/terminal/watchlist/hours.js");
+            return {json.dumps(asked)}.map((ms) => opening(ms, {now_ms}));
+        }}"""
+    )
+    assert said == [opening(ms, now_ms) for ms in asked]

@@ -1,0 +1,144 @@
+"""The rows of the watchlist on a Saturday, and what they say while a market trades."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from core.times import epoch_ms
+from instruments.facts import InstrumentFacts
+from instruments.hours import TradingHours
+from market.prices import CandleRow, PriceBar
+from pages.watchlist import HOUR_MS, Seen, grouped, opening, percent, row_of, session_of
+
+FOREX, ALWAYS = "Sun 17:00-Fri 17:00", "24/7"
+SATURDAY_MS = epoch_ms(datetime(2026, 11, 21, 19, 0, tzinfo=UTC))
+FRIDAY_MS = epoch_ms(datetime(2026, 11, 20, tzinfo=UTC))
+
+
+def make_facts(symbol: str = "EURUSD", sessions: str = FOREX, **fields: Any) -> InstrumentFacts:
+    known: dict[str, Any] = {
+        "id": 1,
+        "symbol": symbol,
+        "name": f"Test {symbol}",
+        "type": "forex",
+        "pip_size": 0.0001,
+        "contract_size": 100_000,
+        "margin_rate": 0.05,
+        "min_lot": 0.01,
+        "max_lot": 100,
+        "digits": 5,
+        "volume_kind": "ticks",
+        "order_flow_source": "tick_rule",
+        "stale_after_s": 60,
+        "outlier_percent": 0,
+        "source": "",
+        "fallback": "",
+        "active": True,
+        "hours": TradingHours.parse("America/New_York", sessions, ""),
+        "timezone": "America/New_York",
+        "sessions": sessions,
+        "holidays": "",
+    }
+    return InstrumentFacts(**(known | fields))
+
+
+def day_bar(opened_ms: int, opened: float = 1.08, close: float = 1.0854) -> PriceBar:
+    return PriceBar(opened_ms, opened, 1.09, 1.07, close, 10.0, 1.0902, 1.0702)
+
+
+CLOSED = Seen("closed", 1.0854, 1.0856, day_bar(FRIDAY_MS))
+
+
+def test_closed_market_says_when_it_opens() -> None:
+    row = row_of(make_facts(), CLOSED, SATURDAY_MS)
+    assert row.about == "opens\xa0Sun\xa022:00, in\xa01\xa0d\xa03\xa0h"
+    assert row.drawn["opensMs"] == SATURDAY_MS + 27 * HOUR_MS
+
+
+def test_closed_market_shows_the_change_and_range_of_its_last_session() -> None:
+    row = row_of(make_facts(), CLOSED, SATURDAY_MS)
+    assert (row.change_text, row.session, row.direction) == ("+0.50%", "Fri", "up")
+    assert (row.low, row.high) == ("1.07000", "1.09000")
+
+
+def test_market_that_never_closes_has_no_opening() -> None:
+    seen = Seen("open", 1.0854, 1.0856, day_bar(FRIDAY_MS + 24 * HOUR_MS))
+    row = row_of(make_facts("BTCUSD", ALWAYS, type="crypto"), seen, SATURDAY_MS)
+    assert (row.about, row.session, row.drawn["opensMs"]) == ("Test BTCUSD", "today", None)
+
+
+def test_stale_market_says_of_when_its_last_price_is() -> None:
+    row = row_of(make_facts(), Seen("stale", 1.0854, 1.0856, quoted_ms=SATURDAY_MS - 4000), SATURDAY_MS)
+    assert row.about == "last\xa0price\xa018:59:56\xa0UTC"
+
+
+def test_without_a_quote_the_last_close_counts() -> None:
+    row = row_of(make_facts(), Seen("closed", day=day_bar(FRIDAY_MS, close=1.0746)), SATURDAY_MS)
+    assert (row.bid, row.ask, row.change_text) == ("", "", "−0.50%")
+
+
+def test_instrument_of_which_nothing_is_known_is_a_row_all_the_same() -> None:
+    row = row_of(make_facts(), Seen("stale"), SATURDAY_MS)
+    assert (row.bid, row.change_text, row.session, row.low, row.drawn["closes"]) == ("", "", "", "", [])
+
+
+def test_the_closes_of_the_hours_are_drawn() -> None:
+    hours = [CandleRow(FRIDAY_MS + n * HOUR_MS, 1, 1, 1, 1 + n / 10, 5) for n in range(3)]
+    drawn = row_of(make_facts(), CLOSED._replace(hours=hours), SATURDAY_MS).drawn
+    assert (drawn["closes"], drawn["hourMs"]) == ([1, 1.1, 1.2], FRIDAY_MS + 2 * HOUR_MS)
+
+
+def test_prices_have_separators() -> None:
+    seen = Seen("open", 67_412.3, 1_067_412.5)
+    row = row_of(make_facts("BTCUSD", ALWAYS, digits=2), seen, SATURDAY_MS)
+    assert (row.bid, row.ask) == ("67,412.30", "1,067,412.50")
+
+
+def test_what_trades_comes_first_among_groups_and_within_them() -> None:
+    made = (
+        ("AUDUSD", "forex", "closed"),
+        ("BTCUSD", "crypto", "open"),
+        ("ETHUSD", "crypto", "stale"),
+        ("ADAUSD", "crypto", "closed"),
+        ("GER40", "index", "closed"),
+        ("XAUUSD", "commodity", "closed"),
+        ("WTI", "commodity", "closed"),
+    )
+    rows = [row_of(make_facts(symbol, type=kind), Seen(state), 0) for symbol, kind, state in made]
+    assert [(group.title, [row.symbol for row in group.rows]) for group in grouped(rows)] == [
+        ("Crypto", ["BTCUSD", "ETHUSD", "ADAUSD"]),
+        ("Forex", ["AUDUSD"]),
+        ("Metals", ["XAUUSD"]),
+        ("Commodities", ["WTI"]),
+        ("Indices", ["GER40"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"),
+    [
+        (1, "opens 19:01, in 1 min"),
+        (60, "opens 20:00, in 1 h"),
+        (23 * 60 + 59, "opens 18:59, in 23 h 59 min"),
+        (24 * 60, "opens Sun 19:00, in 1 d"),
+        (3 * 24 * 60 + 65, "opens Tue 20:05, in 3 d 1 h"),
+        (9 * 24 * 60, "opens 30 Nov, in 9 d"),
+    ],
+)
+def test_openings_are_as_exact_as_they_are_near(minutes: int, text: str) -> None:
+    assert opening(SATURDAY_MS + minutes * 60_000, SATURDAY_MS).replace("\xa0", " ") == text
+
+
+@pytest.mark.parametrize(("days", "text"), [(0, "today"), (1, "Fri"), (6, "Sun"), (7, "14 Nov")])
+def test_sessions_are_named_by_their_day(days: int, text: str) -> None:
+    assert session_of(SATURDAY_MS - days * 24 * HOUR_MS, SATURDAY_MS) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.004, "0.00%"), (-0.004, "0.00%"), (-1.5, "−1.50%"), (2, "+2.00%")]
+)
+def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> None:
+    assert percent(value) == text
