@@ -11,14 +11,14 @@ from .damage import LIMIT, Damage, harm_of
 BEGIN, END = "<!-- drill -->", "<!-- /drill -->"
 HEAD = (
     "What failed",
-    "Messages lost untold / doubled",
-    "Clients told: stale / of a gap",
-    "Acknowledged ticks lost / doubled",
+    "Messages lost silently / duplicated",
+    "Clients notified: stale / gap",
+    "Acknowledged ticks lost / duplicated",
     "Ticks refused",
     "Acknowledged signals lost",
     "Silent streams (s)",
     "No answer (s)",
-    f"Let in within any minute, of {LIMIT} / asked",
+    f"Admitted within any minute, of {LIMIT} / sent",
     "Answers",
 )
 Row = tuple[str, ...]

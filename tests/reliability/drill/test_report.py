@@ -71,7 +71,7 @@ def test_full_disk_is_not_tried_without_root(tmp_path: Path, monkeypatch: pytest
 
 
 def test_limits_are_told_where_they_were_watched() -> None:
-    column = next(number for number, title in enumerate(report.HEAD) if title.startswith("Let in"))
+    column = next(number for number, title in enumerate(report.HEAD) if title.startswith("Admitted"))
     assert report.row_of(HARMLESS)[column] == ""
     assert report.row_of(harmed(admission=Admission(120, 1_934)))[column] == "120 / 1,934"
 

@@ -182,7 +182,7 @@ class Publishing(Pages):
 class BreakingSource(Load):
     """A source that pushes over a socket, and is torn in the middle of a message, or half closed."""
 
-    title, a_second = "sources torn", 0.5
+    title, a_second = "sources interrupted", 0.5
 
     def __init__(self, port: int, secret: str, symbol: str) -> None:
         super().__init__()
