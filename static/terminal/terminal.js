@@ -29,12 +29,16 @@ export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments }
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const connection = new Connection(part("connection"));
 const watchlist = new Watchlist(part("watchlist"), part("watch-added"), { api, instruments, choose });
-const news = new News(part("news"), part("news-item"), api);
-const signals = new Signals(part("signals"), part("signal-item"), {
+const news = new News(part("news-pane"), { api, instruments, choose });
+const signals = new Signals(part("signals-pane"), {
   api,
   instruments,
-  choose,
   changed: () => chart.draw(signals.of(shown.symbol)),
+  point: (id) => chart.zones.highlight(id),
+  bring({ id, symbol }) {
+    choose(symbol);
+    chart.zones.bring(id);
+  },
 });
 
 function frames(all) {
