@@ -12,7 +12,7 @@ export function price(value, digits) {
 }
 
 export function signed(value, digits) {
-  const text = Math.abs(value).toFixed(digits);
+  const text = price(Math.abs(value), digits);
   if (Number(text) === 0) return text;
   return (value < 0 ? MINUS : "+") + text;
 }

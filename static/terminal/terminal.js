@@ -35,12 +35,16 @@ const connection = new Connection(part("connection"));
 const watchlist = new Watchlist(part("watch"), { api, address: config.watchlist, instruments, choose: tap, learn: () => {} });
 const palette = new Palette(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
-const news = new News(part("news"), part("news-item"), api);
-const signals = new Signals(part("signals"), part("signal-item"), {
+const news = new News(part("news-pane"), { api, instruments, choose: tap });
+const signals = new Signals(part("signals-pane"), {
   api,
   instruments,
-  choose,
   changed: () => chart.draw(signals.of(shown.symbol)),
+  point: (id) => chart.zones.highlight(id),
+  bring({ id, symbol }) {
+    tap(symbol);
+    chart.zones.bring(id);
+  },
 });
 
 function frames(all) {

@@ -5,8 +5,8 @@ import { colours, frame, onThemeChange } from "../colours.js";
 import { price } from "../format.js";
 import { Forming, priceOf } from "./forming.js";
 import { barOf, joined } from "./history.js";
-import { Levels } from "./levels.js";
 import { ZonedScale } from "./zone.js";
+import { SignalZones } from "./zones/signal_zones.js";
 
 const BARS = 500;
 const BAR_PX = 7;
@@ -30,7 +30,7 @@ export class Chart {
     this.volumes = this.chart.addSeries(HistogramSeries, { ...NO_PRICE, priceScaleId: "volume", priceFormat: { type: "volume" } });
     this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
     this.paint();
-    this.levels = this.add(new Levels(this));
+    this.zones = this.add(new SignalZones(this));
     onThemeChange(() => this.paint());
   }
 
@@ -101,7 +101,7 @@ export class Chart {
     this.bars = [];
     this.shown = null;
     this.caption.textContent = `${this.symbol}: waiting for candles.`;
-    this.levels.signals = [];
+    this.zones.signals = [];
     this.replace();
   }
 
@@ -162,7 +162,7 @@ export class Chart {
 
   /** Of the signals of this instrument. */
   draw(signals) {
-    this.levels.draw(signals);
+    this.zones.draw(signals);
   }
 
   /** For those who do not see the picture. */

@@ -1,58 +1,72 @@
 // The public feed of signals, the active ones with what they would make now.
 import { persist } from "../api.js";
+import { isOpen } from "../flow/trading.js";
 import { ago, price, signed } from "../format.js";
+import { FeedPane, phrase, write } from "./feed_pane.js";
+import { closedGain, gainNow, gainText } from "./gains.js";
 
 const REASONS = {
-  take_profit: "target reached",
-  stop_loss: "stopped out",
-  manual: "closed by the publisher",
-  expired: "expired",
-  cancelled: "cancelled by staff",
+  take_profit: "Target reached",
+  stop_loss: "Stopped out",
+  manual: "Closed by the publisher",
+  expired: "Expired",
+  cancelled: "Cancelled",
 };
-const CLOSED_SHOWN = 15;
+const CLOSED_SHOWN = 30;
 const POLL_MS = 20_000;
 
 export class Signals {
-  constructor(list, template, { api, instruments, choose, changed }) {
-    Object.assign(this, { list, template, api, instruments, choose, changed });
+  /** `changed` hears that the list did, `point` which signal is looked at, `bring` which one was picked. */
+  constructor(pane, { api, instruments, changed, point, bring }) {
+    Object.assign(this, { api, instruments, changed, point, bring });
+    this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. What publishers enter appears here at once." });
+    this.template = pane.querySelector("template");
     this.known = new Map();
     this.items = new Map();
     this.ticks = new Map();
     this.heard = [];
     this.isLive = false;
+    this.picked = null;
     setInterval(() => this.refresh(), POLL_MS);
   }
 
   refresh() {
     for (const [id, item] of this.items) this.tellWhen(item, this.known.get(id));
+    this.showGains();
     if (!this.isLive && !this.wanted) this.load();
   }
 
   /** A later load takes the place of one that is still under way. */
   async load() {
     const wanted = (this.wanted = {});
-    const found = await persist(
-      () => {
-        this.heard = [];
-        return Promise.all([
-          this.api.get("signals", { status: "active", limit: 50 }),
-          this.api.get("signals", { status: "closed", limit: CLOSED_SHOWN }),
-        ]);
-      },
-      () => this.wanted === wanted,
-    );
+    const found = await persist(() => this.ask(), () => this.wanted === wanted);
     if (this.wanted !== wanted) return;
     this.wanted = null;
     this.known = new Map(found.flatMap(({ items }) => items).map((signal) => [signal.id, signal]));
     // The stream may have said more than was known when the answer was written.
     this.learn(this.heard);
     this.render();
+    this.pane.tell(this.words);
+  }
+
+  async ask() {
+    this.heard = [];
+    const lists = [{ status: "active", limit: 50 }, { status: "closed", limit: CLOSED_SHOWN }];
+    try {
+      return await Promise.all(lists.map((query) => this.api.get("signals", query)));
+    } catch (error) {
+      this.pane.fail(error);
+      throw error;
+    }
   }
 
   /** The stream is up, again perhaps: what it did not tell is asked for. */
-  streamIs({ status }) {
+  streamIs({ status, message }) {
     const wasLive = this.isLive;
     this.isLive = status === "live";
+    const every = `The list is renewed every ${POLL_MS / 1000} s.`;
+    this.words = status === "refused" || message ? `Not live: ${message || "the stream was refused."} ${every}` : "";
+    this.pane.tell(this.words);
     if (this.isLive && !wasLive) this.load();
   }
 
@@ -80,36 +94,61 @@ export class Signals {
     const active = all.filter(({ status }) => status === "active");
     const closed = all.filter(({ status }) => status === "closed").slice(0, CLOSED_SHOWN);
     this.known = new Map([...active, ...closed].map((signal) => [signal.id, signal]));
-    const focused = [...this.items].find(([, item]) => item.contains(document.activeElement));
+    const focused = [...this.items].find(([, item]) => item.contains(this.pane.focused));
     this.items = new Map([...this.known].map(([id, signal]) => [id, this.item(signal)]));
     this.showGains();
-    this.list.replaceChildren(...this.items.values());
+    this.pane.show([...this.items.values()]);
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
   }
 
   tellWhen(item, { closed_at: closedAt, timestamp }) {
-    item.querySelector('[data-part="when"]').textContent = ago(closedAt ?? timestamp);
+    write(partOf(item, "when"), ago(closedAt ?? timestamp));
   }
 
   item(signal) {
     const item = this.template.content.cloneNode(true).firstElementChild;
     const { digits } = this.instruments[signal.symbol] ?? { digits: 5 };
-    const fill = (name, text) => (item.querySelector(`[data-part="${name}"]`).textContent = text);
+    const fill = (name, text) => (partOf(item, name).textContent = text);
+    const isOver = signal.status === "closed";
     fill("direction", signal.direction === "buy" ? "▲ Buy" : "▼ Sell");
     fill("symbol", signal.symbol);
-    fill("user", signal.user);
+    fill("user", `by ${signal.user}`);
+    fill("status", isOver ? REASONS[signal.close_reason] : "Active");
     for (const level of ["entry", "stop_loss", "take_profit"]) fill(level, price(signal[level], digits));
     this.tellWhen(item, signal);
+    item.dataset.id = signal.id;
     item.classList.add(signal.direction);
-    if (signal.status === "closed") {
-      fill("result", `${signed(signal.pnl, 1)} pips (${signed(signal.pnl_r, 2)} R), ${REASONS[signal.close_reason]}`);
-      item.classList.add("ended", signal.pnl < 0 ? "lost" : "won");
+    item.classList.toggle("picked", signal.id === this.picked);
+    if (isOver) {
+      this.result(item, signed(signal.pnl_r, 2), closedGain(signal, this.instruments[signal.symbol]));
+      item.classList.add("over", signal.pnl_r < 0 ? "lost" : "won");
     }
-    const button = item.querySelector("button");
-    button.disabled = !this.instruments[signal.symbol];
-    button.addEventListener("click", () => this.choose(signal.symbol));
+    this.listen(item, signal);
     return item;
+  }
+
+  result(item, risks, gain, when = "") {
+    const texts = [`${risks} R`, gain, when].filter(Boolean);
+    const part = partOf(item, "result");
+    if (part.dataset.text === texts.join()) return;
+    part.dataset.text = texts.join();
+    part.replaceChildren(...texts.map((text) => phrase(text)));
+  }
+
+  listen(item, { id, symbol }) {
+    item.querySelector("button").disabled = !this.instruments[symbol];
+    for (const begins of ["mouseenter", "focusin"]) item.addEventListener(begins, () => this.point(id));
+    for (const ends of ["mouseleave", "focusout"]) item.addEventListener(ends, () => this.point(this.picked));
+    item.addEventListener("click", () => this.instruments[symbol] && this.pick(id));
+  }
+
+  /** Once more, and none is picked. */
+  pick(id) {
+    this.picked = this.picked === id ? null : id;
+    for (const [each, item] of this.items) item.classList.toggle("picked", each === this.picked);
+    this.point(this.picked);
+    this.bring(this.known.get(id));
   }
 
   price(ticks) {
@@ -123,10 +162,14 @@ export class Signals {
       const signal = this.known.get(id);
       const tick = signal.status === "active" && this.ticks.get(signal.symbol);
       if (!tick) continue;
-      const gained = signal.direction === "buy" ? tick.bid - signal.entry : signal.entry - tick.ask;
-      const text = `${signed(gained / Math.abs(signal.entry - signal.stop_loss), 2)} R now`;
-      const part = item.querySelector('[data-part="result"]');
-      if (part.textContent !== text) part.textContent = text;
+      const facts = this.instruments[signal.symbol];
+      const gain = gainNow(signal, tick);
+      const when = !facts || isOpen(facts.sessions, Date.now()) ? "now" : "at the last price, market closed";
+      this.result(item, signed(gain.risks, 2), gainText(signal.symbol, gain, facts), when);
+      item.classList.toggle("ahead", gain.move > 0);
+      item.classList.toggle("behind", gain.move < 0);
     }
   }
 }
+
+const partOf = (item, name) => item.querySelector(`[data-part="${name}"]`);

@@ -144,6 +144,7 @@ def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
     for _ in range(3):
         expect(line(page, "Order flow")).to_contain_text("live")
         expect(line(page, "Signals")).to_contain_text("open streams")
+        expect(page.locator("#signals-pane .note")).to_contain_text("The list is renewed every 20 s.")
         drop_sockets(server)
         expect(line(page, "Prices")).to_contain_text("reconnect")
 
@@ -213,12 +214,12 @@ def test_answer_of_before_does_not_reopen_a_signal(
         page.wait_for_timeout(20)
 
     beside(lambda: end(signal_id))
-    expect(result).to_contain_text("+1000.0 pips")
+    expect(result).to_contain_text("+1,000.0 pips")
     for route, answer in held:
         route.fulfill(response=answer)
     page.wait_for_timeout(200)
 
-    expect(result).to_contain_text("+1000.0 pips")
+    expect(result).to_contain_text("+1,000.0 pips")
 
 
 def end(signal_id: Any) -> None:

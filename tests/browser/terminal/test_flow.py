@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import sin
 from typing import Any
 
 import pytest
@@ -72,9 +73,16 @@ def candles(route: Route) -> None:
     minute_ms = 15 * MINUTE_MS if "15m" in route.request.url else MINUTE_MS
     last_ms = interval_start(clock.now_ms(), minute_ms)
     times = [last_ms - n * minute_ms for n in reversed(range(300))]
-    bar = {"open": 1, "high": 1.00002, "low": 0.99999, "close": 1.00001, "volume": 3}
+    bars = [candle(n) | {"time": iso_s(at)} for n, at in enumerate(times)]
     quote = {"bid": 1.00001, "ask": 1.00003, "spread": 0.00002, "timestamp": iso_s(clock.now_ms())}
-    route.fulfill(json={"ohlcv": [{"time": iso_s(at), **bar} for at in times], "quote": quote})
+    route.fulfill(json={"ohlcv": bars, "quote": quote})
+
+
+def candle(number: int) -> dict[str, float]:
+    """Of a price that goes up and down in waves of 75 candles."""
+    begin, end = (round(1 + 0.0005 * sin(each / 12), 5) for each in (number, number + 1))
+    high, low = max(begin, end) + 0.00002, min(begin, end) - 0.00002
+    return {"open": begin, "high": round(high, 5), "low": round(low, 5), "close": end, "volume": 3}
 
 
 @pytest.mark.parametrize("width", [360, 1440])
@@ -136,10 +144,10 @@ def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, o
     page.route("**/api/orderflow/BTCUSD?*", lambda route: route.fulfill(json={"items": [], "count": 0}))
     page.route("**/api/orderflow/EURUSD?*", lambda route: route.fulfill(body="no answer of the service"))
     page.goto("/")
-    word = live(page).locator("#flow-pane .word")
+    word = live(page).locator("#flow-pane .said")
     nothing = "BTCUSD has no order flow yet. It is summed up from live prices, minute by minute."
     expect(word).to_have_text(nothing)
-    assert is_whole(page, "#flow-pane .word")
+    assert is_whole(page, "#flow-pane .said")
 
     page.get_by_role("button", name="EURUSD").click()
 

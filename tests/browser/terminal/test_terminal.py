@@ -130,7 +130,7 @@ def test_signal_appears_is_drawn_and_ends_without_a_reload(
         assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))
 
     beside(end)
-    expect(signals.locator("[data-part=result]")).to_contain_text("+1000.0 pips")
+    expect(signals.locator("[data-part=result]")).to_contain_text("+1,000.0 pips")
 
 
 def test_gain_stays_where_another_signal_comes(ticker: Ticker, publisher: User, open_page: OpenPage) -> None:

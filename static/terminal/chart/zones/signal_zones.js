@@ -1,0 +1,190 @@
+// Signals among the candles: from entry to stop in the colour of risk, from entry to target in that of reward.
+import { signed } from "../../format.js";
+import { placeLabels } from "./labels.js";
+import { paintLabels, paintMarks, paintZones } from "./painting.js";
+import { shapesOf } from "./shapes.js";
+
+const LABEL_HEIGHT = 18;
+const PADDING = 6;
+const MARK = 10;
+// The figures at the top of the pane and the volumes at its bottom stay free.
+const TOP = 30;
+const VOLUMES = 0.18;
+const LABELLED = 12;
+
+export class SignalZones {
+  #views;
+  #widths = new Map();
+
+  constructor(chart) {
+    Object.assign(this, { chart, signals: [], shapes: [], labels: [], highlighted: null, wanted: null });
+    this.measure = document.createElement("canvas").getContext("2d");
+    this.#views = [this.#view("bottom", (size) => this.#paintBelow(size)), this.#view("top", (size) => this.#paintAbove(size))];
+    chart.candles.attachPrimitive(this);
+  }
+
+  /** Of the instrument that is shown. */
+  draw(signals) {
+    this.signals = signals;
+    this.#bringWanted();
+    this.update?.();
+  }
+
+  paint() {
+    this.update?.();
+  }
+
+  replaced() {
+    this.#bringWanted();
+  }
+
+  /** One stands out and the others step back; without an id none does. */
+  highlight(id = null) {
+    if (this.highlighted === id) return;
+    this.highlighted = id;
+    this.update?.();
+  }
+
+  /** The one that stands out, if it is in sight: otherwise none steps back. */
+  get lit() {
+    return this.shapes.some(({ id }) => id === this.highlighted) ? this.highlighted : null;
+  }
+
+  /** Into sight, as soon as its candles are there. */
+  bring(id) {
+    this.wanted = id;
+    this.#bringWanted();
+  }
+
+  #bringWanted() {
+    const { bars, chart } = this.chart;
+    const scale = chart.timeScale();
+    const range = scale.getVisibleLogicalRange();
+    const signal = this.signals.find(({ id }) => id === this.wanted);
+    if (!signal || !bars.length || !range) return;
+    this.wanted = null;
+    const [{ start, end }] = shapesOf([signal], bars, { from: -Infinity, to: Infinity }).concat({ start: -1, end: -1 });
+    if (start < 0 || (start >= range.from && end <= range.to)) return;
+    const width = range.to - range.from;
+    const from = start - width / 4;
+    scale.setVisibleLogicalRange({ from, to: from + width });
+  }
+
+  /* What the library asks of a primitive. */
+
+  attached({ requestUpdate }) {
+    this.update = requestUpdate;
+  }
+
+  paneViews() {
+    return this.#views;
+  }
+
+  /** All of a zone that stands out is to be seen. */
+  autoscaleInfo() {
+    const shape = this.shapes.find(({ id }) => id === this.highlighted);
+    if (!shape) return null;
+    const levels = [shape.entry, shape.stop, shape.target];
+    return { priceRange: { minValue: Math.min(...levels), maxValue: Math.max(...levels) } };
+  }
+
+  #view(zOrder, paint) {
+    const draw = (target) => target.useMediaCoordinateSpace(({ context, mediaSize }) => paint({ context, ...mediaSize }));
+    return { zOrder: () => zOrder, renderer: () => ({ draw }) };
+  }
+
+  #paintBelow({ context, width, height }) {
+    this.#arrange(width, height);
+    paintZones(context, this.shapes, this);
+  }
+
+  #paintAbove({ context }) {
+    paintMarks(context, this.shapes, this);
+    paintLabels(context, this.labels, this);
+  }
+
+  get tint() {
+    return this.chart.tint;
+  }
+
+  get font() {
+    const { fontFamily } = this.chart.chart.options().layout;
+    return `500 11px ${fontFamily}`;
+  }
+
+  #arrange(width, height) {
+    const { bars, chart, candles } = this.chart;
+    const scale = chart.timeScale();
+    const range = scale.getVisibleLogicalRange();
+    const spacing = scale.options().barSpacing;
+    if (!range) return;
+    const x = (index) => scale.logicalToCoordinate(index);
+    const y = (price) => candles.priceToCoordinate(price);
+    const stacked = new Map();
+    this.shapes = shapesOf(this.signals, bars, range).map((shape) => placed(shape, bars, { x, y, spacing, width, stacked }));
+    const seen = { from: Math.max(0, Math.floor(range.from)), to: Math.min(bars.length, Math.ceil(range.to) + 1) };
+    const obstacles = [...candleBoxes(bars, seen, { x, y, spacing }), ...this.shapes.flatMap(({ marks }) => marks)];
+    const last = bars.length ? y(bars.at(-1).close) : null;
+    if (last !== null) obstacles.push({ x: 0, y: last - 1, width, height: 2 });
+    const area = { x: 2, y: TOP, width: width - 4, height: height * (1 - VOLUMES) - TOP };
+    this.labels = placeLabels(this.#wantedLabels(area), obstacles, area);
+  }
+
+  /** The one that stands out chooses first. */
+  #wantedLabels(area) {
+    const inSight = this.shapes.filter(({ anchor }) => anchor && anchor.x >= area.x && anchor.x <= area.x + area.width);
+    const first = ({ id }) => (id === this.highlighted ? 0 : 1);
+    return inSight
+      .sort((one, other) => first(one) - first(other))
+      .slice(0, LABELLED)
+      .map(({ id, signal, isBuy, outcome, anchor }) => {
+        const text = textOf(signal);
+        return { id, text, outcome, anchor, isAbove: !isBuy, width: this.#widthOf(text), height: LABEL_HEIGHT };
+      });
+  }
+
+  #widthOf(text) {
+    if (!this.#widths.has(text)) {
+      this.measure.font = this.font;
+      this.#widths.set(text, Math.ceil(this.measure.measureText(text).width) + 2 * PADDING);
+    }
+    return this.#widths.get(text);
+  }
+}
+
+function textOf({ direction, user, status, pnl_r: gain }) {
+  const what = `${direction === "buy" ? "Buy" : "Sell"} ${user}`;
+  return status === "closed" ? `${what} ${signed(gain, 2)} R` : what;
+}
+
+/** With its places on the screen: the arrow at its entry, pointing the way that it was meant to go, and its exit. */
+function placed(shape, bars, { x, y, spacing, width, stacked }) {
+  const { start, end, isBuy, isOver } = shape;
+  const left = start < 0 ? 0 : x(start) - spacing / 2;
+  const right = Math.min(width, x(end) + spacing / 2);
+  const levels = { entryY: y(shape.entry), stopY: y(shape.stop), targetY: y(shape.target) };
+  const found = { ...shape, ...levels, left, right, marks: [], arrow: null, out: null, anchor: null };
+  if (start >= 0) {
+    const key = `${start} ${isBuy}`;
+    const before = stacked.get(key) ?? 0;
+    stacked.set(key, before + 1);
+    const edge = isBuy ? y(bars[start].low) + 4 + before * (MARK + 2) : y(bars[start].high) - 4 - MARK - before * (MARK + 2);
+    found.arrow = { x: x(start) - MARK / 2, y: edge, width: MARK, height: MARK };
+    found.anchor = { x: x(start), y: isBuy ? edge + MARK : edge };
+    found.marks.push(found.arrow);
+  }
+  if (isOver && end >= 0) {
+    found.out = { x: x(end) - MARK / 2, y: y(shape.exit) - MARK / 2, width: MARK, height: MARK };
+    found.marks.push(found.out);
+  }
+  return found;
+}
+
+function candleBoxes(bars, { from, to }, { x, y, spacing }) {
+  const boxes = [];
+  for (let at = from; at < to; at += 1) {
+    const [top, bottom] = [y(bars[at].high), y(bars[at].low)];
+    boxes.push({ x: x(at) - spacing / 2, y: top, width: spacing, height: bottom - top });
+  }
+  return boxes;
+}

@@ -1,0 +1,47 @@
+// What every feed says besides its items: that it is loading, empty, away or not live.
+import { Failure } from "../api.js";
+import { clock } from "../format.js";
+
+export class FeedPane {
+  #renewedMs = null;
+
+  /** `what` is what it is a list of, as in Signals; `nothing` says that there are none. */
+  constructor(pane, { what, nothing }) {
+    const part = (name) => pane.querySelector(`[data-part=${name}]`);
+    Object.assign(this, { what, nothing, list: part("list"), said: part("said"), note: part("note") });
+  }
+
+  get focused() {
+    return this.list.contains(document.activeElement) ? document.activeElement : null;
+  }
+
+  show(items) {
+    this.#renewedMs = Date.now();
+    this.list.removeAttribute("aria-busy");
+    this.list.replaceChildren(...items);
+    write(this.said, items.length ? "" : this.nothing);
+  }
+
+  /** What is known stays, and says of when it is. */
+  fail(error) {
+    const why = error instanceof Failure ? error.message : "The service does not answer.";
+    if (this.#renewedMs) return this.tell(`Not renewed since ${clock(this.#renewedMs)}. Trying again…`);
+    this.list.removeAttribute("aria-busy");
+    this.list.replaceChildren();
+    write(this.said, `${this.what} could not be loaded. ${why} Trying again…`);
+    return undefined;
+  }
+
+  tell(words) {
+    write(this.note, words);
+  }
+}
+
+/** Never broken in the middle. */
+export function phrase(text, name = "") {
+  return Object.assign(document.createElement("span"), { className: `phrase ${name}`.trim(), textContent: text });
+}
+
+export function write(part, text) {
+  if (part.textContent !== text) part.textContent = text;
+}
