@@ -7,7 +7,10 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from ..terminal import first_choice, watchlist
+from instruments.catalogue import catalogue
+from instruments.facts import TEST_SYMBOL
+from market import runtime as market
+
 from .highlighting import highlighted
 from .operations import Operation
 from .requests import LANGUAGES, requests
@@ -41,8 +44,22 @@ class Filled(NamedTuple):
 
 def filled(request: HttpRequest) -> Filled:
     host = request.get_host()
-    symbol = first_choice(watchlist()) or WITHOUT_MARKET
-    return Filled(f"{request.scheme}://{host}", f"{scheme_of(request)}://{host}", symbol)
+    return Filled(f"{request.scheme}://{host}", f"{scheme_of(request)}://{host}", open_symbol())
+
+
+def open_symbol() -> str:
+    """One that answers now: its market is open, it has a quote, and it is not meant for tests."""
+    offered = sorted(catalogue.offered(), key=lambda facts: facts.symbol)
+    best = min(
+        offered,
+        key=lambda facts: (
+            market.state(facts) != "open",
+            market.quote(facts.symbol) is None,
+            facts.symbol == TEST_SYMBOL,
+        ),
+        default=None,
+    )
+    return best.symbol if best else WITHOUT_MARKET
 
 
 def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
