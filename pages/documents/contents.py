@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     """Of a group within the section, above its first entry."""
 
 
-class Section(NamedTuple):
+class ContentsSection(NamedTuple):
     title: str
     entries: list[Entry]
 
@@ -34,10 +34,10 @@ class Section(NamedTuple):
         return any(entry.path == path for entry in self.entries)
 
 
-class Place(NamedTuple):
+class PlaceInContents(NamedTuple):
     """Where a page stands, and what comes before and after it."""
 
-    section: Section
+    section: ContentsSection
     entry: Entry
     before: Entry | None
     after: Entry | None
@@ -52,14 +52,14 @@ START = (
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[ContentsSection, ...]:
     found = [
-        Section("Start", [*START]),
-        Section("Guides", documents(GUIDES, "guides/")),
-        Section("REST API", [*rest_entries()]),
-        Section("Streams", [*stream_entries()]),
-        Section("Operate", documents(OPERATE, "operate/")),
-        Section("Project", [*documents(PROJECT, ""), Entry("Changelog", "/docs/changelog")]),
+        ContentsSection("Start", [*START]),
+        ContentsSection("Guides", documents(GUIDES, "guides/")),
+        ContentsSection("REST API", [*rest_entries()]),
+        ContentsSection("Streams", [*stream_entries()]),
+        ContentsSection("Operate", documents(OPERATE, "operate/")),
+        ContentsSection("Project", [*documents(PROJECT, ""), Entry("Changelog", "/docs/changelog")]),
     ]
     return tuple(section for section in found if section.entries)
 
@@ -99,7 +99,7 @@ def stream_entries() -> Iterator[Entry]:
         yield Entry(stream.title, stream.address, "" if number else "The streams")
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> PlaceInContents | None:
     every = [(section, entry) for section in sections() for entry in section.entries]
     paths = [entry.path for _, entry in every]
     if path not in paths:
@@ -107,4 +107,4 @@ def place_of(path: str) -> Place | None:
     at = paths.index(path)
     section, entry = every[at]
     before = every[at - 1][1] if at else None
-    return Place(section, entry, before, every[at + 1][1] if at + 1 < len(every) else None)
+    return PlaceInContents(section, entry, before, every[at + 1][1] if at + 1 < len(every) else None)

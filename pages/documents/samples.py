@@ -19,7 +19,7 @@ from .streams import DescribedStream, scheme_of
 WITHOUT_MARKET = "BTCUSD"
 
 
-class Sample(NamedTuple):
+class CodeSample(NamedTuple):
     language: str
     title: str
     html: SafeString
@@ -31,7 +31,7 @@ class Tabs(NamedTuple):
 
     id: str
     label: str
-    samples: list[Sample]
+    samples: list[CodeSample]
 
 
 class Filled(NamedTuple):
@@ -64,7 +64,7 @@ def open_symbol() -> str:
 
 def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
     samples = [
-        Sample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
+        CodeSample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
         for language, (title, lexer) in LANGUAGES.items()
     ]
     return Tabs(name, label, samples)
