@@ -129,7 +129,7 @@ class PageRenderer(RendererHTML):
         return f"{link}</{opened.tag}>\n"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
         return "</table></div>\n"
