@@ -1,19 +1,22 @@
 """The table of contents: every page of the documentation, in reading order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
 from . import files, operations, streams
 
-# Whatever is not named here stands in the last section, by its title.
-GUIDES = ("signals", "news", "sentiment", "analysis", "archive", "archive-rest", "data", "ingest", "feeds")
+# In reading order. Whatever else lies in a folder follows; what lies in none of these ends the last section.
+GUIDES = (
+    *("guides/start", "guides/keys-and-tiers", "guides/rest", "guides/streams", "guides/clients"),
+    *("signals", "news", "sentiment", "analysis", "archive", "archive-rest", "data", "ingest", "feeds"),
+)
 OPERATE = (
     *("operate/install", "operate/settings", "operate/accounts", "operate/security", "operate/processes"),
     *("operate/redis-and-postgresql", "operate/sizing", "operate/scale", "operate/upgrade", "operate/backup"),
     *("operate/doctor", "operate/logs", "metrics", "operate/runbook", "connections"),
 )
-PROJECT = ("architecture", "reliability", "performance")
+PROJECT = ("architecture", "reliability", "performance", "glossary", "develop/contributing")
 
 
 class Entry(NamedTuple):
@@ -23,7 +26,7 @@ class Entry(NamedTuple):
     """Of a group within the section, above its first entry."""
 
 
-class Section(NamedTuple):
+class ContentsSection(NamedTuple):
     title: str
     entries: list[Entry]
 
@@ -31,10 +34,10 @@ class Section(NamedTuple):
         return any(entry.path == path for entry in self.entries)
 
 
-class Place(NamedTuple):
+class PlaceInContents(NamedTuple):
     """Where a page stands, and what comes before and after it."""
 
-    section: Section
+    section: ContentsSection
     entry: Entry
     before: Entry | None
     after: Entry | None
@@ -49,28 +52,28 @@ START = (
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[ContentsSection, ...]:
     found = [
-        Section("Start", [*START]),
-        Section("Guides", documents(GUIDES, "guides/")),
-        Section("REST API", [*rest_entries()]),
-        Section("Streams", [*stream_entries()]),
-        Section("Operate", documents(OPERATE, "operate/")),
-        Section("Project", [*documents(PROJECT), *unnamed(), Entry("Changelog", "/docs/changelog")]),
+        ContentsSection("Start", [*START]),
+        ContentsSection("Guides", documents(GUIDES, "guides/")),
+        ContentsSection("REST API", [*rest_entries()]),
+        ContentsSection("Streams", [*stream_entries()]),
+        ContentsSection("Operate", documents(OPERATE, "operate/")),
+        ContentsSection("Project", [*documents(PROJECT, ""), Entry("Changelog", "/docs/changelog")]),
     ]
     return tuple(section for section in found if section.entries)
 
 
-def documents(named: Iterable[str], folder: str = "") -> list[Entry]:
-    """Those that are there, and then whatever else lies in the folder."""
+def documents(named: tuple[str, ...], folder: str) -> list[Entry]:
+    """Those that are there, and then whatever else lies in the folder; without one, in none that is named."""
     known = [name for name in named if name in files.names()]
-    others = [name for name in files.names() if folder and name.startswith(folder) and name not in known]
+    elsewhere = {*GUIDES, *OPERATE, *PROJECT}
+    others = [name for name in files.names() if is_in(name, folder) and name not in elsewhere]
     return [document_entry(name) for name in [*known, *others]]
 
 
-def unnamed() -> list[Entry]:
-    named = {*GUIDES, *OPERATE, *PROJECT}
-    return [document_entry(name) for name in files.names() if "/" not in name and name not in named]
+def is_in(name: str, folder: str) -> bool:
+    return name.startswith(folder) if folder else not name.startswith(("guides/", "operate/"))
 
 
 def document_entry(name: str) -> Entry:
@@ -96,7 +99,7 @@ def stream_entries() -> Iterator[Entry]:
         yield Entry(stream.title, stream.address, "" if number else "The streams")
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> PlaceInContents | None:
     every = [(section, entry) for section in sections() for entry in section.entries]
     paths = [entry.path for _, entry in every]
     if path not in paths:
@@ -104,4 +107,4 @@ def place_of(path: str) -> Place | None:
     at = paths.index(path)
     section, entry = every[at]
     before = every[at - 1][1] if at else None
-    return Place(section, entry, before, every[at + 1][1] if at + 1 < len(every) else None)
+    return PlaceInContents(section, entry, before, every[at + 1][1] if at + 1 < len(every) else None)

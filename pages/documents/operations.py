@@ -56,7 +56,7 @@ class Refusals(NamedTuple):
     """The name of its component, if other operations have the same."""
 
 
-class Form(NamedTuple):
+class BodyForm(NamedTuple):
     media_type: str
     about: str
 
@@ -70,7 +70,7 @@ class Operation(NamedTuple):
     tag: str
     parameters: list[Parameter]
     fields: list[Field]
-    forms: list[Form]
+    forms: list[BodyForm]
     examples: list[Example]
     headers: list[Header]
     """Those that only some operations send."""
@@ -81,7 +81,7 @@ class Operation(NamedTuple):
         return f"/docs/api/{self.name}"
 
 
-class Group(NamedTuple):
+class OperationGroup(NamedTuple):
     title: str
     about: str
     operations: list[Operation]
@@ -105,9 +105,9 @@ def operations() -> dict[str, Operation]:
 
 
 @cache
-def groups() -> list[Group]:
+def groups() -> list[OperationGroup]:
     return [
-        Group(
+        OperationGroup(
             tag["name"],
             tag["description"],
             [each for each in operations().values() if each.tag == tag["name"]],
@@ -132,7 +132,7 @@ def read_operation(path: str, found: Json) -> Operation:
         parameters=[read_parameter(each) for each in found.get("parameters", ())],
         fields=list(schemas().fields(described["schema"])),
         forms=[
-            Form(media_type, form["schema"].get("description", ""))
+            BodyForm(media_type, form["schema"].get("description", ""))
             for media_type, form in body["content"].items()
             if media_type != JSON
         ],

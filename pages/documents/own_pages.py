@@ -9,7 +9,7 @@ from market.streams.protocol.messages import KINDS
 
 from . import operations, streams
 from .changes import shown_changes
-from .rendering import Rendered, render_markdown
+from .rendering import DocumentHeading, Rendered, render_markdown
 from .samples import Filled, from_templates, of_stream
 
 Words = dict[str, Any]
@@ -50,7 +50,9 @@ def without_client(values: Filled) -> Words:
 
 
 def rest(values: Filled) -> Words:
-    return {"about": about_rest()[0], "groups": operations.groups()}
+    about = about_rest()[0]
+    headings = [*about.headings, DocumentHeading("Endpoints", "endpoints", 2)]
+    return {"about": about, "headings": headings, "groups": operations.groups()}
 
 
 def errors(values: Filled) -> Words:

@@ -17,7 +17,7 @@ Address = Callable[[str], str | None]
 """Where a relative link leads on the site; None if it leads to nothing that is served."""
 
 
-class Heading(NamedTuple):
+class DocumentHeading(NamedTuple):
     title: str
     anchor: str
     level: int
@@ -26,7 +26,7 @@ class Heading(NamedTuple):
 class Passage(NamedTuple):
     """What stands below a heading, as plain text."""
 
-    heading: Heading
+    heading: DocumentHeading
     text: str
 
 
@@ -39,7 +39,7 @@ class Rendered(NamedTuple):
         return self.passages[0].heading.title if self.passages else ""
 
     @property
-    def headings(self) -> list[Heading]:
+    def headings(self) -> list[DocumentHeading]:
         return [passage.heading for passage in self.passages if passage.heading.level == 2]
 
 
@@ -92,13 +92,13 @@ def plain_text(token: Token) -> str:
 
 
 def passages(tokens: Sequence[Token]) -> Iterator[Passage]:
-    heading, words = Heading("", "", 1), list[str]()
+    heading, words = DocumentHeading("", "", 1), list[str]()
     for before, token in zip([None, *tokens], tokens, strict=False):
         if before is not None and before.type == "heading_open":
             if heading.title:
                 yield Passage(heading, " ".join(words))
             level = LEVELS.get(before.tag, 4)
-            heading, words = Heading(plain_text(token), str(before.attrs["id"]), level), []
+            heading, words = DocumentHeading(plain_text(token), str(before.attrs["id"]), level), []
         elif token.type in ("inline", "fence", "code_block"):
             words.append(" ".join(plain_text(token).split()))
     if heading.title:
@@ -129,7 +129,7 @@ class PageRenderer(RendererHTML):
         return f"{link}</{opened.tag}>\n"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
         return "</table></div>\n"

@@ -7,7 +7,10 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from ..terminal import first_choice, watchlist
+from instruments.catalogue import catalogue
+from instruments.facts import TEST_SYMBOL
+from market import runtime as market
+
 from .highlighting import highlighted
 from .operations import Operation
 from .requests import LANGUAGES, requests
@@ -16,7 +19,7 @@ from .streams import DescribedStream, scheme_of
 WITHOUT_MARKET = "BTCUSD"
 
 
-class Sample(NamedTuple):
+class CodeSample(NamedTuple):
     language: str
     title: str
     html: SafeString
@@ -28,7 +31,7 @@ class Tabs(NamedTuple):
 
     id: str
     label: str
-    samples: list[Sample]
+    samples: list[CodeSample]
 
 
 class Filled(NamedTuple):
@@ -41,13 +44,27 @@ class Filled(NamedTuple):
 
 def filled(request: HttpRequest) -> Filled:
     host = request.get_host()
-    symbol = first_choice(watchlist()) or WITHOUT_MARKET
-    return Filled(f"{request.scheme}://{host}", f"{scheme_of(request)}://{host}", symbol)
+    return Filled(f"{request.scheme}://{host}", f"{scheme_of(request)}://{host}", open_symbol())
+
+
+def open_symbol() -> str:
+    """One that answers now: its market is open, it has a quote, and it is not meant for tests."""
+    offered = sorted(catalogue.offered(), key=lambda facts: facts.symbol)
+    best = min(
+        offered,
+        key=lambda facts: (
+            market.state(facts) != "open",
+            market.quote(facts.symbol) is None,
+            facts.symbol == TEST_SYMBOL,
+        ),
+        default=None,
+    )
+    return best.symbol if best else WITHOUT_MARKET
 
 
 def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
     samples = [
-        Sample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
+        CodeSample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
         for language, (title, lexer) in LANGUAGES.items()
     ]
     return Tabs(name, label, samples)

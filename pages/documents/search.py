@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from core.contract.answers import Document, answer_document, encode_document
 
 from . import files, operations
-from .contents import Entry, Section, sections
+from .contents import ContentsSection, Entry, sections
 from .own_pages import OWN_PAGES
 from .rendering import Passage, Rendered
 from .samples import Filled
@@ -25,7 +25,7 @@ LONGEST_HERE = 4000
 """The same of the site's own pages, whose tables of fields and codes are looked for by any word."""
 
 
-class Found(NamedTuple):
+class IndexRow(NamedTuple):
     """Of one passage: the page's section and title, its own heading, where it is, and what it says."""
 
     section: str
@@ -47,7 +47,7 @@ def index() -> Document:
     )
 
 
-def of(section: Section, entry: Entry) -> Iterator[Found]:
+def of(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
     name = entry.path.removeprefix("/docs/")
     if name in files.names():
         yield from of_document(section, entry, files.document(name))
@@ -57,24 +57,24 @@ def of(section: Section, entry: Entry) -> Iterator[Found]:
         yield from of_page(section, entry)
 
 
-def of_document(section: Section, entry: Entry, read: Rendered) -> Iterator[Found]:
+def of_document(section: ContentsSection, entry: Entry, read: Rendered) -> Iterator[IndexRow]:
     for passage in read.passages:
         is_title = passage.heading.level == 1
         yield found(section, entry, passage, "" if is_title else passage.heading.title)
 
 
-def found(section: Section, entry: Entry, passage: Passage, heading: str) -> Found:
+def found(section: ContentsSection, entry: Entry, passage: Passage, heading: str) -> IndexRow:
     address = f"{entry.path}#{passage.heading.anchor}" if heading else entry.path
-    return Found(section.title, entry.title, heading, address, passage.text[:LONGEST])
+    return IndexRow(section.title, entry.title, heading, address, passage.text[:LONGEST])
 
 
-def of_operation(section: Section, entry: Entry, operation: operations.Operation) -> Found:
+def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
     codes = " ".join(
         code for refusals in operation.refusals for code in refusals.codes if not refusals.shared
     )
     named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
     words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named} {codes}"
-    return Found(section.title, entry.title, "", entry.path, " ".join(words.split())[:LONGEST_HERE])
+    return IndexRow(section.title, entry.title, "", entry.path, " ".join(words.split())[:LONGEST_HERE])
 
 
 ARTICLE = re.compile(r'<article class="doc[^"]*">(.*)</article>', re.DOTALL)
@@ -83,7 +83,7 @@ INLINE = re.compile(r"</?(?:a|b|code|em|span|strong)\b[^>]*>")
 HEADING = re.compile(r'<h[23] id="([^"]+)"[^>]*>(.*?)</h[23]>', re.DOTALL)
 
 
-def of_page(section: Section, entry: Entry) -> Iterator[Found]:
+def of_page(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
     """As a stranger reads it, without its samples."""
     page = OWN_PAGES[entry.path]
     html = render_to_string(page.template, page.words(Filled("", "", "")))
@@ -91,10 +91,10 @@ def of_page(section: Section, entry: Entry) -> Iterator[Found]:
     if article is None:
         return
     first, *rest = HEADING.split(LEFT_OUT.sub("", article[1]))
-    yield Found(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE])
+    yield IndexRow(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE])
     for anchor, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         address = f"{entry.path}#{anchor}"
-        yield Found(section.title, entry.title, plain(heading), address, plain(text)[:LONGEST_HERE])
+        yield IndexRow(section.title, entry.title, plain(heading), address, plain(text)[:LONGEST_HERE])
 
 
 def plain(html: str) -> str:

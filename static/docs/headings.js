@@ -1,5 +1,6 @@
-/** Marks in the list which heading is being read. */
+/** Marks in the list which heading is being read; a page of the site without a list gets one. */
 export function followHeadings(list) {
+  list ??= listed(document.querySelectorAll(".doc:not(.operation) h2[id]"));
   if (!list) return;
   const links = new Map([...list.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
   const headings = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
@@ -10,4 +11,22 @@ export function followHeadings(list) {
   };
   addEventListener("scroll", () => requestAnimationFrame(look), { passive: true });
   look();
+}
+
+function listed(headings) {
+  if (headings.length < 2) return null;
+  const list = document.createElement("nav");
+  list.className = "on-page";
+  list.setAttribute("aria-label", "On this page");
+  list.innerHTML = "<p>On this page</p><ul></ul>";
+  for (const heading of headings) {
+    const link = document.createElement("a");
+    link.href = `#${heading.id}`;
+    link.textContent = heading.firstChild.textContent;
+    const item = document.createElement("li");
+    item.append(link);
+    list.lastChild.append(item);
+  }
+  document.querySelector("article.doc").after(list);
+  return list;
 }

@@ -143,7 +143,7 @@ function row(passage, words, number) {
 
 function around({ text, low }, words) {
   const at = Math.max(0, ...words.map((word) => low[2].indexOf(word)));
-  return at > AROUND ? `… ${text.slice(at - AROUND / 2)}` : text;
+  return at > AROUND ? `… ${text.slice(text.indexOf(" ", at - AROUND / 2) + 1)}` : text;
 }
 
 function marked(text, words) {
