@@ -10,21 +10,22 @@ from .variables import GROUPS
 INTRODUCTION = """\
 # Settings
 
-Everything is set by environment variables, which are read once, at the start. An empty variable counts as
-unset. Nothing starts with a value that is not allowed: each such variable is named, with what was given and
-what is allowed. `tickwire-server settings-table --write` writes this page from the table that the code reads.
+Everything is set by environment variables, which are read once, when a process starts. An empty variable
+counts as unset. Nothing starts with an invalid value: each such variable is named, with the given value and
+those that are allowed. `tickwire-server settings-table --write` generates this page from the table that the
+code reads.
 
 A **secret** may also be in a file that `NAME_FILE` names, such as `SECRET_KEY_FILE=/run/secrets/secret_key`.
-A newline at its end does not count, and setting both is refused. An empty file counts as unset, but the file
-of a **production** variable must not be empty. Those have to be set with `PRODUCTION=1`. No message and no
-log line shows a secret, [unless it is too short](logs.md#secrets). The units and `compose.yaml` in `deploy/`
-name a file for each secret.
+A newline at the end of the file is ignored, and setting both is refused. An empty file counts as unset, but
+the file of a **production** variable must not be empty. These variables have to be set with `PRODUCTION=1`.
+No message and no log line shows a secret, [unless it is too short](logs.md#secrets). The units and
+`compose.yaml` in `deploy/` name a file for each secret.
 
-Requests to venues and language models also follow `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`,
-`SSL_CERT_FILE` and `SSL_CERT_DIR`, as most programs do; requests for news follow none of these.
+Requests to venues and language models also observe `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`,
+`SSL_CERT_FILE` and `SSL_CERT_DIR`, as most programs do; requests for news observe none of these.
 """
 ADDRESSES = """\
-## How DATABASE_URL is written
+## The format of DATABASE_URL
 
     postgresql://user:password@host:5432/name?sslmode=verify-full&sslrootcert=/etc/ca.pem
     postgresql://user:password@host1:5432,host2:5432/name?target_session_attrs=read-write
@@ -32,15 +33,15 @@ ADDRESSES = """\
     postgresql://user@%2Frun%2Fpostgresql/name          (a socket; or postgresql://user@/name?host=/run/postgresql)
     sqlite:////srv/tickwire/tickwire.sqlite3?timeout=20&synchronous=FULL&cache_size=-8000&mmap_size=0
 
-In a user name, a password or a path write `%23` for #, `%3F` for ?, `%40` for @, `%2F` for / and `%25` for
-%. What the query says goes to PostgreSQL's client library as it is; an option that it does not know is
-refused. With several hosts and `target_session_attrs=read-write`, connections go to the one that may be
-written.
+In a user name, a password or a path, write `%23` for #, `%3F` for ?, `%40` for @, `%2F` for / and `%25` for
+%. The query is passed to PostgreSQL's client library as it is; an option that it does not know is
+refused. With several hosts and `target_session_attrs=read-write`, connections go to the host that accepts
+writes.
 
-Behind PgBouncer with `pool_mode = transaction` set `DATABASE_POOLER=transaction`: no cursors then that
-outlive a transaction, and no `options`, which PgBouncer refuses. What they would set is set for the role
-instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `tickwire-server
-migrate` with the address of PostgreSQL itself, because it bounds its waiting for tables by its session.
+Behind PgBouncer with `pool_mode = transaction`, set `DATABASE_POOLER=transaction`. Then no cursors outlive
+a transaction, and no `options` are sent, because PgBouncer refuses them. Set what they would set for the
+role instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `tickwire-server
+migrate` with the address of PostgreSQL itself, because its session limits how long it waits for tables.
 """
 KINDS = {"text": "text", "whole": "whole number", "number": "number", "switch": "1 or 0", "words": "list"}
 

@@ -107,4 +107,5 @@ def test_signals_are_the_active_ones_and_all_signals_all(client: Client, asked: 
     for call in (client.signals, client.all_signals):
         assert "unlike" in (call.__doc__ or "")
     readme = Path("clients/python/README.md").read_text()
-    assert "`signals()` has the active signals alone, `all_signals()` those that ended too" in readme
+    words = " ".join(readme.split())
+    assert "`signals()` returns only active signals, `all_signals()` also those that have ended" in words

@@ -6,7 +6,7 @@ MAIL = VariableGroup(
     (
         secret(
             "EMAIL_URL",
-            "smtp+tls://user:password@host:587, smtps://user:password@host:465, or dummymail:// for none.",
+            "smtp+tls://user:password@host:587, smtps://user:password@host:465, or dummymail:// (sends none).",
             default="consolemail://",
             is_needed=True,
             read=read_email_url,
@@ -14,7 +14,7 @@ MAIL = VariableGroup(
         whole(
             "EMAIL_TIMEOUT",
             10,
-            "How many seconds a mail waits for a mail server that does not answer.",
+            "For how many seconds a mail waits for a mail server that does not answer.",
             lowest=1,
         ),
         text("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>", "The sender of all mails."),
@@ -24,17 +24,19 @@ MAIL = VariableGroup(
 ACCOUNTS = VariableGroup(
     "Accounts",
     (
-        whole("SIGNUPS_A_DAY", 100, "Sign-up forms taken a day from one network address; 0 closes sign-up."),
+        whole("SIGNUPS_A_DAY", 100, "Sign-up forms accepted a day from one address; 0 closes sign-up."),
         whole(
             "UNCONFIRMED_KEPT_DAYS",
             7,
-            "After so many days users who never confirmed their address are deleted; 0 means never.",
+            "Days after which users who never confirmed their address are deleted; 0 means never.",
         ),
-        whole("PUBLICATIONS_PER_MINUTE", 10, "Signals that a publisher may publish a minute; 0 is no limit."),
+        whole(
+            "PUBLICATIONS_PER_MINUTE", 10, "Signals that a publisher may publish a minute; 0 means no limit."
+        ),
         whole(
             "ACTIVE_SIGNALS_PER_PUBLISHER",
             100,
-            "Active signals that a publisher may have at once; 0 is no limit.",
+            "Active signals that a publisher may have at once; 0 means no limit.",
         ),
     ),
 )

@@ -8,22 +8,24 @@ MARKET = VariableGroup(
         whole(
             "CLOSE_GRACE_MS",
             2_000,
-            "How long after a minute's end its ticks are taken, unless a later one comes.",
+            "How long after the end of a minute its ticks are accepted, unless a later one arrives first.",
         ),
         switch(
-            "STEADY_CLOCK", True, "The market's time stays in order when the clock is set; 0 is for tests."
+            "STEADY_CLOCK",
+            True,
+            "Keeps the market's time in order when the machine's clock is set; 0 is for tests.",
         ),
-        whole("CANDLE_DAYS_1M", 400, "How many days candles of a minute are kept; 0 means forever."),
-        whole("CANDLE_DAYS_5M", 800, "How many days candles of five minutes are kept; 0 means forever."),
-        whole("CANDLE_DAYS_15M", 1600, "How many days candles of fifteen minutes are kept; 0 means forever."),
-        whole("CANDLE_DAYS_1H", 0, "How many days candles of an hour are kept; 0 means forever."),
-        whole("CANDLE_DAYS_4H", 0, "How many days candles of four hours are kept; 0 means forever."),
-        whole("CANDLE_DAYS_1D", 0, "How many days candles of a day are kept; 0 means forever."),
-        whole("DEMO_SEED", 7, "Another number, another simulated market."),
+        whole("CANDLE_DAYS_1M", 400, "For how many days 1m candles are kept; 0 means forever."),
+        whole("CANDLE_DAYS_5M", 800, "For how many days 5m candles are kept; 0 means forever."),
+        whole("CANDLE_DAYS_15M", 1600, "For how many days 15m candles are kept; 0 means forever."),
+        whole("CANDLE_DAYS_1H", 0, "For how many days 1h candles are kept; 0 means forever."),
+        whole("CANDLE_DAYS_4H", 0, "For how many days 4h candles are kept; 0 means forever."),
+        whole("CANDLE_DAYS_1D", 0, "For how many days 1d candles are kept; 0 means forever."),
+        whole("DEMO_SEED", 7, "A different number gives a different simulated market."),
         whole(
             "DEMO_RATE",
             0,
-            "Ticks a second of the whole simulated market, for load tests; 0 is lifelike.",
+            "Ticks a second of the whole simulated market, for load tests; 0 is a realistic rate.",
             highest=50_000,
         ),
     ),
@@ -33,7 +35,7 @@ FEEDS = VariableGroup(
     "Feeds",
     (
         secret("OANDA_TOKEN", "The token of an OANDA account."),
-        text("OANDA_ACCOUNT", "", "Its number; without both OANDA is not asked."),
+        text("OANDA_ACCOUNT", "", "The number of that account; without both, OANDA is not contacted."),
         address(
             "OANDA_STREAM_URL", "https://stream-fxpractice.oanda.com", "OANDA's prices.", "https", "http"
         ),
@@ -45,11 +47,13 @@ FEEDS = VariableGroup(
         text(
             "REPLAY_DIR",
             None,
-            "Holds files such as EURUSD.csv for instruments with the source `replay`.",
+            "The folder with files such as EURUSD.csv for instruments with the source `replay`.",
             otherwise="`VAR_DIR/replay`",
         ),
         number(
-            "REPLAY_SPEED", 1.0, "10 is ten times real speed; 0 plays all at once, with the times it had."
+            "REPLAY_SPEED",
+            1.0,
+            "10 is ten times real speed; 0 plays everything at once, with its original times.",
         ),
     ),
 )
@@ -63,21 +67,21 @@ ARCHIVE = VariableGroup(
         text(
             "ARCHIVE_DIR",
             None,
-            "Where its files are; processes that share them need one folder that all of them see. A relative "
-            "path counts from `VAR_DIR`.",
+            "The folder of its files; processes that share them need a folder that all of them can see. A "
+            "relative path starts at `VAR_DIR`.",
             otherwise="`VAR_DIR/archive`",
         ),
         text(
             "ARCHIVE_S3_URL",
             None,
-            "s3://bucket/prefix: they are kept there instead; needs the extra `s3`.",
+            "s3://bucket/prefix keeps the files there instead; needs the extra `s3`.",
             otherwise="the folder above",
             read=read_s3_url,
         ),
         text(
             "ARCHIVE_S3_ENDPOINT",
             None,
-            "Where a store is that speaks S3's protocol and is not Amazon's.",
+            "The address of a store that speaks S3's protocol but is not Amazon's.",
             otherwise="Amazon's",
             begins=("https://", "http://"),
         ),
@@ -85,9 +89,13 @@ ARCHIVE = VariableGroup(
         text(
             "ARCHIVE_S3_KEY_ID",
             "",
-            "The id of an access key; without one it is looked for where Amazon's tools do.",
+            "The ID of an access key; without one, it is looked up where Amazon's tools look for it.",
         ),
         secret("ARCHIVE_S3_SECRET", "The secret of that access key."),
-        whole("ARCHIVE_DAYS", 0, "How many days its files are kept, counted from the newest; 0: forever."),
+        whole(
+            "ARCHIVE_DAYS",
+            0,
+            "For how many days its files are kept, counted back from the newest; 0 means forever.",
+        ),
     ),
 )

@@ -6,25 +6,25 @@ HIGHEST_PORT = 65_535
 PROCESS = VariableGroup(
     "The installation",
     (
-        switch("PRODUCTION", False, "Refuses to start with what is unsafe, and closes what is for the demo."),
+        switch("PRODUCTION", False, "Refuses to start with unsafe settings, and closes demo features."),
         switch(
             "DEMO",
             None,
-            "Fills the service with instruments, a past, people and prices that are simulated. The same for"
-            " the service and every command beside it.",
+            "Fills the service with simulated instruments, history, people and prices. Use the same value for"
+            " the service and for every command beside it.",
             otherwise="1, in production 0",
         ),
         switch("DEBUG", False, "Shows Django's error pages, which contain code and values."),
         text(
             "VAR_DIR",
             None,
-            "The folder for the database file, the secret and whatever else this installation keeps.",
-            otherwise="in a checkout `var` beside the code, installed `tickwire` in `XDG_DATA_HOME`",
+            "The folder for the database file, the secret and everything else that this installation stores.",
+            otherwise="in a checkout `var` beside the code, otherwise `tickwire` in `XDG_DATA_HOME`",
         ),
         text(
             "XDG_DATA_HOME",
             None,
-            "The folder for the data of all programs; only an absolute path counts.",
+            "The folder for the data of all programs; a relative path is ignored.",
             otherwise="`~/.local/share`",
         ),
         text(
@@ -36,33 +36,33 @@ PROCESS = VariableGroup(
         text(
             "NOTIFY_SOCKET",
             "",
-            "Set by systemd for units of Type=notify: it hears there that the service is ready.",
+            "Set by systemd for units with Type=notify; the service reports there that it is ready.",
         ),
         secret(
             "SECRET_KEY",
             "Signs sessions and links.",
-            otherwise="made at the first start, in `VAR_DIR/secret`",
+            otherwise="generated at the first start, in `VAR_DIR/secret`",
             default=None,
             is_needed=True,
         ),
         words(
             "SECRET_KEY_FALLBACKS",
             (),
-            "Previous keys, whose sessions and links still count.",
+            "Previous keys, whose sessions and links remain valid.",
             is_secret=True,
         ),
         secret(
             "KEY_PEPPER",
-            "Hashes API keys and seals second factors, so that the database alone opens nothing.",
-            otherwise="follows from `SECRET_KEY`",
+            "Hashes API keys and encrypts second factors, so that the database alone grants no access.",
+            otherwise="derived from `SECRET_KEY`",
             default=None,
             is_needed=True,
         ),
         words(
             "KEY_PEPPER_FALLBACKS",
             None,
-            "Previous peppers, whose API keys and second factors still count.",
-            otherwise="follow from `SECRET_KEY_FALLBACKS` where the pepper follows from `SECRET_KEY`",
+            "Previous peppers, whose API keys and second factors remain valid.",
+            otherwise="derived from `SECRET_KEY_FALLBACKS` if the pepper is derived from `SECRET_KEY`",
             is_secret=True,
         ),
     ),
@@ -76,8 +76,8 @@ HTTP = VariableGroup(
         words(
             "ALLOWED_HOSTS",
             None,
-            "The names under which the service is reached; a request for another one is refused.",
-            otherwise="the names of loopback, and `HOST`",
+            "The host names of the service; a request for any other name is refused.",
+            otherwise="the loopback names, and `HOST`",
             is_needed=True,
             read=read_host,
         ),
@@ -89,26 +89,30 @@ HTTP = VariableGroup(
         text(
             "TRUSTED_PROXIES",
             "",
-            "Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+            "Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
             read=read_proxies,
         ),
         whole(
             "CONNECTIONS_PER_ADDRESS",
             200,
-            "Connections that one address may hold to one process; 0 is no limit.",
+            "Connections that one address may have open to one process; 0 means no limit.",
         ),
         switch("CONNECTIONS_CAP_LOOPBACK", False, "Counts connections from this machine as well."),
         switch(
-            "ALLOW_PLAIN_HTTP", False, "Accepts keys in production that came to the proxy over plain HTTP."
+            "ALLOW_PLAIN_HTTP", False, "In production, accepts keys that reached the proxy over plain HTTP."
         ),
         number(
             "DRAIN_S",
             None,
-            "How many seconds after SIGTERM `/readyz` answers 503 before the port closes.",
-            otherwise="5 in production, else 0",
+            "For how many seconds after SIGTERM `/readyz` answers 503 before the port closes.",
+            otherwise="5 in production, otherwise 0",
         ),
-        number("STOP_WITHIN_S", 20.0, "The most seconds that a process then takes to end, whatever hangs."),
-        whole("API_THREADS", 8, "Threads of a process in which the API asks the database.", lowest=1),
-        whole("PAGE_THREADS", 6, "Threads of a process in which pages are made.", lowest=1),
+        number(
+            "STOP_WITHIN_S",
+            20.0,
+            "The maximum number of seconds that a process then takes to end, even if something hangs.",
+        ),
+        whole("API_THREADS", 8, "Threads per process in which the API queries the database.", lowest=1),
+        whole("PAGE_THREADS", 6, "Threads per process in which pages are rendered.", lowest=1),
     ),
 )
