@@ -8,12 +8,15 @@ UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Tickwire back office",
     "SITE_HEADER": "Tickwire",
     "SITE_SUBHEADER": "Back office",
-    "SITE_SYMBOL": "candlestick_chart",
+    "SITE_ICON": lambda request: static("tickwire.svg"),
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("tickwire.svg")}
     ],
     "SHOW_BACK_BUTTON": True,
-    "STYLES": [lambda request: static("accounts/back_office.css")],
+    "STYLES": [
+        lambda request: static("site/tokens.css"),
+        lambda request: static("accounts/back_office.css"),
+    ],
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
     "SIDEBAR": {"navigation": "config.back_office.sidebar"},
     "DASHBOARD_CALLBACK": "config.back_office.dashboard",

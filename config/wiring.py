@@ -14,6 +14,7 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
+from accounts.customer_rights import publishing_right
 from accounts.ending import account_data
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
@@ -80,6 +81,7 @@ from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import has_published_as
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import own_signals
+from signals_feed.publishing.actions import PERMISSION
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
@@ -153,6 +155,8 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
+    # What staff switch on the page of an account.
+    publishing_right.permission = PERMISSION
     # The first steps of a new account show an instrument that trades now.
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.

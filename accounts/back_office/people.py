@@ -22,6 +22,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
 
+from .customers import VisitingUserFilter
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
 PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -48,7 +49,7 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
-    list_filter = ("is_active", "is_staff", "is_superuser")
+    list_filter = (VisitingUserFilter, "is_active", "is_staff", "is_superuser")
     ordering = ("-pk",)
     search_fields = ("username__startswith", "email__startswith")
     search_help_text = "The beginning of a username or e-mail address."

@@ -22,6 +22,7 @@ from django.template.response import TemplateResponse
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
+from accounts.customer_rights import publishing_right
 from accounts.models import Account, User
 
 if TYPE_CHECKING:
@@ -51,11 +52,12 @@ FARTHEST = 2
 
 
 def within_reach(of: User) -> QuerySet[User]:
-    """Users without a power that `of` lacks. Those locked out keep theirs, for when they are let in again."""
+    """Users without a power that `of` lacks. Those locked out keep theirs, for when they are let in again.
+    To publish signals is no power: it harms nobody else's account."""
     if of.is_superuser:
         return User.objects.all()
     # As powers are kept, not as they are in force: a locked-out superuser has none just now.
-    beyond = Permission.objects.exclude(Q(user=of) | Q(group__user=of))
+    beyond = Permission.objects.exclude(Q(user=of) | Q(group__user=of) | publishing_right.is_it())
     return (
         User.objects.filter(is_superuser=False)
         .exclude(user_permissions__in=beyond)

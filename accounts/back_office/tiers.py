@@ -1,5 +1,4 @@
-"""Tiers, who is on which, and who would like another. A change reaches open sockets through control
-events."""
+"""Tiers, and who would like another. A change reaches open sockets through control events."""
 
 from __future__ import annotations
 
@@ -10,18 +9,13 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
-from django.utils import timezone
-from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.limits.tiers import TierRequestRefused, accept_request, change_tier, decline_request, save_tier
-from accounts.models import LONGEST_REASON, TIER_LIMITS, Account, Tier, TierRequest
-from accounts.usage.near_limits import near_limits
+from accounts.limits.tiers import TierRequestRefused, accept_request, decline_request, save_tier
+from accounts.models import LONGEST_REASON, TIER_LIMITS, Tier, TierRequest
 
 from .staff_pages import StaffAdmin, button, label
 
@@ -37,51 +31,6 @@ class TierAdmin(StaffAdmin[Tier]):
 
     def save_model(self, request: HttpRequest, obj: Tier, form: ModelForm[Tier], change: bool) -> None:
         save_tier(obj, by=request.user.get_username())
-
-
-class NearLimitsFilter(admin.SimpleListFilter):
-    title = "limits"
-    parameter_name = "limits"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("near", "Near or at their limits")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Account]) -> QuerySet[Account]:
-        return queryset.filter(pk__in=near_limits(timezone.now())) if self.value() == "near" else queryset
-
-
-@admin.register(Account)
-class AccountAdmin(StaffAdmin[Account]):
-    owner = "user"
-    decides_about_owner = True
-    never = ("delete",)
-    """Deactivate the user instead: what an account did stays on record."""
-    set_once = ("user",)
-    list_display = ("user", "tier", "is_demo", "created_at")
-    list_filter = ("tier", "is_demo", NearLimitsFilter)
-    ordering = ("-pk",)
-    search_fields = ("user__username__startswith", "user__email__startswith")
-    search_help_text = "The beginning of a username or e-mail address."
-    autocomplete_fields = ("user",)
-    fields = ("user", "tier", "keys", "is_demo", "created_at")
-    readonly_fields = ("keys", "is_demo", "created_at")
-
-    @admin.display(description="API keys")
-    def keys(self, account: Account) -> str:
-        if account.pk is None:
-            return "-"
-        address = f"{reverse('admin:accounts_apikey_changelist')}?account__id__exact={account.pk}"
-        return format_html('<a href="{}" class="text-primary-600">Keys of this account</a>', address)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
-        # The name of an account is that of its user, in autocompletion too.
-        return super().get_queryset(request).select_related("user", "tier")
-
-    def save_model(self, request: HttpRequest, obj: Account, form: ModelForm[Account], change: bool) -> None:
-        if not change:
-            obj.save()
-        elif "tier" in form.changed_data:
-            change_tier(obj, obj.tier, by=request.user.get_username())
 
 
 class DeclineForm(forms.Form):

@@ -14,14 +14,14 @@ from accounts.models import Account
 from .requests import PersonRequest, settings_page
 
 
-class SampleInstrument:
+class SampleSymbol:
     """The instrument of the commands. A room above knows which of them trades now."""
 
     def __init__(self) -> None:
         self.symbol: Callable[[], str] = lambda: "EURUSD"
 
 
-sample = SampleInstrument()
+sample = SampleSymbol()
 
 
 class FirstRun(NamedTuple):

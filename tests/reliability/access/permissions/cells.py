@@ -130,7 +130,7 @@ def _fields(page: Page, person: User, row: Model) -> dict[str, Any]:
         },
         (User, "password"): lambda: NEW_PASSWORD,
         (User, "add"): lambda: {"username": "made", **NEW_PASSWORD, **POWERS, "user_permissions": every},
-        (Account, "change"): lambda: {"tier": premium},
+        (Account, "change"): lambda: {"tier": premium, "may_publish": "on"},
         (Account, "add"): lambda: {"user": person.pk, "tier": premium},
         (ApiKey, "add"): lambda: {"account": person.account.pk, "name": "mine", "answered": "1"},
         (ApiKey, "change"): lambda: {"name": "renamed"},

@@ -1,0 +1,145 @@
+"""The page of an account: who may publish, what it uses; and the list without the demo's visitors."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.utils import timezone
+
+from accounts.back_office.staff_pages import within_reach
+from accounts.models import Account, AiUsage, Tier, Usage, User
+from accounts.open_streams.registry import open_streams
+from signals_feed.publishing.actions import PERMISSION
+from tests.factories import make_account, make_key, make_user
+
+from .office import Office, change, list_of, logged, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def save(office: Office, account: Account, **fields: Any) -> Any:
+    return office.post(change(account), tier=account.tier.pk, **fields)
+
+
+def may_publish(account: Account) -> bool:
+    return User.objects.get(pk=account.user.pk).has_perm(PERMISSION)
+
+
+def staff_with(*codenames: str) -> Office:
+    staff = make_user(is_staff=True)
+    staff.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return Office(staff)
+
+
+def test_a_switch_gives_and_takes_the_right_to_publish(office: Office) -> None:
+    account = make_account()
+    save(office, account, may_publish="on")
+    assert may_publish(account)
+    save(office, account)
+    assert not may_publish(account)
+    assert logged(account) == [("boss", "Changed May publish signals.")] * 2
+
+
+def test_saving_keeps_the_right_as_it_was(office: Office) -> None:
+    account = make_account()
+    save(office, account, may_publish="on")
+    save(office, account, may_publish="on")
+    assert may_publish(account)
+    assert logged(account)[1:] == [("boss", "No fields changed.")]
+
+
+def test_the_switch_gives_nothing_else(office: Office) -> None:
+    account = make_account()
+    save(office, account, may_publish="on", is_staff="on", user_permissions=[1])
+    user = User.objects.get(pk=account.user.pk)
+    assert (user.is_staff, user.get_all_permissions()) == (False, {PERMISSION})
+
+
+def test_a_publisher_stays_within_reach_of_staff_who_do_not_publish() -> None:
+    publisher = make_account()
+    publisher.user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    support = staff_with("view_account", "change_account")
+    assert publisher.user in within_reach(support.user)
+    save(support, publisher)
+    assert not may_publish(publisher)
+
+
+def test_any_other_permission_puts_its_holder_out_of_reach() -> None:
+    colleague = make_account()
+    colleague.user.user_permissions.add(Permission.objects.get(codename="change_signal"))
+    support = staff_with("view_account", "change_account")
+    assert colleague.user not in within_reach(support.user)
+    assert save(support, colleague, may_publish="on").status_code == 403
+
+
+def test_nobody_switches_it_on_for_themselves() -> None:
+    support = staff_with("view_account", "change_account")
+    own = make_account(support.user)
+    assert save(support, own, may_publish="on").status_code == 403
+    assert not may_publish(own)
+
+
+def test_whoever_may_only_look_sees_the_right_and_no_switch() -> None:
+    account = make_account()
+    account.user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    page = text_of(staff_with("view_account").get(change(account)))
+    assert "May publish signals" in page
+    assert 'name="may_publish"' not in page
+
+
+def test_the_list_leaves_visitors_out_until_they_are_asked_for(office: Office) -> None:
+    customer, visitor = make_account(make_user("ada")), make_account(visitor_from="192.0.2.0/24")
+    found = {
+        shown: {row.pk for row in office.get(list_of(Account) + shown).context["cl"].queryset}
+        for shown in ("", "?visitors=only", "?visitors=with")
+    }
+    assert found == {
+        "": {customer.pk},
+        "?visitors=only": {visitor.pk},
+        "?visitors=with": {customer.pk, visitor.pk},
+    }
+
+
+def test_the_list_of_users_leaves_them_out_too(office: Office) -> None:
+    make_account(make_user("visitor-1"), visitor_from="192.0.2.0/24")
+    make_user("without-an-account")
+    names = {user.username for user in office.get(list_of(User)).context["cl"].queryset}
+    assert names == {"boss", "without-an-account"}
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_page_shows_what_the_account_uses(office: Office) -> None:
+    account = make_account(tier=Tier.objects.get(name="pro"))
+    make_key(account)
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    Usage.objects.create(account=account, span="day", starts_at=today, requests=1234, streams=7)
+    AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=3)
+    page = office.get(change(account))
+    assert [used for _, used, _ in page.context["used_today"]] == [1234, 7, 3]
+    assert page.context["open_streams"] == []
+    assert "<dd>1,234</dd><dd>Tier: 120 a minute</dd>" in text_of(page)
+    assert "None is open." in text_of(page)
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_page_lists_what_the_account_has_open(office: Office) -> None:
+    from asgiref.sync import async_to_sync
+
+    account = make_account()
+    claim = async_to_sync(open_streams.claim)
+    slot: Any = claim(str(account.pk), "/ws/market", 2, on_end=lambda code: None)
+    try:
+        assert "<code>/ws/market</code> a key, since" in text_of(office.get(change(account)))
+    finally:
+        slot.release()
+
+
+def test_a_new_account_can_be_opened_for_a_publisher(office: Office) -> None:
+    ada = make_user("ada")
+    office.post(
+        "/admin/accounts/account/add/", user=ada.pk, tier=Tier.objects.get(name="pro").pk, may_publish="on"
+    )
+    assert User.objects.get(pk=ada.pk).has_perm(PERMISSION)
