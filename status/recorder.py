@@ -35,7 +35,8 @@ class MinuteRecorder:
     def __init__(self) -> None:
         self._process = secrets.token_hex(8)
         self._looks = MinuteLooks()
-        self._waiting: dict[datetime, Shares] = {}
+        self.waiting: dict[datetime, Shares] = {}
+        """Minutes that are not written down yet."""
         looking = "How the components do could not be seen"
         self._looking = BackgroundLoop(
             "looks at components",
@@ -87,14 +88,14 @@ class MinuteRecorder:
     def write_components(self, at: datetime, shares: Shares) -> None:
         """And the minutes before that the database was away in."""
         if shares:
-            self._waiting[at] = shares
+            self.waiting[at] = shares
             shares["feeds"] = component_watch.look_at_feeds()
             shares["sources"] = component_watch.look_at_sources()
-        while len(self._waiting) > MOST_WAITING:
-            del self._waiting[min(self._waiting)]
-        if self._waiting:
-            ComponentMinute.objects.add(self._waiting)
-            self._waiting = {}
+        while len(self.waiting) > MOST_WAITING:
+            del self.waiting[min(self.waiting)]
+        if self.waiting:
+            ComponentMinute.objects.add(self.waiting)
+            self.waiting = {}
 
 
 async def until_minute_is_over() -> None:

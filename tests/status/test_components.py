@@ -177,8 +177,8 @@ def test_a_day_of_minutes_waits_at_most(monkeypatch: pytest.MonkeyPatch) -> None
     for n in range(MOST_WAITING + 5):
         with pytest.raises(ConnectionError):
             recorder.write_components(AT + timedelta(minutes=n), dict(ALL_WELL))
-    assert len(recorder._waiting) == MOST_WAITING
-    assert min(recorder._waiting) == AT + timedelta(minutes=5)
+    assert len(recorder.waiting) == MOST_WAITING
+    assert min(recorder.waiting) == AT + timedelta(minutes=5)
 
 
 @pytest.mark.django_db
