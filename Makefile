@@ -134,7 +134,7 @@ bench-growth: $(VENV)/.dev ## What the same costs with more clients, symbols, in
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.streams.soak
 
-bench-terminal: $(VENV)/.dev ## The terminal page: how soon it is live, how smooth it stays.
+bench-terminal: $(VENV)/.dev ## The terminal page against its floors: live, painted, smooth, small. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.terminal
 
 lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and what tests need.

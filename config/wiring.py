@@ -62,6 +62,7 @@ from market.streams.metrics import StreamMetrics
 from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
 from news.background import news_tasks
 from news.language_models import check_endpoints
+from news.models import Source
 from news.newsroom.given_scores import given_scores
 from news.scoring import check_sentiment_model
 from news.stream import news
@@ -85,6 +86,7 @@ from signals_feed.publishing.actions import PERMISSION
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
+from status.watch import component_watch
 
 from .checks import check_database, check_environment, check_production
 from .environment import read_database_url
@@ -149,6 +151,8 @@ def hand_down() -> None:
     # All streams tell their clients which symbols are no longer offered.
     all_streams = (*market_streams.STREAMS, signals, news)
     catalogue.on_deactivated = tuple(stream.deactivate for stream in all_streams)
+    component_watch.streams = all_streams
+    component_watch.sources = Source.objects.share_in_order
     # Clients that are sent away find their places free wherever they come back.
     draining.before_closing = (open_streams.hand_over,)
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.

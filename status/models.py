@@ -1,20 +1,28 @@
-"""The rows behind the status page and readiness: minutes served, reports of processes, incidents."""
+"""The rows behind the status page and readiness: minutes served, minutes of each component, reports of
+processes, incidents."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
 
-from django.db import models
+from django.db import connection, models, transaction
 from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
+
+from .components import NAMES
 
 # Processes report every few seconds; one that has not reported for this long has ended.
 REPORTS_KEPT, REPORTS_EXPECTED = timedelta(minutes=1), timedelta(seconds=15)
 
 
-class MinuteQuerySet(models.QuerySet["Minute"]):
-    def since(self, at: datetime) -> MinuteQuerySet:
+M = TypeVar("M", bound=models.Model)
+
+
+class MinutesQuerySet(models.QuerySet[M]):
+    def since(self, at: datetime) -> Self:
         return self.filter(at__gte=at)
 
     def first_at(self) -> datetime | None:
@@ -26,6 +34,8 @@ class MinuteQuerySet(models.QuerySet["Minute"]):
         if first_at is not None:
             self.filter(at__lt=before, at__gt=first_at).delete()
 
+
+class MinuteQuerySet(MinutesQuerySet["Minute"]):
     def slowest(self) -> list[tuple[datetime, int | None, int | None, int | None]]:
         """Minute by minute, the figures of the slowest process."""
         rows = self.order_by("at").values("at")
@@ -56,6 +66,62 @@ class Minute(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.process}"
+
+
+class ComponentMinuteQuerySet(MinutesQuerySet["ComponentMinute"]):
+    @transaction.atomic
+    def add(self, minutes: Mapping[datetime, Mapping[str, float | None]]) -> None:
+        """Add what this process saw to what others saw in the same minutes."""
+        adapt, table = connection.ops.adapt_datetimefield_value, self.model._meta.db_table
+        names = ", ".join(NAMES)
+        added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in NAMES)
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO {table} (at, day, reports, {names}) VALUES (%s, %s, 1{', %s' * len(NAMES)})"  # noqa: S608 - our own names
+                f" ON CONFLICT (at) DO UPDATE SET reports = {table}.reports + 1, {added}",
+                # Sorted, so that two processes never wait for each other in a circle.
+                [
+                    (adapt(at), at.date().isoformat(), *(minutes[at].get(name) for name in NAMES))
+                    for at in sorted(minutes)
+                ],
+            )
+
+    def by_day(self) -> list[dict[str, Any]]:
+        """How many minutes of each day were written down; and of each component `…_seen`, in how many it was
+        judged, and `…_up`, how many of these it worked for."""
+        days = self.values("day").order_by("day")
+        seen = {f"{name}_seen": models.Count(name) for name in NAMES}
+        up = {
+            f"{name}_up": models.Sum(
+                ExpressionWrapper(F(name) / F("reports"), output_field=models.FloatField())
+            )
+            for name in NAMES
+        }
+        rows: Any = days.annotate(minutes=models.Count("pk"), **seen, **up)
+        return list(rows)
+
+
+class ComponentMinute(models.Model):
+    """A minute, and of each component the sum of the shares in which processes found it in order."""
+
+    at = models.DateTimeField(unique=True)
+    day = models.DateField()
+    """That of `at`: SQLite would call back into Python to find it, for each of 130,000 rows."""
+    reports = models.PositiveIntegerField(default=1)
+    """How many processes said so."""
+    rest = models.FloatField(null=True)
+    market = models.FloatField(null=True)
+    orderflow = models.FloatField(null=True)
+    candles = models.FloatField(null=True)
+    signals = models.FloatField(null=True)
+    news = models.FloatField(null=True)
+    feeds = models.FloatField(null=True)
+    sources = models.FloatField(null=True)
+
+    objects = ComponentMinuteQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} by {self.reports}"
 
 
 class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):

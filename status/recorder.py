@@ -1,9 +1,9 @@
-"""Writes down each minute that this process served, with an engine behind it."""
+"""Writes down each minute that this process served, with an engine behind it, and how each component did."""
 
 import asyncio
 import logging
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.background import BackgroundLoop
 from core.clock import now_ms
@@ -15,11 +15,18 @@ from market.prices import interval_start
 from market.runtime import is_heard
 from market.streams.market_streams import prices
 
-from .models import Minute
+from .models import ComponentMinute, Minute
+from .watch import MinuteLooks, Shares, component_watch
 
 logger = logging.getLogger(__name__)
 
 MINUTES_KEPT = timedelta(days=31)
+COMPONENT_MINUTES_KEPT = timedelta(days=91)
+LOOK_EVERY_S = 5.0
+
+# Minutes that wait while the database is away; then the oldest are lost, and count as down.
+MOST_WAITING = 24 * 60
+
 # A little into the next minute, so that the last one is complete.
 LATE_MS = 1_500
 
@@ -27,6 +34,18 @@ LATE_MS = 1_500
 class MinuteRecorder:
     def __init__(self) -> None:
         self._process = secrets.token_hex(8)
+        self._looks = MinuteLooks()
+        self.waiting: dict[datetime, Shares] = {}
+        """Minutes that are not written down yet."""
+        looking = "How the components do could not be seen"
+        self._looking = BackgroundLoop(
+            "looks at components",
+            self.look,
+            fault=EachFault(logger, looking),
+            broke=looking,
+            passing=(),
+            before=LOOK_EVERY_S,
+        )
         self._loop = BackgroundLoop(
             "minutes served",
             self.note,
@@ -35,14 +54,28 @@ class MinuteRecorder:
             passing=UNANSWERED,
             before=until_minute_is_over,
         )
-        self.start, self.stop = self._loop.start, self._loop.stop
+
+    async def start(self) -> None:
+        await self._looking.start()
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        await self._looking.stop()
+        await self._loop.stop()
+
+    async def look(self) -> None:
+        shares = component_watch.look()
+        if shares is not None:
+            self._looks.add(interval_start(now_ms(), MINUTE_MS), shares)
 
     async def note(self) -> None:
         await in_thread(self.write, now_ms(), is_heard=is_heard())
 
     def write(self, at_ms: int, *, is_heard: bool) -> None:
         """Writes down the last full minute. Without an engine, prices stand still and nobody is served."""
-        at = moment(interval_start(at_ms, MINUTE_MS) - MINUTE_MS)
+        minute_ms = interval_start(at_ms, MINUTE_MS) - MINUTE_MS
+        at = moment(minute_ms)
+        self.write_components(at, self._looks.take(minute_ms))
         if is_heard:
             took = prices.hub.latency.quantiles(at_ms)
             quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
@@ -50,6 +83,19 @@ class MinuteRecorder:
             Minute.objects.bulk_create([minute], ignore_conflicts=True)
         if at.minute == 0:
             Minute.objects.prune(at - MINUTES_KEPT)
+            ComponentMinute.objects.prune(at - COMPONENT_MINUTES_KEPT)
+
+    def write_components(self, at: datetime, shares: Shares) -> None:
+        """And the minutes before that the database was away in."""
+        if shares:
+            self.waiting[at] = shares
+            shares["feeds"] = component_watch.look_at_feeds()
+            shares["sources"] = component_watch.look_at_sources()
+        while len(self.waiting) > MOST_WAITING:
+            del self.waiting[min(self.waiting)]
+        if self.waiting:
+            ComponentMinute.objects.add(self.waiting)
+            self.waiting = {}
 
 
 async def until_minute_is_over() -> None:

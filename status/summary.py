@@ -1,7 +1,7 @@
 """The state of the service, for anybody who asks."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from django.utils import timezone
@@ -11,11 +11,22 @@ from core.times import midnight
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
+from .components import COMPONENTS
+from .history import ComponentDay, component_histories, minutes_of, up_percent
 from .models import Incident, Minute
 from .picture import LatencyMinute
+from .watch import component_watch, fresh_share
 
 LATENCY_FOR = timedelta(hours=1)
 DAYS = 30
+WELL = "Everything works."
+MOST_NAMED = 3
+
+# Shares of a component: below the first it works in part, below the second it is down.
+IN_ORDER, IN_PART = 0.995, 0.5
+SEVERITY = ("operational", "maintenance", "degraded", "outage")
+IMPACTS = {"major": "outage", "minor": "degraded", "maintenance": "maintenance"}
+OF_DATABASE = ("rest", "signals", "news")
 
 # From the first number of seconds on, an age is given in units of the second number.
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
@@ -38,6 +49,16 @@ class InstrumentFreshness(msgspec.Struct):
 class DayUptime(msgspec.Struct):
     day: str
     up_percent: float
+
+
+class ComponentSummary(msgspec.Struct):
+    name: str
+    title: str
+    state: str
+    """operational, degraded or outage; unknown before the first look, and where there is nothing to judge"""
+    uptime_percent: float | None
+    """Over the last 90 days, or since the first minute that was written down."""
+    days: list[ComponentDay]
 
 
 class IncidentNote(msgspec.Struct):
@@ -65,6 +86,7 @@ class Summary(msgspec.Struct):
     latency: list[LatencyMinute]
     feeds: list[InstrumentFreshness]
     incidents: list[IncidentSummary]
+    components: list[ComponentSummary]
 
 
 def summary() -> Summary:
@@ -73,28 +95,91 @@ def summary() -> Summary:
     incidents = [summary_of(incident) for incident in Incident.objects.newest()[:10]]
     days, uptime = days_up(now)
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
-    status, message = verdict(feeds, list(Incident.objects.open()))
-    return Summary(
-        status, message, now, uptime, days, [LatencyMinute(*minute) for minute in minutes], feeds, incidents
-    )
+    components = components_now(feeds, now)
+    status, message = verdict(components, feeds, list(Incident.objects.open()))
+    latency = [LatencyMinute(*minute) for minute in minutes]
+    return Summary(status, message, now, uptime, days, latency, feeds, incidents, components)
 
 
 def without_database(last: Summary) -> Summary:
     """The last summary, with the outage added."""
     message = "The database does not answer: logins and changes fail. What follows was known before."
-    return msgspec.structs.replace(last, status="outage", message=message)
+    components = [
+        msgspec.structs.replace(each, state="outage") if each.name in OF_DATABASE else each
+        for each in last.components
+    ]
+    return msgspec.structs.replace(last, status="outage", message=message, components=components)
 
 
-def verdict(feeds: Sequence[InstrumentFreshness], incidents: Sequence[Incident]) -> tuple[str, str]:
-    """Staff know more than the machine, so their incidents come first."""
-    impacts = {incident.impact: incident for incident in incidents}
-    for impact, status in (("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")):
-        if impact in impacts:
-            return status, impacts[impact].title
+def components_now(feeds: Sequence[InstrumentFreshness], now: datetime) -> list[ComponentSummary]:
+    histories = component_histories(now)
+    shares = component_watch.latest | {"feeds": fresh_share(feed.state for feed in feeds)}
+    found = []
+    for name, title, _ in COMPONENTS:
+        state = state_of(shares.get(name))
+        # Whoever asks for other instruments is served.
+        state = "degraded" if name == "feeds" and state == "outage" else state
+        found.append(
+            ComponentSummary(name, title, state, histories[name].uptime_percent, histories[name].days)
+        )
+    return found
+
+
+def state_of(share: float | None) -> str:
+    if share is None:
+        return "unknown"
+    return "operational" if share >= IN_ORDER else "degraded" if share >= IN_PART else "outage"
+
+
+def verdict(
+    components: Sequence[ComponentSummary],
+    feeds: Sequence[InstrumentFreshness],
+    incidents: Sequence[Incident],
+) -> tuple[str, str]:
+    """Of the worst that is known. Where both are as bad, staff know more than the machine."""
+    said = {IMPACTS[incident.impact]: incident.title for incident in incidents}
+    by_staff = max(said, key=SEVERITY.index, default="operational")
+    seen = max(
+        (each.state for each in components if each.state != "unknown"),
+        key=SEVERITY.index,
+        default="operational",
+    )
+    if by_staff != "operational" and SEVERITY.index(by_staff) >= SEVERITY.index(seen):
+        return by_staff, said[by_staff]
+    return seen, sentence(seen, components, feeds)
+
+
+def sentence(
+    status: str, components: Sequence[ComponentSummary], feeds: Sequence[InstrumentFreshness]
+) -> str:
     stale = [feed.symbol for feed in feeds if feed.state == "stale"]
-    if stale:
-        return "degraded", f"No fresh prices of {', '.join(stale[:5])}{' and others' if stale[5:] else ''}."
-    return "operational", "Everything works."
+    of_feeds = f"No fresh prices of {', '.join(stale[:5])}{' and others' if stale[5:] else ''}."
+    if status == "operational":
+        return all_well(components)
+    parts = []
+    for state, words in (("outage", "Down"), ("degraded", "Works in part")):
+        names = [each.title for each in components if each.state == state and each.name != "feeds"]
+        parts += [f"{words}: {listed(names)}."] if names else []
+    return " ".join([*parts, of_feeds] if stale else parts)
+
+
+def all_well(components: Sequence[ComponentSummary]) -> str:
+    """What was wrong earlier today is red below, so it is said here."""
+    hurt = [each.title for each in components if each.days[-1].level in ("fair", "bad")]
+    if not hurt:
+        return WELL
+    what = (
+        f"the {listed(hurt)}"
+        if len(hurt) <= MOST_NAMED
+        else f"{len(hurt)} of the {len(components)} components"
+    )
+    return f"Everything works now. Earlier today there was trouble with {what}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """As part of a sentence."""
+    lower = [name if name.startswith("REST") else name[0].lower() + name[1:] for name in names]
+    return ", ".join(lower[:-1]) + (" and " if lower[1:] else "") + lower[-1]
 
 
 def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
@@ -120,16 +205,6 @@ def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
         for day in dates
     ]
     return days, up_percent(sum(served.values()), int((end - first).total_seconds()) // 60)
-
-
-def minutes_of(day: date, first: datetime, end: datetime) -> int:
-    begins = datetime.combine(day, time.min, UTC)
-    within = min(begins + timedelta(days=1), end) - max(begins, first)
-    return int(within.total_seconds()) // 60
-
-
-def up_percent(served: int, minutes: int) -> float:
-    return round(100 * served / minutes, 3) if minutes > 0 else 100.0
 
 
 def summary_of(incident: Incident) -> IncidentSummary:

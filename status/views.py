@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 
 from django.contrib.syndication.views import Feed
 from django.db import DatabaseError
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 from core.plain_json import encode
 
 from . import summary as summaries
+from .components import COMPONENTS
 from .models import Incident
 from .picture import latency_picture
 
@@ -21,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 # The database is asked at most once in this time.
 FRESH_S = 5.0
+WORST_FIRST = ("stale", "open", "closed")
 
 
 class SummaryCache:
@@ -52,9 +55,19 @@ summary_cache = SummaryCache()
 @require_safe
 def status_page(request: HttpRequest) -> HttpResponse:
     seen = summary_cache.get()
-    drawn = latency_picture(seen.latency, seen.at)
-    last = next((each for each in reversed(seen.latency) if each.p50 is not None), None)
-    return render(request, "status/status.html", {"seen": seen, "picture": drawn, "last": last})
+    incidents = seen.incidents
+    page = {
+        "seen": seen,
+        "components": COMPONENTS,
+        "picture": latency_picture(seen.latency, seen.at),
+        "last": next((each for each in reversed(seen.latency) if each.p50 is not None), None),
+        "current": [each for each in incidents if each.ended_at is None and each.started_at <= seen.at],
+        "planned": [each for each in incidents if each.ended_at is None and each.started_at > seen.at],
+        "past": [each for each in incidents if each.ended_at is not None],
+        "feeds": sorted(seen.feeds, key=lambda feed: (WORST_FIRST.index(feed.state), feed.symbol)),
+        "counts": Counter(feed.state for feed in seen.feeds),
+    }
+    return render(request, "status/status.html", page)
 
 
 @require_safe

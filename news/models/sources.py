@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -14,6 +14,11 @@ from news.addresses import LONGEST, AddressRefused, read_feed_address
 
 from .items import NewsCategory
 
+# A server that fails once may be restarting.
+FAILS_FROM = 2
+
+# Due for so long, nobody polls it.
+OVERDUE = timedelta(minutes=10)
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 60, 86_400
 
 
@@ -27,6 +32,13 @@ def is_a_feed_address(address: str) -> None:
 class SourceQuerySet(models.QuerySet["Source"]):
     def due(self, now: datetime) -> SourceQuerySet:
         return self.filter(is_active=True, next_poll_at__lte=now).order_by("next_poll_at", "pk")
+
+    def share_in_order(self) -> float | None:
+        """How many of those that are polled could be read lately, as a share of 1."""
+        polled = self.filter(is_active=True)
+        fails = Q(failures__gte=FAILS_FROM) | Q(next_poll_at__lt=timezone.now() - OVERDUE)
+        found = polled.aggregate(all=models.Count("pk"), failing=models.Count("pk", filter=fails))
+        return 1 - found["failing"] / found["all"] if found["all"] else None
 
 
 class Source(models.Model):

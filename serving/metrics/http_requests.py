@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"))
 OTHER = "other"
+API = "/api"
 
 # There are a few dozen templates; this holds even if a route were ever named by what a client sent.
 MOST_ROUTES = 200
@@ -34,14 +35,22 @@ class RouteTimes:
 class HttpRequests(Collector):
     def __init__(self) -> None:
         self._times: dict[tuple[str, str, int], RouteTimes] = {}
+        self._failed = 0
 
     def note(self, route: str, method: str, status: int, took_s: float) -> None:
+        if status == 500 and route.startswith(API):
+            self._failed += 1
         self.of(route, method, status).note(took_s)
 
     def of(self, route: str, method: str, status: int) -> RouteTimes:
         """Where such an answer is noted."""
         times = self._times.get((route, method, status // 100))
         return self._first(route, method, status // 100) if times is None else times
+
+    def of_api(self) -> tuple[int, int]:
+        """How many answers the paths below /api have given, and how many of them were faults of ours."""
+        given = (sum(times.counts) for (route, _, _), times in self._times.items() if route.startswith(API))
+        return sum(given), self._failed
 
     def _first(self, route: str, method: str, status_class: int) -> RouteTimes:
         if len(self._times) >= MOST_ROUTES * len(METHODS):

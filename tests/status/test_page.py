@@ -14,9 +14,12 @@ from django.utils import timezone
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.models import WithheldSource
-from status.models import Incident, Minute
+from status.components import NAMES
+from status.history import past_days
+from status.models import ComponentMinute, Incident, Minute
 from status.summary import InstrumentFreshness
 from status.views import summary_cache
+from status.watch import component_watch
 from tests.factories import make_instrument, put_quote
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
@@ -27,7 +30,20 @@ pytestmark = pytest.mark.django_db
 def fresh() -> None:
     """Nothing of what other tests showed in this process."""
     summary_cache.made_at = float("-inf")
+    component_watch.latest = {}
+    past_days.forget()
     catalogue.load_now()
+
+
+def put_components(first: datetime, count: int, **given: float) -> None:
+    for n in range(count):
+        at = first + timedelta(minutes=n)
+        ComponentMinute.objects.create(at=at, day=at.date(), **dict.fromkeys(NAMES, 1.0) | given)
+
+
+def component(name: str) -> dict[str, Any]:
+    (found,) = (each for each in status_now()["components"] if each["name"] == name)
+    return dict(found)
 
 
 def make_incident(title: str = "Slow prices", **given: Any) -> Incident:
@@ -95,6 +111,79 @@ def test_open_incident_speaks_for_the_service(impact: str, status: str) -> None:
     assert (status_now()["status"], status_now()["message"]) == (status, "Database moved")
 
 
+@pytest.mark.parametrize(
+    ("share", "status", "message"),
+    [
+        (0.0, "outage", "Down: signal stream."),
+        (0.6, "degraded", "Works in part: signal stream."),
+        (1.0, "operational", "Everything works."),
+    ],
+)
+def test_worst_component_speaks_for_the_service(share: float, status: str, message: str) -> None:
+    component_watch.latest = {"rest": 1.0, "signals": share}
+    assert (status_now()["status"], status_now()["message"]) == (status, message)
+    assert (component("signals")["state"], component("rest")["state"]) == (status, "operational")
+    assert component("news")["state"] == "unknown"
+
+
+def test_all_that_is_down_or_works_in_part_is_named() -> None:
+    make_instrument("BTCUSD")
+    put_quote("BTCUSD", at_ms=now_ms() - 300_000)
+    component_watch.latest = {"rest": 0.9, "market": 0.0, "orderflow": 0.1, "candles": 0.0}
+    assert status_now()["message"] == (
+        "Down: price stream, order flow stream and candle stream. Works in part: REST API. "
+        "No fresh prices of BTCUSD."
+    )
+    assert component("feeds")["state"] == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("impact", "share", "said"),
+    [
+        ("minor", 0.0, "Down: news stream."),
+        ("major", 0.0, "Ours"),
+        ("maintenance", 0.6, "Works in part: news stream."),
+    ],
+)
+def test_what_is_worse_speaks_and_of_two_as_bad_the_incident(impact: str, share: float, said: str) -> None:
+    make_incident("Ours", impact=impact)
+    component_watch.latest = {"news": share}
+    assert status_now()["message"] == said
+
+
+def test_trouble_earlier_today_is_told_though_all_is_well_now() -> None:
+    put_components(NOW.replace(hour=12, minute=0, second=0), 25)
+    put_components(NOW.replace(hour=12, minute=25, second=0), 5, signals=0.0)
+    with time_machine.travel(NOW, tick=False):
+        seen = status_now()
+    assert seen["status"] == "operational"
+    assert seen["message"] == "Everything works now. Earlier today there was trouble with the signal stream."
+
+
+def test_many_troubles_are_counted() -> None:
+    put_components(NOW.replace(hour=12, minute=0, second=0), 20)
+    with time_machine.travel(NOW, tick=False):
+        assert status_now()["message"].endswith("there was trouble with 8 of the 8 components.")
+
+
+def test_components_have_ninety_days_and_an_uptime() -> None:
+    put_components(NOW.replace(hour=12, minute=0, second=0), 29)
+    with time_machine.travel(NOW, tick=False):
+        rest = component("rest")
+    assert (rest["title"], rest["uptime_percent"], len(rest["days"])) == ("REST API", 100.0, 90)
+    assert rest["days"][0] == {"day": "2026-08-23", "up_percent": None, "down_minutes": None}
+    assert rest["days"][-1] == {"day": "2026-11-20", "up_percent": 100.0, "down_minutes": 0}
+
+
+def test_page_paints_days_without_history_grey() -> None:
+    put_components(NOW.replace(hour=12, minute=0, second=0), 29)
+    with time_machine.travel(NOW, tick=False):
+        page = Client().get("/status").text
+    assert page.count('<li class="none"') == 89 * len(NAMES)
+    assert "23 Aug 2026: no history" in page
+    assert "20 Nov 2026: 100 %" in page
+
+
 def test_incident_that_is_over_is_told_and_changes_nothing() -> None:
     make_incident(ended_at=timezone.now() + timedelta(seconds=1))
     seen = status_now()
@@ -157,6 +246,8 @@ def test_page_outlives_its_database() -> None:
         seen = status_now()
     assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])
     assert "database does not answer" in seen["message"]
+    down = [each["name"] for each in seen["components"] if each["state"] == "outage"]
+    assert down == ["rest", "signals", "news"]
 
 
 def refuse(*_: object) -> None:
@@ -183,7 +274,8 @@ def test_page_draws_the_last_hour() -> None:
     at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3)
     make_minutes(at, 3, p50_ms=1, p95_ms=3, p99_ms=9)
     page = Client().get("/status").text
-    assert page.count("<polyline") == 3
+    assert page.count('<path class="line') == 3
+    assert "10 ms" in page
     assert "<dd>9 ms</dd>" in page
 
 

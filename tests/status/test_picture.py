@@ -1,24 +1,44 @@
 from datetime import UTC, datetime, timedelta
 
-from status.picture import HEIGHT, WIDTH, LatencyMinute, latency_picture
+import pytest
+
+from status.picture import HEIGHT, WIDTH, LatencyMinute, latency_picture, round_up
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
+def ago(minutes: int, p50: int | None = 1, p95: int | None = 1, p99: int | None = 1) -> LatencyMinute:
+    return LatencyMinute(NOW - timedelta(minutes=minutes), p50, p95, p99)
+
+
+def paths(*minutes: LatencyMinute) -> list[str]:
+    return [line.path for line in latency_picture(minutes, NOW).lines]
+
+
 def test_slowest_value_touches_the_top() -> None:
-    drawn = latency_picture([LatencyMinute(NOW - timedelta(minutes=30), 1, 20, 50)], NOW)
-    assert drawn.top_ms == 50
-    assert drawn.lines[2].points == f"{WIDTH / 2:.1f},0.0"
+    drawn = latency_picture([ago(30, 1, 20, 50), ago(29, 1, 20, 50)], NOW)
+    assert (drawn.top_ms, drawn.half_ms) == (50, 25)
+    assert drawn.lines[2].path.startswith(f"M{WIDTH / 2:.1f},0.0L")
+
+
+@pytest.mark.parametrize(("value", "top"), [(1, 10), (10, 10), (11, 20), (34, 50), (51, 100), (1001, 2000)])
+def test_axis_ends_at_a_round_number(value: int, top: int) -> None:
+    assert round_up(value) == top
 
 
 def test_quick_minutes_do_not_fill_the_picture() -> None:
-    drawn = latency_picture([LatencyMinute(NOW, 1, 1, 1)], NOW)
-    assert drawn.lines[0].points == f"{WIDTH:.1f},{HEIGHT * 0.9:.1f}"
+    assert paths(ago(0))[0] == f"M{WIDTH:.1f},{HEIGHT * 0.9:.1f}h0"
+
+
+def test_line_ends_where_a_minute_is_missing() -> None:
+    drawn = paths(ago(5), ago(4), ago(2), ago(1))[0]
+    assert (drawn.count("M"), drawn.count("L")) == (2, 2)
 
 
 def test_minutes_without_listeners_have_no_point() -> None:
-    assert [line.points for line in latency_picture([LatencyMinute(NOW, None, None, None)], NOW).lines] == [
-        "",
-        "",
-        "",
-    ]
+    assert paths(ago(0, None, None, None)) == ["", "", ""]
+
+
+def test_axis_of_time_spans_the_hour() -> None:
+    times = latency_picture([], NOW).times
+    assert [f"{at:%H:%M}" for at in times] == ["11:00", "11:15", "11:30", "11:45", "12:00"]

@@ -1,0 +1,136 @@
+"""The uptime of each component by day: counted in minutes, from the first one that was written down."""
+
+import time as clock
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from core.times import midnight
+
+from .components import NAMES
+from .models import ComponentMinute, Minute
+
+DAYS = 90
+MONTH = timedelta(days=29)
+Rows = dict[date, dict[str, Any]]
+
+# Yesterday may still change, by minutes that waited for the database.
+YESTERDAY_KEPT_S = 600.0
+
+
+class ComponentDay(msgspec.Struct):
+    day: str
+    up_percent: float | None
+    """None where nothing was written down, or nothing could be judged."""
+    down_minutes: int | None = None
+
+    @property
+    def on(self) -> date:
+        return date.fromisoformat(self.day)
+
+    @property
+    def down(self) -> str:
+        hours, minutes = divmod(self.down_minutes or 0, 60)
+        return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])
+
+    @property
+    def level(self) -> str:
+        if self.up_percent is None:
+            return "none"
+        return "good" if self.up_percent >= 99.9 else "fair" if self.up_percent >= 99 else "bad"
+
+
+class ComponentHistory(msgspec.Struct):
+    days: list[ComponentDay]
+    """The last 90, the oldest first."""
+    uptime_percent: float | None
+
+
+class PastDays:
+    """What was written down about the days before today. It is many rows, so each day is asked for seldom."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._rows: Rows = {}
+        self._first = self._today = datetime.max.replace(tzinfo=UTC)
+        self._asked_s = float("-inf")
+
+    def get(self, first: datetime, today: datetime) -> Rows:
+        is_fresh = clock.monotonic() - self._asked_s < YESTERDAY_KEPT_S
+        if self._first > first or self._today > today:
+            since = first
+        elif self._today < today or not is_fresh:
+            since = min(self._today, today) - timedelta(days=1)
+        else:
+            return self._rows
+        minutes = ComponentMinute.objects.since(max(since, first)).filter(at__lt=today)
+        self._rows = {**self._rows, **{row["day"]: row for row in minutes.by_day()}}
+        self._first, self._today, self._asked_s = min(self._first, first), today, clock.monotonic()
+        return self._rows
+
+
+past_days = PastDays()
+
+
+def component_histories(now: datetime) -> dict[str, ComponentHistory]:
+    today = midnight(now)
+    first_day = today - timedelta(days=DAYS - 1)
+    # The current minute, and the one being written down, are not counted.
+    end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
+    ever = ComponentMinute.objects.first_at()
+    span = Span(end if ever is None else max(ever, first_day), end)
+    of_today = ComponentMinute.objects.since(today).filter(at__lt=end).by_day()
+    rows = {**past_days.get(first_day, today), **{row["day"]: row for row in of_today}}
+    dates = [(first_day + timedelta(days=n)).date() for n in range(DAYS)]
+    found = {name: history_of(name, dates, rows, span) for name in NAMES}
+    return found | {"market": history_of("market", dates, *with_minutes_before(rows, span))}
+
+
+class Span(NamedTuple):
+    """Of what was written down."""
+
+    first: datetime
+    end: datetime
+
+
+def with_minutes_before(rows: Rows, span: Span) -> tuple[Rows, Span]:
+    """Before components were looked at, minutes with an engine were written down: the price stream worked."""
+    ever = Minute.objects.first_at()
+    # Of those of more than a month ago, the first alone is kept.
+    first = None if ever is None else max(ever, midnight(span.end - MONTH))
+    if first is None or first >= span.first:
+        return rows, span
+    served = Minute.objects.since(first).filter(at__lt=span.end).served_by_day()
+    counted = {date.fromisoformat(day): n for day, n in served.items()}
+    before = {
+        day: {"minutes": n, "market_seen": n, "market_up": float(n)}
+        for day, n in counted.items()
+        if day <= span.first.date()
+    }
+    return {**rows, **before}, Span(first, span.end)
+
+
+def history_of(name: str, dates: list[date], rows: Rows, span: Span) -> ComponentHistory:
+    days, judged, up = [], 0, 0.0
+    for day in dates:
+        row = rows.get(day, {})
+        # A minute that nobody wrote down was served by nobody; one that could not be judged does not count.
+        of_day = max(0, minutes_of(day, *span) - row.get("minutes", 0) + row.get(f"{name}_seen", 0))
+        up_of_day = min(row.get(f"{name}_up") or 0.0, of_day)
+        percent = up_percent(up_of_day, of_day) if of_day else None
+        days.append(ComponentDay(day.isoformat(), percent, round(of_day - up_of_day) if of_day else None))
+        judged, up = judged + of_day, up + up_of_day
+    return ComponentHistory(days, up_percent(up, judged) if judged else None)
+
+
+def minutes_of(day: date, first: datetime, end: datetime) -> int:
+    begins = datetime.combine(day, time.min, UTC)
+    within = min(begins + timedelta(days=1), end) - max(begins, first)
+    return int(within.total_seconds()) // 60
+
+
+def up_percent(up: float, minutes: int) -> float:
+    return round(100 * up / minutes, 3) if minutes > 0 else 100.0

@@ -1,0 +1,190 @@
+"""How each component does: seen by a process, written down by all of them, told by the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from market import runtime
+from market.streams.market_streams import prices
+from news.models import Source
+from serving.draining import draining
+from serving.metrics.http_requests import HttpRequests, http_requests
+from serving.readiness.monitor import monitor
+from status import watch
+from status.components import NAMES
+from status.models import ComponentMinute
+from status.recorder import MOST_WAITING, MinuteRecorder
+from status.watch import ComponentWatch, MinuteLooks, fresh_share
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+ALL_WELL = dict.fromkeys(NAMES, 1.0)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[ComponentWatch]:
+    """In a process that has started, with the price stream alone."""
+    monkeypatch.setattr(monitor, "is_started", True)
+    monkeypatch.setattr(runtime.market.liveness, "is_heard", True)
+    watching = ComponentWatch()
+    watching.streams = (prices,)
+    watching.look()
+    yield watching
+    prices.hub.closed.clear()
+
+
+def share(watching: ComponentWatch, name: str) -> float | None:
+    shares = watching.look()
+    assert shares is not None
+    return shares[name]
+
+
+def test_every_component_has_a_column_and_a_title() -> None:
+    columns = {field.name for field in ComponentMinute._meta.fields}
+    assert columns == {"id", "at", "day", "reports", *NAMES}
+
+
+def test_all_is_in_order_where_nobody_asks(seen: ComponentWatch) -> None:
+    assert seen.look() == {"rest": 1.0, "market": 1.0}
+
+
+def test_faults_of_ours_are_a_share_of_the_answers(seen: ComponentWatch) -> None:
+    for status in (200, 404, 503, 500):
+        http_requests.note("/api/symbols", "GET", status, 0.01)
+    http_requests.note("/status", "GET", 500, 0.01)
+    assert share(seen, "rest") == 0.75
+    assert share(seen, "rest") == 1.0
+
+
+def test_answers_are_counted_below_api_alone() -> None:
+    counted = HttpRequests()
+    for route, status in (("/api/symbols", 200), ("/api/news", 500), ("/docs", 500)):
+        counted.note(route, "GET", status, 0.01)
+    assert counted.of_api() == (2, 1)
+
+
+def test_rest_is_down_without_the_database(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(reasons=[], checks={"database": "away"})
+    monkeypatch.setattr(monitor, "verdict", lambda: found)
+    assert share(seen, "rest") == 0.0
+    assert share(seen, "market") == 1.0
+
+
+def test_price_stream_is_down_without_an_engine(
+    seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime.market.liveness, "is_heard", False)
+    assert share(seen, "market") == 0.0
+    assert share(seen, "rest") == 1.0
+
+
+def test_sockets_that_end_by_our_fault_are_a_share(
+    seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(prices.hub), "members", 3)
+    prices.hub.closed[4500] += 1
+    prices.hub.closed[4401] += 5
+    assert share(seen, "market") == 0.75
+    assert share(seen, "market") == 1.0
+
+
+def test_process_that_stops_says_nothing(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draining, "is_on", True)
+    assert seen.look() is None
+
+
+@pytest.mark.parametrize(
+    ("states", "share_of_fresh"),
+    [(["open", "stale", "closed", "open", "open"], 0.75), (["closed"], None), ([], None), (["stale"], 0.0)],
+)
+def test_feeds_are_judged_by_open_markets(states: list[str], share_of_fresh: float | None) -> None:
+    assert fresh_share(states) == share_of_fresh
+
+
+def test_minute_is_the_mean_of_its_looks() -> None:
+    looks = MinuteLooks()
+    for value in (1.0, 0.5, None):
+        looks.add(60_000, {"rest": value})
+    looks.add(0, {"rest": 0.0})
+    looks.add(120_000, {"rest": 0.25})
+    assert looks.take(60_000)["rest"] == 0.75
+    assert looks.take(60_000) == {}
+    assert looks.take(120_000)["rest"] == 0.25
+
+
+def make_source(name: str, **given: Any) -> None:
+    Source.objects.create(name=name, address=f"https://news.example/{name}", **given)
+
+
+@pytest.mark.django_db
+def test_sources_that_cannot_be_read_or_that_nobody_polls_are_a_share() -> None:
+    now = timezone.now()
+    assert Source.objects.share_in_order() is None
+    make_source("good")
+    make_source("hiccup", failures=1)
+    make_source("broken", failures=2)
+    make_source("forgotten", next_poll_at=now - timedelta(minutes=11))
+    make_source("off", failures=9, is_active=False)
+    assert Source.objects.share_in_order() == 0.5
+
+
+@pytest.mark.django_db
+def test_processes_add_to_the_same_minute() -> None:
+    for rest in (1.0, 0.5):
+        ComponentMinute.objects.add({AT: ALL_WELL | {"rest": rest}})
+    (minute,) = ComponentMinute.objects.all()
+    assert (minute.day, minute.reports, minute.rest, minute.market) == (AT.date(), 2, 1.5, 2.0)
+    (day,) = ComponentMinute.objects.by_day()
+    assert (day["minutes"], day["rest_seen"], day["rest_up"]) == (1, 1, 0.75)
+
+
+@pytest.mark.django_db
+def test_what_could_not_be_judged_is_not_counted() -> None:
+    ComponentMinute.objects.add({AT: ALL_WELL | {"feeds": None}})
+    (day,) = ComponentMinute.objects.by_day()
+    assert (day["minutes"], day["feeds_seen"], day["feeds_up"], day["rest_seen"]) == (1, 0, None, 1)
+
+
+@pytest.mark.django_db
+def test_minutes_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.component_watch, "sources", lambda: None)
+    recorder, away = MinuteRecorder(), pytest.MonkeyPatch()
+    away.setattr(ComponentMinute.objects, "add", refuse)
+    with pytest.raises(ConnectionError):
+        recorder.write_components(AT, dict(ALL_WELL))
+    away.undo()
+    recorder.write_components(AT + timedelta(minutes=1), dict(ALL_WELL))
+    recorder.write_components(AT + timedelta(minutes=2), {})
+    assert list(ComponentMinute.objects.order_by("at").values_list("at", flat=True)) == [
+        AT,
+        AT + timedelta(minutes=1),
+    ]
+
+
+def refuse(*_: object) -> None:
+    raise ConnectionError
+
+
+def test_a_day_of_minutes_waits_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.component_watch, "sources", lambda: None)
+    monkeypatch.setattr(ComponentMinute.objects, "add", refuse)
+    recorder = MinuteRecorder()
+    for n in range(MOST_WAITING + 5):
+        with pytest.raises(ConnectionError):
+            recorder.write_components(AT + timedelta(minutes=n), dict(ALL_WELL))
+    assert len(recorder.waiting) == MOST_WAITING
+    assert min(recorder.waiting) == AT + timedelta(minutes=5)
+
+
+@pytest.mark.django_db
+def test_minutes_of_three_months_ago_go_but_for_the_first() -> None:
+    days = (100, 95, 92, 90)
+    ComponentMinute.objects.add({AT - timedelta(days=ago): ALL_WELL for ago in days})
+    ComponentMinute.objects.all().prune(AT - timedelta(days=91))
+    ages = [(AT - minute.at).days for minute in ComponentMinute.objects.order_by("at")]
+    assert ages == [100, 90]
