@@ -18,6 +18,7 @@ from core import clock
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
+from signals_feed.ledger.checking import check_signals
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
@@ -165,6 +166,8 @@ def live_signals(request: PersonRequest) -> HttpResponse:
 
 def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> HttpResponse:
     own = Signal.objects.filter(user=request.user).for_feed().select_related("instrument")
+    closed = list(own.with_status("closed")[:CLOSED_SHOWN])
+    checks = check_signals(closed)
     facts = catalogue.find(traded(str(form["symbol"].value())))
     quote = {} if facts is None else quote_of(facts)
     context = {
@@ -172,7 +175,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "quote": quote,
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
         "active": [(signal, result_now(signal)) for signal in own.active()],
-        "closed": own.with_status("closed")[:CLOSED_SHOWN],
+        "closed": [(signal, checks[signal.pk]) for signal in closed],
         "has_published": own.exists(),
     }
     return render(request, "signals/publish.html", context, status=status)
