@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
+from signals_feed.figures import in_words
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import paid_entry
@@ -77,17 +78,10 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def lasted(signal: Signal) -> str:
-    """How long it was open, in its two largest units."""
+    """How long it was open."""
     if signal.closed_at is None:
         return ""
-    seconds = round((signal.closed_at - signal.published_at) / timedelta(seconds=1))
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    parts: list[str] = []
-    for name, length in units:
-        count, seconds = divmod(seconds, length)
-        if count or parts:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
+    return in_words(round((signal.closed_at - signal.published_at) / timedelta(seconds=1)))
 
 
 def shown_steps(proof: Proof) -> list[ShownStep]:
