@@ -158,7 +158,8 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
         signal.refresh_from_db()
         messages.success(
             request,
-            f"Closed: {signal.direction} {signal.instrument.symbol}, {signal.pnl:+} {unit(signal.instrument)}.",
+            f"Closed: {signal.direction} {signal.instrument.symbol}, "
+            f"{signal.pnl:+} {unit(signal.instrument)}.",
         )
     return redirect(PAGE)
 

@@ -163,7 +163,7 @@ let refused = false;
 window.fetch = (address, options) => {
   if (refused || !String(address).includes("/api/signals/ledger")) return ask(address, options);
   refused = true;
-  const body = JSON.stringify({ error: { code: "overloaded", message: "The service is busy.", status: 503 } });
+  const body = JSON.stringify({ error: { code: "overloaded", message: "The service is busy." } });
   return Promise.resolve(new Response(body, { status: 503, headers: { "Retry-After": "1" } }));
 };
 """
