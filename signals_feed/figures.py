@@ -46,3 +46,16 @@ def tone(value: Decimal | None) -> str:
 def unit(instrument: Any) -> str:
     """Currencies are counted in pips, all else in points; both are one `pip_size`."""
     return "pips" if instrument.type == "forex" else "points"
+
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def in_words(seconds: int) -> str:
+    """In the two largest units."""
+    parts: list[str] = []
+    for name, length in UNITS:
+        count, seconds = divmod(seconds, length)
+        if count or parts:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"

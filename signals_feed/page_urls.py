@@ -1,12 +1,18 @@
 from django.urls import path, re_path
 
 from .public_pages.leaderboard import leaderboard
+from .public_pages.ledger import ledger_page
 from .public_pages.publisher import publisher_page
+from .public_pages.scorecard import publisher_scorecard
+from .public_pages.signal import signal_page
 from .publishing import pages
 
 urlpatterns = [
     re_path(r"^publishers/?$", leaderboard, name="publishers"),
     path("publishers/<str:user>", publisher_page, name="publisher_page"),
+    path("publishers/<str:user>/scorecard.svg", publisher_scorecard, name="publisher_scorecard"),
+    re_path(r"^ledger/?$", ledger_page, name="ledger_page"),
+    path("signals/<uuid:pk>", signal_page, name="signal_page"),
     re_path(r"^settings/signals/?$", pages.publish_signals, name="publish_signals"),
     path("settings/signals/live", pages.live_signals, name="live_signals"),
     path("settings/signals/<uuid:pk>/close", pages.close_signal, name="close_signal"),

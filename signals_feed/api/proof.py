@@ -1,7 +1,6 @@
 """GET /api/signals/{id}/proof: everything needed to compute a result again."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, ClassVar
@@ -21,6 +20,7 @@ from core.threads import in_thread_promptly
 from core.times import iso_time, read_iso
 from instruments.models import Instrument
 from signals_feed.ledger import proof
+from signals_feed.ledger.checking import pip_size_of
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import RULES
@@ -154,14 +154,6 @@ def proof_of(
     )
 
 
-def pip_size_of(signal: Signal, ledger: Sequence[LedgerEntry]) -> Decimal:
-    """The one the result was computed with; for active and very old signals the instrument's."""
-    for each in ledger:
-        if each.kind == LedgerEntry.Kind.CLOSE:
-            return Decimal(json.loads(each.payload).get("pip_size", signal.instrument.pip_size))
-    return signal.instrument.pip_size
-
-
 def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | None:
     if signal.closed_at is None:
         return None
@@ -261,8 +253,10 @@ class ProofViewSet(KeyedViewSet):
 def read_proof(pk: UUID) -> bytes | None:
     signals = Signal.objects.select_related("user", "instrument").prefetch_related("evidence")
     signal = signals.filter(pk=pk).first()
-    if signal is None:
-        return None
+    return None if signal is None else encode(look_up_proof(signal))
+
+
+def look_up_proof(signal: Signal) -> Proof:
     shown = {each.kind: each for each in signal.evidence.all()}
-    ledger = list(LedgerEntry.objects.filter(signal=pk).order_by("position"))
-    return encode(proof_of(signal, shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT), ledger))
+    ledger = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
+    return proof_of(signal, shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT), ledger)

@@ -1,5 +1,7 @@
 """Checks the ledger against itself and against what the tables say now, a few hundred entries at a time."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -134,6 +136,17 @@ def _check_guards() -> None:
         )
 
 
+def fault_of(entry: LedgerEntry, rows: CurrentRows) -> str:
+    """What of an entry or its signal was altered; empty if both hold. Whether the entries before it do, only
+    `verify` knows."""
+    try:
+        _check_chain(entry, entry.position, entry.previous)
+        rows.check(entry)
+    except Altered as altered:
+        return str(altered)
+    return ""
+
+
 class CurrentRows:
     """The tables' present rows for the signals of a batch."""
 
@@ -141,7 +154,7 @@ class CurrentRows:
         ids = {entry.signal for entry in entries}
         removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
         self._signals = Signal.objects.in_bulk(ids)
-        self._evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
+        self.evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
         self._removed = set(removals.values_list("signal", flat=True))
 
     def check(self, entry: LedgerEntry) -> None:
@@ -165,9 +178,9 @@ class CurrentRows:
     def _payload(self, entry: LedgerEntry, signal: Signal) -> Payload:
         match entry.kind:
             case LedgerEntry.Kind.PUBLISH:
-                return publication_payload(signal, self._evidence.get((signal.pk, Evidence.Kind.ENTRY)))
+                return publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
             case LedgerEntry.Kind.CLOSE:
-                return closure_payload(signal, self._evidence.get((signal.pk, Evidence.Kind.EXIT)))
+                return closure_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.EXIT)))
             case _:
                 return cancellation_payload(signal)
 

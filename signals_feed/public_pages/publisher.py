@@ -1,15 +1,19 @@
 """The public page of a publisher: the same numbers as /api/publishers, with a picture."""
 
 from collections.abc import Mapping
+from html import escape
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Signal
 from signals_feed.publishers import equity
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.scorecards import ENOUGH
+from signals_feed.publishers.standings import may_publish
 
 LATEST = 20
 statements: Mapping[str, str] = {}
@@ -23,11 +27,14 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         raise Http404
     card = scorecards.read(publisher)
     points = card.equity.points
-    latest = Signal.objects.filter(user_id=publisher.user_id).for_feed().select_related("instrument")
+    own = Signal.objects.filter(user_id=publisher.user_id).for_feed().select_related("instrument")
+    latest = list(own[:LATEST])
+    checks = check_signals(latest)
     context = {
         "publisher": publisher,
+        "may_publish": may_publish().filter(pk=publisher.user_id).exists(),
         "statement": statements.get(user, "") if publisher.is_demo else "",
-        "latest": latest[:LATEST],
+        "latest": [(signal, checks[signal.pk]) for signal in latest],
         "enough": ENOUGH,
         "card": card,
         "closed_by": [(reason.label, card.by_reason[reason.value]) for reason in Signal.CloseReason],
@@ -36,5 +43,17 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "height": equity.HEIGHT,
         "points": points,
         "rows": equity.table_rows(points),
+        "snippet": snippet(request, user),
     }
     return render(request, "signals/publishers/publisher.html", context)
+
+
+def snippet(request: HttpRequest, user: str) -> str:
+    """What another site takes to show the scorecard: text for whoever copies it, no element of the page."""
+    page, picture = (
+        request.build_absolute_uri(reverse(name, args=[user]))
+        for name in ("publisher_page", "publisher_scorecard")
+    )
+    alt = escape(f"Verified results of {user} on Tickwire")
+    image = f'<img src="{escape(picture)}" width="480" height="160" alt="{alt}">'
+    return f'<a href="{escape(page)}">{image}</a>'

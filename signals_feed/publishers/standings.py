@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Min, Q, QuerySet
 
 from accounts.models import User
 from signals_feed.models import PERMISSION, Signal
@@ -31,6 +31,10 @@ class PublisherStanding(NamedTuple):
         return self.card.by_reason[Signal.CloseReason.CANCELLED]
 
 
+def may_publish() -> QuerySet[User]:
+    return User.objects.with_perm(PERMISSION, backend=BACKEND)
+
+
 def read_standings() -> list[PublisherStanding]:
     """Of every publisher, also of those who stopped or whose account is gone: their signals stay."""
     by_status = {status.value: Count("pk", filter=Q(status=status)) for status in Signal.Status}
@@ -39,7 +43,7 @@ def read_standings() -> list[PublisherStanding]:
         .values_list("user_id", "user__username", "user__account__is_demo")
         .annotate(**by_status, since=Min("published_at"), last=Max("published_at"))
     )
-    allowed = set(User.objects.with_perm(PERMISSION, backend=BACKEND).values_list("pk", flat=True))
+    allowed = set(may_publish().values_list("pk", flat=True))
     standings = []
     for user_id, name, is_demo, active, closed, since, last in rows:
         publisher = Publisher(user_id, name, bool(is_demo), active, closed)

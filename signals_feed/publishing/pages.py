@@ -15,13 +15,17 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from accounts.panel import PersonRequest, post_only
 from core import clock
+from core.times import moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.models import PERMISSION, Signal
+from signals_feed.figures import in_words, unit
+from signals_feed.ledger.checking import check_signals
+from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
 from .actions import SignalNotActive, close_by_hand, current_quote, publish
+from .preview import preview
 
 
 def offered() -> list[tuple[str, str]]:
@@ -48,27 +52,35 @@ class PublishForm(forms.Form):
     direction = forms.ChoiceField(choices=Signal.Direction.choices)
     entry = price_input("A buy may not be below the ask, a sell not above the bid, and neither 1 % away.")
     stop_loss = price_input("Below the entry of a buy, above that of a sell. From here to the entry is 1 R.")
-    take_profit = price_input("On the other side.")
+    take_profit = price_input("Above the entry of a buy, below that of a sell.")
     # The same form sent twice is one signal.
     token = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
-
-
-STATES = {
-    "open": "open",
-    "closed": "closed: nothing can be published or closed by hand now",
-    "stale": "stale: its source has gone quiet, so nothing can be published or closed by hand now",
-}
 
 
 def quote_of(facts: InstrumentFacts) -> dict[str, Any]:
     """The quote beside the form. Prices are text with all their decimals."""
     quote, state = market.quote(facts.symbol), market.state(facts)
-    described: dict[str, Any] = {"symbol": facts.symbol, "state": state, "words": STATES[state]}
+    described: dict[str, Any] = {"symbol": facts.symbol, "state": state, "why": why_not(facts, state)}
     if quote is None:
         return described
     prices = {"bid": quote.bid, "ask": quote.ask, "spread": quote.spread}
     shown = {name: f"{price:.{facts.digits}f}" for name, price in prices.items()}
     return described | shown | {"age_ms": max(0, clock.now_ms() - quote.time_ms)}
+
+
+def why_not(facts: InstrumentFacts, state: str) -> str:
+    """Why nothing can be published or closed by hand now; empty if it can."""
+    if state == "stale":
+        return f"No fresh price of {facts.symbol} comes from its source. You can publish once one does."
+    if state != "closed":
+        return ""
+    now_ms = clock.now_ms()
+    opens_ms = facts.hours.next_open(now_ms)
+    closed = f"The market of {facts.symbol} is closed."
+    if opens_ms is None:
+        return f"{closed} It is not known when it opens."
+    wait = in_words(-(-(opens_ms - now_ms) // 60_000) * 60)
+    return f"{closed} It opens {moment(opens_ms):%a %-d %b, %H:%M} UTC, in {wait}."
 
 
 def age_words(age_ms: int) -> str:
@@ -95,11 +107,13 @@ def result_now(signal: Signal) -> dict[str, Any]:
         "price": f"{price:.{signal.instrument.digits}f}",
         "pnl": f"{earned.pnl:+}",
         "pnl_r": f"{earned.pnl_r:+.2f}",
+        "unit": unit(signal.instrument),
         "tone": "gain" if earned.pnl_r > 0 else "loss" if earned.pnl_r < 0 else "",
     }
 
 
 PAGE = "publish_signals"
+CHART_TIMEFRAMES = ("5m", "15m", "1h", "4h")
 CLOSED_SHOWN = 20
 
 
@@ -143,7 +157,9 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
     else:
         signal.refresh_from_db()
         messages.success(
-            request, f"Closed: {signal.direction} {signal.instrument.symbol}, {signal.pnl:+} pips."
+            request,
+            f"Closed: {signal.direction} {signal.instrument.symbol}, "
+            f"{signal.pnl:+} {unit(signal.instrument)}.",
         )
     return redirect(PAGE)
 
@@ -152,7 +168,8 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
 @login_required
 @never_cache
 def live_signals(request: PersonRequest) -> HttpResponse:
-    """For the page's script: the quote of one instrument and the results of the person's active signals."""
+    """For the page's script: the quote of one instrument, what its terms would risk and earn, and the results
+    of the person's active signals."""
     if not request.user.has_perm(PERMISSION):
         raise PermissionDenied
     facts = catalogue.find(request.GET.get("symbol", ""))
@@ -160,11 +177,16 @@ def live_signals(request: PersonRequest) -> HttpResponse:
         facts = None
     active = Signal.objects.active().filter(user=request.user).select_related("instrument")
     results = [{"id": str(signal.pk), **result_now(signal)} for signal in active]
-    return JsonResponse({"quote": None if facts is None else quote_of(facts), "signals": results})
+    if facts is None:
+        return JsonResponse({"quote": None, "signals": results, "preview": {}})
+    computed = preview(facts, current_quote(facts.symbol), request.GET)
+    return JsonResponse({"quote": quote_of(facts), "signals": results, "preview": computed})
 
 
 def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> HttpResponse:
     own = Signal.objects.filter(user=request.user).for_feed().select_related("instrument")
+    closed = list(own.with_status("closed")[:CLOSED_SHOWN])
+    checks = check_signals(closed)
     facts = catalogue.find(traded(str(form["symbol"].value())))
     quote = {} if facts is None else quote_of(facts)
     context = {
@@ -172,7 +194,9 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "quote": quote,
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
         "active": [(signal, result_now(signal)) for signal in own.active()],
-        "closed": own.with_status("closed")[:CLOSED_SHOWN],
+        "closed": [(signal, checks[signal.pk]) for signal in closed],
         "has_published": own.exists(),
+        "lifetime": f"{LIFETIME.days} days",
+        "timeframes": CHART_TIMEFRAMES,
     }
     return render(request, "signals/publish.html", context, status=status)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.contrib.auth.models import Permission
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
+from core import clock
+from tests.browser.audit import violations
+from tests.browser.geometry import faults_of_sizes, misplaced
 from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, PRESS_TWICE, tab_to, width_of
 from tests.client import Server
-from tests.factories import make_instrument, make_signal, make_user, put_quote
+from tests.factories import make_calendar, make_instrument, make_signal, make_user, put_candles, put_quote
 
 from .conftest import OpenPage
 
 PAGE = "/settings/signals"
+FIFTEEN_MS = 900_000
+BARS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +33,17 @@ def anna(server: Server) -> User:
     user = make_user("anna", PASSWORD)
     user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
     make_signal(user=user, status="closed")
+    minute = clock.now_ms() // FIFTEEN_MS * FIFTEEN_MS
+    put_candles("EURUSD", "15m", [minute - ago * FIFTEEN_MS for ago in range(BARS, 0, -1)])
     return user
+
+
+@pytest.fixture
+def closed() -> None:
+    """Also an instrument whose market opens for half an hour a week."""
+    opens = datetime.now(UTC) + timedelta(days=3)
+    make_instrument("AAPL", calendar=make_calendar("seldom", f"{opens:%a}-{opens:%a} 12:00-12:30"))
+    put_quote("AAPL", at_ms=1)
 
 
 def quote(symbol: str, bid: float) -> None:
@@ -47,8 +64,13 @@ def fill(page: Page, entry: str = "1.08424", stop_loss: str = "1.0810", take_pro
     page.get_by_label("Take profit").fill(take_profit)
 
 
+def review(page: Page) -> None:
+    page.get_by_role("button", name="Publish", exact=True).click()
+
+
 def publish(page: Page) -> None:
-    page.get_by_role("button", name="Publish").click()
+    review(page)
+    page.get_by_role("button", name="Publish for good").click()
 
 
 def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
@@ -90,15 +112,96 @@ def test_quote_beside_the_form_is_live_and_says_when_it_is_not(open_page: OpenPa
 def test_refusal_stands_beside_its_field_and_is_read_out_with_it(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)
-    fill(page, entry="1.0700")
-    publish(page)
+    fill(page)
+    quote("EURUSD", 1.0855)
+    # Sent although the market has moved since the page looked: the service has the last word.
+    page.locator("form[data-publish]").evaluate("form => form.submit()")
 
     field = page.get_by_label("Entry")
-    assert field.get_attribute("aria-invalid") == "true"
+    expect(field).to_have_attribute("aria-invalid", "true")
     described = str(field.get_attribute("aria-describedby")).split()
     words = " ".join(page.locator(f"#{name}").inner_text() for name in described)
-    assert "may not be below the ask, which is 1.08424" in words
+    assert "may not be below the ask, which is 1.08564" in words
     assert page.get_by_label("Stop loss").input_value() == "1.0810"
+
+
+def test_what_would_be_refused_is_said_before_anything_is_sent(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page, entry="1.0700")
+    page.get_by_text("may not be below the ask, which is 1.08424").wait_for()
+    review(page)
+    field = page.get_by_label("Entry")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    field.fill("1.08424")
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_risk_and_reward_follow_what_is_typed(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    stakes = page.locator("[data-stakes] dd")
+    expect(stakes).to_have_text(["–", "–", "–"])
+    fill(page, entry="1.0850")
+    expect(stakes).to_have_text(["−40.0\xa0pips−0.37\xa0%", "+50.0\xa0pips+0.46\xa0%", "+1.25\xa0R"])
+    page.get_by_label("Take profit").fill("1.0930")
+    expect(stakes.last).to_have_text("+2.00\xa0R")
+
+
+def test_confirmation_names_the_terms_and_what_can_never_be_changed(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page)
+    review(page)
+    dialog = page.get_by_role("dialog", name="Publish this signal?")
+    expect(dialog.get_by_role("button", name="Back to the form")).to_be_focused()
+    expect(dialog).to_contain_text("Buy EURUSD")
+    for text in ("1.08424", "1.0810", "1.0900", "−1.00\xa0R", "+1.78\xa0R", "it can never be deleted"):
+        expect(dialog).to_contain_text(text)
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    assert page.locator("[data-signal]").count() == 0
+    assert page.get_by_label("Entry").input_value() == "1.08424"
+
+
+def test_closed_market_shuts_the_form_and_says_when_it_opens(closed: None, open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    send = page.get_by_role("button", name="Publish", exact=True)
+    expect(send).to_be_enabled()
+    page.get_by_label("Instrument").select_option("AAPL")
+    expect(send).to_be_disabled()
+    expect(page.get_by_text("The market of AAPL is closed. It opens")).to_be_visible()
+    page.get_by_label("Instrument").select_option("EURUSD")
+    expect(send).to_be_enabled()
+
+
+def test_chart_shows_the_candles_and_the_levels_that_are_typed(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    chart = page.get_by_role("img", name="Candles of EURUSD")
+    expect(chart.locator("rect.up, rect.down")).to_have_count(BARS)
+    fill(page)
+    expect(chart.locator("text.label")).to_have_count(4)
+    assert misplaced(page, "[data-chart]", "text.label") == []
+    expect(chart.locator("rect.risk")).to_have_count(1)
+    expect(chart.locator("rect.reward")).to_have_count(1)
+    page.get_by_role("button", name="1h", exact=True).click()
+    expect(page.get_by_role("button", name="1h", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_every_screen(open_page: OpenPage, scheme: str) -> None:
+    page = open_page(color_scheme=scheme)
+    log_in(page)
+    fill(page)
+    page.get_by_text("+1.78\xa0R").wait_for()
+    faults = faults_of_sizes(page, ".form-and-quote", "input, select, dd, [data-send], [data-chart]")
+    faults += violations(page)
+    assert faults == []
 
 
 def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:
@@ -107,7 +210,8 @@ def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:
     fill(page)
     held: list[Route] = []
     page.route(f"**{PAGE}", lambda route: hold_form(route, held))
-    page.get_by_role("button", name="Publish").evaluate(PRESS_TWICE)
+    review(page)
+    page.get_by_role("button", name="Publish for good").evaluate(PRESS_TWICE)
     held[0].continue_()
     page.get_by_text("Published: buy EURUSD.").wait_for()
     assert len(held) == 1
@@ -128,7 +232,11 @@ def test_signal_is_published_by_keyboard_alone(open_page: OpenPage) -> None:
         tab_to(page, name)
         page.keyboard.type(text)
     page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
     assert page.evaluate(NAME_OF_FOCUSED) == "Publish"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Back to the form")).to_be_focused()
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.get_by_text("Published: buy EURUSD.").wait_for()
 

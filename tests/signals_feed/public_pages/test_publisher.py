@@ -9,14 +9,17 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.publishers.lookup import scorecards
+from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
+from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = pytest.mark.django_db
 PRICES = ("1.0900", "1.0810", "1.0874")
@@ -50,7 +53,7 @@ def page(user: User) -> str:
 
 
 def figure(shown: str, name: str) -> str:
-    found = re.search(rf"<dt>{name}</dt><dd>(.*?)</dd>", shown)
+    found = re.search(rf"<dt>{name}</dt><dd[^>]*>(.*?)</dd>", shown)
     assert found, name
     return found[1]
 
@@ -63,10 +66,10 @@ def test_page_is_public_and_ours(anna: User) -> None:
 
 def test_page_has_the_numbers_of_the_scorecard(anna: User) -> None:
     shown = page(anna)
-    assert figure(shown, "Win rate") == "66.7 %"
-    assert figure(shown, "Expectancy") == "0.60 R"
-    assert figure(shown, "Deepest drawdown") == "1.0 R"
-    assert figure(shown, "Best excursion") == "1.81 R"
+    assert figure(shown, "Win rate") == "66.7\xa0%"
+    assert figure(shown, "Average result") == "+0.60\xa0R"
+    assert figure(shown, "Deepest drawdown") == "1.0\xa0R"
+    assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown
 
 
@@ -79,20 +82,23 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
     assert "Results of anna summed up, in R" in shown
     assert "From zero to 1.8 R over 3 signals; never above 1.8 R, never below 0.0 R." in shown
-    assert shown.count(" R</td>") >= len(PRICES)
+    assert shown.count("\xa0R</td>") >= len(PRICES)
 
 
 def test_latest_signals_are_listed_with_their_results(anna: User) -> None:
     shown = page(anna)
-    assert shown.count('<th scope="row">Buy EURUSD</th>') == 4
-    assert "-1.00 R" in shown
+    assert shown.count(">Buy EURUSD</a>") == 4
+    assert "−1.00\xa0R" in shown
 
 
-def test_page_costs_two_queries(anna: User) -> None:
-    page(anna)
+def test_page_costs_seven_queries() -> None:
+    user = make_user("anna")
+    for _ in range(2):
+        close_at(make_published(user=user), Decimal("1.0874"), Decimal("1.0875"))
+    page(user)
     with count_queries() as asked:
-        page(anna)
-    assert len(asked) == 2, asked
+        page(user)
+    assert len(asked) == 7, asked
 
 
 def test_publisher_of_open_signals_alone_has_a_page_without_numbers() -> None:
@@ -123,3 +129,50 @@ def test_name_is_text_and_nothing_else() -> None:
     shown = Client().get("/publishers/%3Cb%3Ex&y").text
     assert "<b>x" not in shown
     assert "&lt;b&gt;x&amp;y" in shown
+
+
+def test_every_result_has_a_mark_that_leads_to_its_proof() -> None:
+    make_instrument("EURUSD")
+    user = make_user("anna")
+    closed, active = make_published(user=user), make_published(user=user)
+    close_at(closed, Decimal("1.0874"), Decimal("1.0875"))
+    shown = page(user)
+    assert re.findall(r'class="mark (\w+)" href="([^"]+)"', shown) == [
+        ("verified", f"/signals/{closed.pk}#proof")
+    ]
+    assert f'href="/signals/{active.pk}"' in shown
+
+
+def test_result_that_the_ledger_does_not_know_has_no_verified_mark(anna: User) -> None:
+    shown = page(anna)
+    assert shown.count("Does not hold") == len(PRICES)
+    assert "Verified" not in shown.split('id="latest"')[1].split("</table>")[0]
+
+
+def test_reason_of_a_cancellation_stands_below_its_signal() -> None:
+    signal = make_published(user=make_user("anna"))
+    cancel(signal, reason="The wrong symbol.", by="boss")
+    assert "Staff cancelled it: The wrong symbol." in page(signal.user)
+
+
+def test_snippet_shows_the_scorecard_and_leads_to_the_page(anna: User) -> None:
+    shown = page(anna)
+    assert (
+        '<a href="http://testserver/publishers/anna"><img src="http://testserver/publishers/anna/scorecard.svg"'
+        ' width="480" height="160" alt="Verified results of anna on Tickwire"></a>'
+    ) in shown
+    assert shown.count('src="/publishers/anna/scorecard.svg"') == 1
+
+
+def test_snippet_escapes_the_name_once_for_the_other_site_and_once_for_this_page() -> None:
+    user = make_user("<b>&")
+    make_signal(user=user)
+    shown = Client().get("/publishers/%3Cb%3E&").text
+    assert "alt=&quot;Verified results of &amp;lt;b&amp;gt;&amp;amp; on Tickwire&quot;" in shown
+    assert "&lt;a href=&quot;http://testserver/publishers/%3Cb%3E&amp;amp;&quot;&gt;" in shown
+
+
+def test_who_stopped_is_said_to_have_stopped(anna: User) -> None:
+    assert "no longer publishes" in page(anna)
+    anna.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    assert "no longer publishes" not in page(anna)

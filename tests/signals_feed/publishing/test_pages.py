@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from html import unescape
 from typing import Any
 from uuid import uuid4
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Permission
 from django.test import Client
 
@@ -18,7 +20,7 @@ from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from signals_feed.models import Signal
 from tests.accounts.panel.test_look import assert_is_ours
-from tests.factories import make_calendar, make_instrument, make_signal, make_user, put_quote
+from tests.factories import NOON, make_calendar, make_instrument, make_signal, make_user, put_quote
 
 pytestmark = pytest.mark.django_db
 PAGE, LIVE = "/settings/signals", "/settings/signals/live"
@@ -195,11 +197,18 @@ def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, ann
     told = page.get(f"{LIVE}?symbol=EURUSD").json()
     assert told["quote"].pop("age_ms") < 60_000
     assert told["quote"] == {
-        **{"symbol": "EURUSD", "state": "open", "words": "open"},
+        **{"symbol": "EURUSD", "state": "open", "why": ""},
         **{"bid": "1.08410", "ask": "1.08424", "spread": "0.00014"},
     }
     assert told["signals"] == [
-        {"id": str(signal.pk), "price": "1.08410", "pnl": "-1.0", "pnl_r": "-0.10", "tone": "loss"}
+        {
+            "id": str(signal.pk),
+            "price": "1.08410",
+            "pnl": "-1.0",
+            "pnl_r": "-0.10",
+            "unit": "pips",
+            "tone": "loss",
+        }
     ]
 
 
@@ -208,13 +217,63 @@ def test_nobody_reads_withheld_prices_off_their_own_signals(page: Client, anna: 
     Instrument.objects.update(source="kraken")
     WithheldSource.objects.create(name="kraken", why="Its terms.")
     catalogue.load_now()
-    assert page.get(f"{LIVE}?symbol=EURUSD").json() == {"quote": None, "signals": [{"id": str(signal.pk)}]}
+    assert page.get(f"{LIVE}?symbol=EURUSD").json() == {
+        "quote": None,
+        "signals": [{"id": str(signal.pk)}],
+        "preview": {},
+    }
     assert "1.08410" not in page.get(PAGE).text
 
 
 @pytest.mark.parametrize("symbol", ["", "NOPE", "eurusd"])
 def test_live_answer_of_no_instrument_has_no_quote(page: Client, symbol: str) -> None:
-    assert page.get(f"{LIVE}?symbol={symbol}").json() == {"quote": None, "signals": []}
+    assert page.get(f"{LIVE}?symbol={symbol}").json() == {"quote": None, "signals": [], "preview": {}}
+
+
+def test_preview_is_computed_as_the_result_will_be(page: Client) -> None:
+    told = page.get(LIVE, TERMS | {"entry": "1.0850"}).json()["preview"]
+    assert told == {
+        "paid": "1.08500",
+        "risk": {"r": "−1.00\xa0R", "pips": "−40.0\xa0pips", "percent": "−0.37\xa0%"},
+        "reward": {"r": "+1.25\xa0R", "pips": "+50.0\xa0pips", "percent": "+0.46\xa0%"},
+    }
+
+
+def test_preview_of_what_is_not_counted_in_pips(page: Client) -> None:
+    make_instrument("GER40", type="index")
+    put_quote("GER40", 1.0841, 1.08424)
+    told = page.get(LIVE, TERMS | {"symbol": "GER40"}).json()["preview"]
+    assert told["reward"]["pips"].endswith("points")
+
+
+def test_preview_says_what_would_be_refused_and_where(page: Client) -> None:
+    told = page.get(LIVE, TERMS | {"stop_loss": "1.0900"}).json()["preview"]
+    assert told == {"field": "stop_loss", "refusal": "The stop loss of a buy is below its entry."}
+
+
+@pytest.mark.parametrize("typed", ["", "1,08", "x", "NaN", "Infinity", "1e999999999"])
+def test_nothing_is_previewed_before_all_prices_are_numbers(page: Client, typed: str) -> None:
+    told = page.get(LIVE, TERMS | {"stop_loss": typed}).json()["preview"]
+    assert "risk" not in told
+
+
+def test_closed_market_says_when_it_opens(page: Client) -> None:
+    make_instrument("AAPL", calendar=make_calendar("weekly", "Wed-Wed 12:00-12:30"))
+    put_quote("AAPL", at_ms=1)
+    with time_machine.travel(NOON - timedelta(days=1, hours=3), tick=False):
+        told = page.get(f"{LIVE}?symbol=AAPL").json()["quote"]["why"]
+        assert told == "The market of AAPL is closed. It opens Wed 18 Nov, 12:00 UTC, in 1 d 3 h."
+
+
+def test_stale_quote_says_why_nothing_can_be_published(page: Client) -> None:
+    put_quote("EURUSD", at_ms=1)
+    assert "No fresh price of EURUSD" in shown(page.get(f"{PAGE}?symbol=EURUSD"))
+
+
+def test_page_says_what_can_never_be_changed(page: Client) -> None:
+    text = page.get(PAGE).text
+    assert "What can never be changed" in text
+    assert "at the stop, or after 7 days" in text
 
 
 def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: User) -> None:

@@ -1,0 +1,71 @@
+"""/publishers/{name}/scorecard.svg: a publisher's figures as a picture that other sites may show."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils.cache import get_conditional_response
+from django.views.decorators.http import require_safe
+
+from signals_feed.publishers import equity
+from signals_feed.publishers.lookup import Publisher, find, scorecards
+from signals_feed.publishers.scorecards import ENOUGH, Scorecard
+
+KEPT_S = 300
+LONGEST_NAME = 28
+MOST_POINTS = 60
+# Those of static/site/tokens.css, which an image on another site does not have.
+COLOURS = {
+    "light": {
+        **{"surface": "#fff", "text": "#16202a", "soft": "#52606f", "line": "#dde3e9", "edge": "#788697"},
+        **{"accent": "#0a6c74", "good": "#12663a", "danger": "#b3261e"},
+    },
+    "dark": {
+        **{"surface": "#151c23", "text": "#e6ebf0", "soft": "#a0aebc", "line": "#27323c", "edge": "#74838f"},
+        **{"accent": "#55c7d0", "good": "#7fd8a4", "danger": "#ff9389"},
+    },
+}
+# XML has no such characters, not even escaped.
+NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@require_safe
+def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
+    publisher = find(user)
+    if publisher is None:
+        raise Http404
+    theme = "dark" if request.GET.get("theme") == "dark" else "light"
+    body = draw_scorecard(publisher, scorecards.read(publisher), COLOURS[theme]).encode()
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {
+        "Cache-Control": f"public, max-age={KEPT_S}",
+        "ETag": etag,
+        # The pages themselves stay where they are; this alone is meant for others.
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
+    whole = HttpResponse(body, content_type="image/svg+xml; charset=utf-8", headers=headers)
+    answer: HttpResponse = get_conditional_response(request, etag=etag, response=whole) or whole
+    for name, value in headers.items():
+        answer[name] = value
+    return answer
+
+
+def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str]) -> str:
+    points = equity.thinned(card.equity.points, MOST_POINTS)
+    name = NOT_IN_XML.sub("\ufffd", publisher.name)
+    context: dict[str, Any] = {
+        "name": name,
+        "short_name": name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
+        "card": card,
+        "enough": ENOUGH,
+        "colours": colours,
+        "as_of": points[-1].closed_at if points else None,
+        "picture": equity.draw(points) if points else None,
+        "width": equity.WIDTH,
+        "height": equity.HEIGHT,
+    }
+    return render_to_string("signals/publishers/scorecard.svg", context)

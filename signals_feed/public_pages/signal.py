@@ -1,0 +1,112 @@
+"""/signals/{id}: a signal in full, and everything that its result follows from."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from core.times import read_iso
+from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
+from signals_feed.figures import in_words
+from signals_feed.ledger.checking import check_signals
+from signals_feed.models import Evidence, Signal
+from signals_feed.rules import paid_entry
+
+from .levels_picture import WIDTH, draw_levels
+
+ENDINGS = {
+    "": "Active",
+    "take_profit": "Target reached",
+    "stop_loss": "Stopped out",
+    "manual": "Closed by its publisher",
+    "expired": "Expired",
+    "cancelled": "Cancelled by staff",
+}
+PRICES = (
+    *("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high"),
+    *("best", "worst"),
+)
+
+
+class ShownStep(NamedTuple):
+    name: str
+    formula: str
+    with_numbers: str
+    value: str
+
+
+class ShownTick(NamedTuple):
+    """A quote or a minute, as the page lists it."""
+
+    source: str
+    rule: str
+    at: str
+    number: str
+    prices: list[tuple[str, float]]
+
+
+@require_safe
+def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
+    signals = Signal.objects.select_related("user", "instrument").prefetch_related("evidence")
+    signal = signals.filter(pk=pk).first()
+    if signal is None:
+        raise Http404
+    proof = look_up_proof(signal)
+    paid = paid_entry(signal.direction, signal.entry, signal.tradable_price)
+    exits = [each for each in signal.evidence.all() if each.kind == Evidence.Kind.EXIT]
+    extremes = [price for each in exits for price in (each.best, each.worst) if price is not None]
+    context = {
+        "signal": signal,
+        "ending": ENDINGS[signal.close_reason],
+        "paid": paid,
+        "lasted": lasted(signal),
+        "check": check_signals([signal])[signal.pk],
+        "proof": proof,
+        "steps": shown_steps(proof),
+        "entry_tick": shown_tick(proof.entry.evidence),
+        "exit_tick": shown_tick(proof.exit.evidence) if proof.exit else None,
+        "picture": draw_levels(signal.stop_loss, paid, signal.take_profit, signal.close_price, extremes),
+        "width": WIDTH,
+    }
+    return render(request, "signals/proof/signal.html", context)
+
+
+def lasted(signal: Signal) -> str:
+    """How long it was open."""
+    if signal.closed_at is None:
+        return ""
+    return in_words(round((signal.closed_at - signal.published_at) / timedelta(seconds=1)))
+
+
+def shown_steps(proof: Proof) -> list[ShownStep]:
+    """Each formula once more with the numbers that its names stand for."""
+    known = {given.name: given.exact for given in proof.inputs}
+    steps = []
+    for step in proof.steps:
+        numbers = re.sub(r"[a-z_]+", lambda name: known.get(name[0], name[0]), step.formula)
+        steps.append(ShownStep(step.name, step.formula, numbers, step.exact))
+        known[step.name] = step.exact
+    return steps
+
+
+def shown_tick(evidence: ShownEvidence | None) -> ShownTick | None:
+    if evidence is None:
+        return None
+    at = read_iso(evidence.time)
+    return ShownTick(
+        source=str(Evidence.Source(evidence.source).label),
+        rule=evidence.rule_text,
+        at=f"{at:%-d %b %Y, %H:%M:%S}.{at.microsecond // 1000:03d} UTC",
+        number=f"{evidence.seq:,} of {evidence.epoch}" if evidence.seq else "",
+        prices=[
+            (name.replace("_", " "), price)
+            for name in PRICES
+            if isinstance(price := getattr(evidence, name), float)
+        ],
+    )

@@ -1,0 +1,130 @@
+// Candles of one instrument with the levels of the signal that is being written, as SVG.
+const SVG = "http://www.w3.org/2000/svg";
+const BARS = 96;
+const GUTTER = 72;
+const EDGE = 12;
+const LABEL_HEIGHT = 15;
+const TICKS = 5;
+
+export class LevelsChart {
+  #bars = [];
+  #levels = {};
+  #now = null;
+  #digits = 5;
+
+  constructor(svg, ask) {
+    this.svg = svg;
+    this.ask = ask;
+    new ResizeObserver(() => this.draw()).observe(svg);
+  }
+
+  /** The candles of another instrument or timeframe; none of those before stays under its name. */
+  async show(symbol, timeframe) {
+    const wanted = (this.wanted = {});
+    if (symbol !== this.symbol) this.#bars = [];
+    this.symbol = symbol;
+    this.draw();
+    const market = await this.ask(`market/${encodeURIComponent(symbol)}`, { timeframe, bars: BARS });
+    if (this.wanted !== wanted) return;
+    this.#bars = market.ohlcv;
+    this.draw();
+  }
+
+  setQuote(bid, digits) {
+    this.#now = bid;
+    this.#digits = digits;
+    const last = this.#bars.at(-1);
+    if (last) Object.assign(last, { close: bid, high: Math.max(last.high, bid), low: Math.min(last.low, bid) });
+    this.draw();
+  }
+
+  setLevels(levels) {
+    this.#levels = levels;
+    this.draw();
+  }
+
+  draw() {
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (!width || !height) return;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const prices = this.#range();
+    if (!prices) return this.svg.replaceChildren();
+    const [low, high] = prices;
+    const y = (price) => EDGE + ((high - price) / (high - low)) * (height - 2 * EDGE);
+    const right = width - GUTTER;
+    const labels = this.#labels(y, height);
+    this.svg.replaceChildren(...this.#grid(low, high, y, right, labels), ...this.#zones(y, right), ...this.#candles(y, right), ...this.#lines(right, labels));
+  }
+
+  /** That of the candles, and the levels near enough not to flatten them. */
+  #range() {
+    const known = this.#bars.flatMap(({ low, high }) => [low, high]);
+    if (this.#now) known.push(this.#now);
+    if (!known.length) return null;
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const span = high - low || high * 0.001;
+    const near = Object.values(this.#levels).filter((price) => price > low - 2 * span && price < high + 2 * span);
+    return [Math.min(low, ...near), Math.max(high, ...near)].map((price, at) => price + (at ? 1 : -1) * span * 0.02);
+  }
+
+  /** A price of the grid is left out where a level stands. */
+  #grid(low, high, y, right, labels) {
+    return Array.from({ length: TICKS }, (_, at) => low + ((high - low) * (at + 0.5)) / TICKS).flatMap((price) => {
+      const at = y(price);
+      const isFree = labels.every(({ shown }) => Math.abs(shown - at) > LABEL_HEIGHT);
+      const text = isFree ? [part("text", { x: right + 6, y: at + 4 }, this.#text(price))] : [];
+      return [part("line", { class: "grid", x1: 0, x2: right, y1: at, y2: at }), ...text];
+    });
+  }
+
+  #zones(y, right) {
+    const { entry, stop, target } = this.#levels;
+    if (!entry) return [];
+    const zone = (name, price) => {
+      const [top, bottom] = [y(Math.max(price, entry)), y(Math.min(price, entry))];
+      return part("rect", { class: name, x: right * 0.66, width: right * 0.34, y: top, height: bottom - top });
+    };
+    return [...(stop ? [zone("risk", stop)] : []), ...(target ? [zone("reward", target)] : [])];
+  }
+
+  #candles(y, right) {
+    const step = right / BARS;
+    const first = right - step * this.#bars.length;
+    return this.#bars.flatMap(({ open, high, low, close }, at) => {
+      const tone = close < open ? "down" : "up";
+      const x = first + step * (at + 0.5);
+      const [top, bottom] = [y(Math.max(open, close)), y(Math.min(open, close))];
+      const body = { class: tone, x: x - step * 0.35, width: step * 0.7, y: top, height: Math.max(1, bottom - top), "stroke-width": 0 };
+      return [part("line", { class: tone, x1: x, x2: x, y1: y(high), y2: y(low) }), part("rect", body)];
+    });
+  }
+
+  /** Each level with the place of its price at the right; those that would meet are moved apart. */
+  #labels(y, height) {
+    const levels = Object.entries({ now: this.#now, ...this.#levels }).filter(([, price]) => price);
+    const labels = levels.map(([name, price]) => ({ name, price, at: y(price) })).sort((one, other) => one.at - other.at);
+    let lowest = -Infinity;
+    for (const label of labels) lowest = label.shown = Math.max(Math.min(Math.max(label.at, EDGE), height - EDGE), lowest + LABEL_HEIGHT);
+    const over = Math.max(0, lowest - (height - EDGE));
+    for (const label of labels) label.shown -= over;
+    return labels;
+  }
+
+  #lines(right, labels) {
+    return labels.flatMap(({ name, price, at, shown }) => [
+      part("line", { class: `level ${name}`, x1: 0, x2: right, y1: at, y2: at }),
+      part("text", { class: `label ${name}`, x: right + 6, y: shown + 4 }, this.#text(price)),
+    ]);
+  }
+
+  #text(price) {
+    return price.toLocaleString("en-GB", { minimumFractionDigits: this.#digits, maximumFractionDigits: this.#digits });
+  }
+}
+
+function part(name, attributes, text) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text) element.textContent = text;
+  return element;
+}

@@ -1,0 +1,28 @@
+// Nothing is published before somebody has read what can never be changed.
+export class Confirming {
+  #dialog = document.querySelector("[data-confirm]");
+  #form;
+
+  constructor(form) {
+    this.#form = form;
+    this.#dialog.querySelector("[data-back]").addEventListener("click", () => this.#dialog.close());
+    this.#dialog.querySelector("[data-sure]").addEventListener("click", () => this.#send());
+  }
+
+  show(preview) {
+    const { symbol, direction } = this.#form.elements;
+    const fill = (name, text) => (this.#dialog.querySelector(`[data-part="${name}"]`).textContent = text);
+    fill("what", `${direction.selectedOptions[0].text} ${symbol.value}`);
+    for (const name of ["entry", "stop_loss", "take_profit"]) fill(name, this.#form.elements[name].value.trim());
+    fill("risk", `${preview.risk.r}, ${preview.risk.pips}`);
+    fill("reward", `${preview.reward.r}, ${preview.reward.pips}`);
+    this.#dialog.showModal();
+  }
+
+  /** A second press sends nothing. */
+  #send() {
+    if (this.#form.dataset.sent) return;
+    this.#form.dataset.sent = "yes";
+    this.#form.submit();
+  }
+}

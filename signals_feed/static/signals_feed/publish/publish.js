@@ -1,0 +1,201 @@
+// The quote beside the form, what the signal would risk and earn, and the results of active signals: asked for
+// every second while somebody looks, and with every change of the form.
+import { Token } from "../../terminal/streams/token.js";
+import { LevelsChart } from "./chart.js";
+import { Confirming } from "./confirming.js";
+
+const live = document.querySelector("[data-live]");
+const form = document.querySelector("form[data-publish]");
+const quote = document.querySelector("[data-quote]");
+const part = (name) => quote.querySelector(`[data-${name}]`);
+const stake = (name) => form.querySelector(`[data-part="${name}"]`);
+const take = form.querySelector("[data-take]");
+const why = form.querySelector("[data-why]");
+const send = form.querySelector("[data-send]");
+const token = new Token(form.elements.csrfmiddlewaretoken.value);
+const confirming = new Confirming(form);
+const chart = new LevelsChart(part("chart"), ask);
+const PRICES = ["entry", "stop_loss", "take_profit"];
+const EVERY_MS = 1000;
+const TYPED_MS = 150;
+const CANDLES_EVERY_MS = 60_000;
+const HINT = stake("hint").textContent;
+let known = null;
+let asked = 0;
+let typing = null;
+
+async function ask(path, parameters) {
+  const answer = await fetch(`/api/${path}?${new URLSearchParams(parameters)}`, { headers: { "X-API-Key": await token.get() } });
+  if (answer.status === 401) token.forget();
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.error.message);
+  return body;
+}
+
+function age(ms) {
+  if (ms < 1000) return "now";
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+}
+
+function showQuote(latest) {
+  known = latest;
+  part("symbol").textContent = latest.symbol;
+  for (const name of ["bid", "ask", "spread"]) part(name).textContent = latest[name] ?? "–";
+  part("age").textContent = latest.bid ? age(latest.age_ms) : "no quote yet";
+  take.hidden = latest.state !== "open" || !latest.bid;
+  why.hidden = !latest.why;
+  // Read out again only when it changes.
+  if (why.textContent !== latest.why) why.textContent = latest.why;
+  send.disabled = Boolean(latest.why);
+  if (latest.bid) chart.setQuote(Number(latest.bid), latest.bid.split(".")[1]?.length ?? 0);
+}
+
+function showPreview({ risk, reward, field, refusal }) {
+  stake("risk").replaceChildren(...figure(risk));
+  stake("reward").replaceChildren(...figure(reward));
+  stake("r").textContent = reward?.r ?? "–";
+  stake("hint").textContent = risk ? "" : (refusal ?? HINT);
+  for (const name of PRICES) mark(form.elements[name], name === field);
+}
+
+function figure(end) {
+  const small = document.createElement("small");
+  small.textContent = end?.percent ?? "";
+  return [end?.pips ?? "–", small];
+}
+
+function mark(input, isRefused) {
+  if (isRefused) input.setAttribute("aria-invalid", "true");
+  else if (input.dataset.marked) input.removeAttribute("aria-invalid");
+  input.dataset.marked = isRefused ? "yes" : "";
+}
+
+function showLevels() {
+  const [entry, stop, target] = PRICES.map((name) => Number(form.elements[name].value) || 0);
+  chart.setLevels({ entry, stop, target });
+}
+
+function showResult({ id, price, pnl, pnl_r, unit, tone }) {
+  const card = live.querySelector(`[data-signal="${id}"]`);
+  if (!card || !price) return;
+  card.querySelector("[data-price]").textContent = price;
+  const result = card.querySelector("[data-result]");
+  result.textContent = `${pnl}\u00a0${unit}, ${pnl_r}\u00a0R`;
+  result.className = tone;
+}
+
+function terms() {
+  return Object.fromEntries(["symbol", "direction", ...PRICES].map((name) => [name, form.elements[name].value]));
+}
+
+async function look() {
+  const answer = await fetch(`${live.dataset.live}?${new URLSearchParams(terms())}`, { signal: AbortSignal.timeout(5 * EVERY_MS) });
+  // Logged out meanwhile: the page leads to the login.
+  if (answer.redirected) location.reload();
+  if (!answer.ok || answer.redirected) throw new Error(answer.statusText);
+  return answer.json();
+}
+
+function show(latest) {
+  part("lost").hidden = true;
+  if (latest.quote) showQuote(latest.quote);
+  showPreview(latest.preview);
+  latest.signals.forEach(showResult);
+}
+
+async function refresh() {
+  if (document.hidden) return;
+  const mine = ++asked;
+  try {
+    const latest = await look();
+    // An older answer must not overwrite that of the instrument chosen since.
+    if (mine === asked) show(latest);
+  } catch {
+    if (mine === asked) part("lost").hidden = false;
+  }
+}
+
+/** Asks with the terms as they are now, whatever else is under way. */
+async function review() {
+  const mine = ++asked;
+  let latest = null;
+  try {
+    latest = await look();
+  } catch {
+    part("lost").hidden = false;
+    stake("hint").textContent = "The service does not answer, so nothing was published. Try again.";
+    return;
+  }
+  if (mine === asked) show(latest);
+  const { quote: market, preview } = latest;
+  if (market?.why) return;
+  if (preview.risk) confirming.show(preview);
+  else if (preview.refusal) form.elements[preview.field || "entry"].focus();
+  else stake("hint").textContent = "A price is missing, or is no number.";
+}
+
+async function keepFresh() {
+  await refresh();
+  setTimeout(keepFresh, EVERY_MS);
+}
+
+async function showCandles() {
+  const chosen = part("timeframes").querySelector('[aria-pressed="true"]').value;
+  try {
+    await chart.show(form.elements.symbol.value, chosen);
+    part("chart-note").textContent = "";
+    part("chart").setAttribute("aria-label", `Candles of ${form.elements.symbol.value} with the levels of the signal`);
+  } catch (failure) {
+    part("chart-note").textContent = `The chart is missing: ${failure.message}`;
+  }
+}
+
+take.addEventListener("click", () => {
+  form.elements.entry.value = form.elements.direction.value === "buy" ? known.ask : known.bid;
+  form.elements.entry.focus();
+  showLevels();
+  refresh();
+});
+form.elements.symbol.addEventListener("change", () => {
+  for (const name of PRICES) form.elements[name].value = "";
+  showLevels();
+  refresh();
+  showCandles();
+});
+form.addEventListener("input", () => {
+  showLevels();
+  clearTimeout(typing);
+  typing = setTimeout(refresh, TYPED_MS);
+});
+for (const button of part("timeframes").children) {
+  button.addEventListener("click", () => {
+    for (const each of part("timeframes").children) each.setAttribute("aria-pressed", String(each === button));
+    showCandles();
+  });
+}
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  review();
+});
+document.addEventListener("visibilitychange", refresh);
+part("timeframes").hidden = false;
+showLevels();
+showCandles();
+setInterval(() => document.hidden || showCandles(), CANDLES_EVERY_MS);
+keepFresh();
+
+// A second press sends nothing; coming back with the browser's button lets the forms be sent again.
+for (const each of document.querySelectorAll("form[data-send-once]:not([data-publish])")) {
+  each.addEventListener("submit", (event) => {
+    if (each.dataset.sent) event.preventDefault();
+    each.dataset.sent = "yes";
+  });
+}
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  for (const each of document.querySelectorAll("form[data-sent]")) delete each.dataset.sent;
+});

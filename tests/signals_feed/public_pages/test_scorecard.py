@@ -1,0 +1,140 @@
+"""The scorecard as a picture: other sites may show it, keep it for five minutes, and run nothing of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from accounts.models import User
+from signals_feed.public_pages.scorecard import COLOURS, draw_scorecard
+from signals_feed.publishers.lookup import Publisher, scorecards
+from signals_feed.publishers.scorecards import ENOUGH
+from tests.factories import NOON, make_instrument, make_signal, make_user
+
+pytestmark = pytest.mark.django_db
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><svg onload=alert(1)>',
+    "]]><b>",
+    "&amp;&",
+    "a\x0bb",
+    "\ufffe",
+    "x" * 150,
+]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    make_instrument("EURUSD")
+    scorecards.clear()
+    yield
+    scorecards.clear()
+
+
+def make_publisher(name: str = "anna", closed: int = 2) -> User:
+    user = make_user(name)
+    for number in range(closed):
+        at = NOON + timedelta(minutes=number)
+        price = Decimal("1.0810" if number == 0 else "1.0900")
+        make_signal(user=user, status="closed", close_price=price, published_at=at, closed_at=at)
+    return user
+
+
+def ask(query: str = "", **headers: str) -> Any:
+    return Client().get(f"/publishers/anna/scorecard.svg{query}", headers=headers)
+
+
+def texts(body: str) -> list[str]:
+    return [each.text or "" for each in ET.fromstring(body).iter(f"{SVG}text")]  # noqa: S314 - our own
+
+
+def test_it_has_the_figures_of_the_scorecard() -> None:
+    make_publisher(closed=ENOUGH)
+    shown = texts(ask().text)
+    assert shown[0] == "anna"
+    assert shown[7:12] == [str(ENOUGH), "96.7\xa0%", "+1.72\xa0R", "+51.6\xa0R", "1.0 R"]
+    assert "Last closed 18 Nov 2026" in shown
+    assert not any("Too few" in text for text in shown)
+
+
+def test_too_few_signals_are_said_to_be_too_few() -> None:
+    make_publisher()
+    assert f"Too few to judge: 2 of {ENOUGH} closed signals" in texts(ask().text)
+
+
+def test_publisher_of_open_signals_alone_has_one_without_figures() -> None:
+    make_signal(user=make_user("anna"))
+    assert texts(ask().text)[7:12] == ["0", "–", "–", "–", "–"]
+
+
+def test_other_sites_may_show_it_and_nothing_else_of_ours() -> None:
+    make_publisher()
+    answer = ask()
+    assert answer["Content-Type"] == "image/svg+xml; charset=utf-8"
+    assert answer["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert "script-src 'self'" in answer["Content-Security-Policy"]
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    for path in ("/publishers/anna", "/publishers", "/publishers/nobody/scorecard.svg"):
+        assert "Cross-Origin-Resource-Policy" not in Client().get(path).headers
+
+
+def test_it_is_kept_for_five_minutes_and_then_asked_for_by_its_tag() -> None:
+    user = make_publisher()
+    first = ask()
+    assert first["Cache-Control"] == "public, max-age=300"
+    assert "Vary" not in first.headers
+    assert "Set-Cookie" not in first.headers
+    again = ask(if_none_match=first["ETag"])
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    assert again["Cross-Origin-Resource-Policy"] == "cross-origin"
+    make_signal(user=user, status="closed", published_at=NOON, closed_at=NOON + timedelta(hours=1))
+    changed = ask(if_none_match=first["ETag"])
+    assert (changed.status_code, changed["ETag"] != first["ETag"]) == (200, True)
+
+
+def test_head_says_the_same_without_the_picture() -> None:
+    make_publisher()
+    answer = Client().head("/publishers/anna/scorecard.svg")
+    assert (answer.status_code, answer.content, answer["ETag"]) == (200, b"", ask()["ETag"])
+
+
+def test_who_never_published_has_none() -> None:
+    make_user("anna")
+    assert ask(accept="text/html").status_code == 404
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_name_is_text_and_nothing_else(name: str) -> None:
+    user = make_publisher(name)
+    publisher = Publisher(user.pk, name, is_demo=False, active=0, closed=2)
+    root = ET.fromstring(draw_scorecard(publisher, scorecards.read(publisher), COLOURS["light"]))  # noqa: S314
+    tags = {each.tag.removeprefix(SVG) for each in root.iter()}
+    assert tags <= {"svg", "title", "desc", "rect", "line", "polyline", "path", "text", "g"}
+    assert not any(key.startswith("on") for each in root.iter() for key in each.attrib)
+    assert len(next(root.iter(f"{SVG}text")).text or "") <= 28
+
+
+def test_dark_pages_ask_for_the_dark_one() -> None:
+    make_publisher()
+    assert COLOURS["dark"]["surface"] in ask("?theme=dark").text
+    assert ask("?theme=dark")["ETag"] != ask()["ETag"]
+    assert ask("?theme=<b>").text == ask().text
+
+
+def test_its_colours_are_those_of_the_site() -> None:
+    tokens = (Path(settings.BASE_DIR) / "static/site/tokens.css").read_text()
+    pairs = re.findall(r"--(\w+): light-dark\((#\w+), (#\w+)\)", tokens)
+    site = {name: {"light": light, "dark": dark} for name, light, dark in pairs}
+    assert {
+        theme: {name: site[name][theme] for name in colours} for theme, colours in COLOURS.items()
+    } == COLOURS

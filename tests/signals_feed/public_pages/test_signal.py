@@ -1,0 +1,158 @@
+"""The page of one signal: its terms and result, and everything that the result follows from."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from signals_feed.api.proof import look_up_proof
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.models import Signal
+from signals_feed.public_pages.signal import lasted
+from signals_feed.publishing.actions import cancel
+from tests.accounts.panel.test_look import assert_is_ours
+from tests.databases.queries import count_queries
+from tests.factories import NOON, make_instrument, make_user
+from tests.signals_feed.published_signals import SELL, close_at, make_published
+
+pytestmark = pytest.mark.django_db
+LATER = NOON + timedelta(hours=3, minutes=5, seconds=7)
+
+
+def make_closed(reason: str = "manual") -> Signal:
+    signal = make_published(published_at=NOON, user=make_user("anna"))
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"), reason, LATER)
+    signal.refresh_from_db()
+    return signal
+
+
+def page(signal: Signal) -> str:
+    answer = Client().get(f"/signals/{signal.pk}", headers={"accept": "text/html"})
+    assert answer.status_code == 200
+    return unescape(answer.text)
+
+
+def test_page_is_public_and_ours() -> None:
+    signal = make_closed()
+    assert_is_ours(Client().get(f"/signals/{signal.pk}", headers={"accept": "text/html"}).text)
+
+
+def test_result_and_its_mark_are_shown() -> None:
+    shown = page(make_closed())
+    assert "+1.00\xa0R" in shown
+    assert "+32.0 pips" in shown
+    assert "Closed by its publisher" in shown
+    assert 'after <span class="phrase">3 h 5 min</span>' in shown
+    assert "Verified" in shown
+    assert "The result holds." in shown
+
+
+def test_what_is_not_a_currency_is_counted_in_points() -> None:
+    signal = make_published(make_instrument("GER40", type="index"))
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    assert "+32.0 points" in page(signal)
+
+
+def test_ticks_of_the_evidence_have_their_times_and_prices() -> None:
+    shown = page(make_closed())
+    assert re.search(
+        r"Evidence at entry.*18 Nov 2026, 12:00:00\.000 UTC.*1\.08410.*1\.08420", shown, re.DOTALL
+    )
+    assert re.search(
+        r"Evidence at exit.*18 Nov 2026, 15:05:07\.000 UTC.*1\.08740.*1\.08750", shown, re.DOTALL
+    )
+
+
+def test_arithmetic_is_that_of_the_interface_with_the_numbers_put_in() -> None:
+    signal = make_closed()
+    rows = re.findall(
+        r"<code>([^<]*)</code></th>.*?<code>([^<]*)</code>.*?<code>([^<]*)</code>.*?<code>([^<]*)</code>",
+        page(signal),
+    )
+    proof = look_up_proof(signal)
+    assert [(name, formula, value) for name, formula, _, value in rows] == [
+        (step.name, step.formula, step.exact) for step in proof.steps
+    ]
+    numbers = {name: with_numbers for name, _, with_numbers, _ in rows}
+    assert numbers["paid"] == "max(1.0842, 1.0842)"
+    assert numbers["pnl"] == "0.0032 / 0.0001"
+    assert numbers["pnl_percent"] == "0.0032 / 1.0842 * 100"
+
+
+def test_active_signal_has_terms_and_no_result() -> None:
+    shown = page(make_published(published_at=NOON))
+    assert "The terms hold." in shown
+    assert "Evidence at entry" in shown
+    assert not any(word in shown for word in ("Evidence at exit", "Verified", "<dt>Exit", "pips"))
+
+
+def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
+    signal = make_published(published_at=NOON)
+    cancel(signal, reason="The wrong symbol.", by="boss")
+    shown = page(signal)
+    assert "The wrong symbol." in shown
+    assert "Being cancelled" in shown
+    assert "boss" not in shown
+    close_at(signal, Decimal("1.0800"), Decimal("1.0801"), "cancelled")
+    shown = page(signal)
+    assert "The wrong symbol." in shown
+    assert "Cancelled by staff" in shown
+    assert "−1.31\xa0R" in shown
+
+
+def test_sell_names_the_bid_that_the_market_offered() -> None:
+    assert "<dt>Bid then</dt>" in page(make_published(None, **SELL))
+
+
+def test_altered_signal_says_that_it_does_not_hold() -> None:
+    signal = make_closed()
+    take_down_triggers()
+    Signal.objects.update(pnl="99.0")
+    shown = page(signal)
+    put_up_triggers()
+    assert "This signal does not hold." in shown
+    assert "pnl is 99" in shown
+    assert "Verified" not in shown
+
+
+def test_entries_lead_to_the_ledger() -> None:
+    links = re.findall(r'href="(/ledger[^"]*)"', page(make_closed()))
+    assert links == ["/ledger?at=1#entry-1", "/ledger?at=2#entry-2"]
+
+
+@pytest.mark.parametrize(
+    "name", ["080b19cc-d74e-40f7-b52a-5ff98b5a6a6b", "nothing", "1", "6F1C2F5E-8F0B-4A53-9D0E-2B8F6F6F9A01"]
+)
+def test_unknown_signal_has_no_page(name: str) -> None:
+    assert Client().get(f"/signals/{name}", headers={"accept": "text/html"}).status_code == 404
+
+
+def test_page_costs_seven_queries() -> None:
+    signal = make_closed()
+    page(signal)
+    with count_queries() as asked:
+        page(signal)
+    assert len(asked) == 7, asked
+
+
+def test_texts_are_texts_and_nothing_else() -> None:
+    signal = make_published(user=make_user("<b>x/y"), published_at=NOON)
+    cancel(signal, reason="<i>no</i>", by="boss")
+    shown = Client().get(f"/signals/{signal.pk}").text
+    assert "<b>x" not in shown
+    assert "<i>no" not in shown
+    assert "&lt;i&gt;no" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_600, "1 h 0 min"), (90_061, "1 d 1 h")],
+)
+def test_time_that_a_signal_was_open_in_two_units(seconds: int, words: str) -> None:
+    signal = Signal(published_at=NOON, closed_at=NOON + timedelta(seconds=seconds))
+    assert lasted(signal) == words
