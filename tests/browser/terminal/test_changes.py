@@ -95,7 +95,7 @@ def test_service_that_hears_no_prices_is_shown_as_stale(
 
     server.run(tell(False))
     expect(connection).to_have_attribute("data-status", "stale")
-    expect(connection.locator("summary")).to_have_text("Stale: no prices come")
+    expect(connection.locator("summary")).to_have_text("Stale: no new prices")
 
     server.run(tell(True))
     live(page)
