@@ -35,6 +35,8 @@ ZONES = (
     ("Asia/Tokyo", "Tokyo"),
     ("Australia/Sydney", "Sydney"),
 )
+# Of a symbol that somebody made up.
+MOST_SHOWN = 20
 ComingPast = Callable[[], dict[str, Any] | None]
 
 
@@ -75,14 +77,15 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
     """Outside the demo for those who are logged in. `coming_past` tells what the demo is still making."""
     if not may_look(request):
         return redirect_to_login(request.get_full_path())
-    rows = watchlist()
+    rows, wanted = watchlist(), request.GET.get("symbol", "").upper()
+    symbol = first_choice(rows, wanted)
     config = {
         "csrf": get_token(request),
         "worker": static("terminal/streams/worker.js"),
         "watchlist": reverse("watchlist"),
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
-        "symbol": first_choice(rows, request.GET.get("symbol", "").upper()),
+        "symbol": symbol,
         "instruments": {row.symbol: {**page_facts(row.facts), **row.drawn} for row in rows},
     }
     page = {
@@ -91,6 +94,8 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "timeframes": TIMEFRAMES,
         "zones": ZONES,
         "incidents": open_incidents(),
+        "chosen": next((row for row in rows if row.symbol == symbol), None),
+        "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
         "past": coming_past(),
     }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

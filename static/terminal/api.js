@@ -1,12 +1,26 @@
 // The public REST interface, with the page's token as the key.
 export class Api {
   #link;
+  #answered;
 
-  constructor(link) {
+  /** `answered` is told what became of each request. */
+  constructor(link, answered = () => {}) {
     this.#link = link;
+    this.#answered = answered;
   }
 
   async get(path, parameters = {}) {
+    try {
+      const body = await this.#get(path, parameters);
+      this.#answered(path, null);
+      return body;
+    } catch (error) {
+      this.#answered(path, error);
+      throw error;
+    }
+  }
+
+  async #get(path, parameters) {
     let answer = await this.#ask(path, parameters);
     if (answer.status === 401) {
       this.#link.forgetToken();

@@ -13,6 +13,9 @@ import { Palette } from "./keyboard/palette.js";
 import { SHORTCUTS, Shortcuts, named } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
 import { Connection } from "./page/connection.js";
+import { Incidents } from "./page/incidents.js";
+import { Outage } from "./page/outage.js";
+import { TradingState } from "./page/trading_state.js";
 import { Link } from "./streams/link.js";
 import { Watchlist } from "./watchlist/watchlist.js";
 
@@ -26,13 +29,23 @@ const address = new Address({ symbols, timeframes: config.timeframes, symbol: co
 const { shown } = address;
 
 const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
-const api = new Api(link);
+const connection = new Connection(part("connection"));
+const outage = new Outage(part("outage"), part("outage-said"), document.querySelector(".panes"));
+const incidents = new Incidents(part("incidents"), part("incident"));
+const api = new Api(link, (path, failure) => connection.answered(path, failure));
 export const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
 const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
 export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments });
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
-const connection = new Connection(part("connection"));
-const watchlist = new Watchlist(part("watch"), { api, address: config.watchlist, instruments, choose: tap, learn: () => {} });
+const watchlist = new Watchlist(part("watch"), {
+  api,
+  address: config.watchlist,
+  instruments,
+  choose: tap,
+  pass: (symbol) => address.go({ symbol }, true) && show(),
+  learn: ({ incidents: open }) => incidents.show(open),
+});
+const trading = new TradingState(part("trading"), () => watchlist.rows.get(shown.symbol));
 const palette = new Palette(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
 const news = new News(part("news-pane"), { api, instruments, choose: tap });
@@ -51,6 +64,7 @@ function frames(all) {
   const of = (kind) => all.filter(([each]) => each === kind).map(([, frame]) => frame);
   const ticks = of("tick");
   if (ticks.length) {
+    outage.hear(ticks);
     watchlist.hear(ticks);
     chart.hear(ticks);
     signals.price(ticks);
@@ -62,6 +76,7 @@ function frames(all) {
 
 function streamReport({ stream, state, missed, began = [] }) {
   if (state) connection.show(stream, state);
+  if (stream === "market") outage.look(connection);
   if (stream === "signals" && state) signals.streamIs(state);
   if (stream === "flow" && state) flow.streamIs(state);
   // What the stream could not tell again, the service has summed up.
@@ -105,6 +120,7 @@ function show() {
   part("chart-symbol").textContent = symbol;
   part("chart-name").textContent = name;
   watchlist.select(symbol);
+  trading.look();
   for (const choice of timeframes) choice.checked = choice.value === timeframe;
   zones.show();
   chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
@@ -129,6 +145,12 @@ part("find").querySelector("kbd").textContent = `${named("Ctrl")} K`;
 part("find").addEventListener("click", () => palette.open());
 part("keys").addEventListener("click", () => shortcuts.show());
 listen(part("price"), timeframes);
+setInterval(() => {
+  connection.look();
+  outage.look(connection);
+  trading.look();
+}, 1000);
+setInterval(() => watchlist.tell(Date.now()), 15_000);
 show();
 eachMinute(() => flow.history.renew());
 news.load();

@@ -17,13 +17,15 @@ export class Address {
     });
   }
 
-  /** Show something else: `{ symbol }`, `{ timeframe }` or both. Returns whether it is something else. */
-  go(change) {
+  /** Show something else: `{ symbol }`, `{ timeframe }` or both. Returns whether it is something else.
+   * What is only passed on the way to another takes the place of what was passed before. */
+  go(change, isPassing = false) {
     for (const [name, value] of Object.entries(change)) keep(name, value);
     const before = this.url();
     Object.assign(this.shown, change);
     if (this.url() === before) return false;
-    history.pushState(null, "", this.url());
+    const how = isPassing && history.state?.isPassing ? "replaceState" : "pushState";
+    history[how]({ isPassing }, "", this.url());
     return true;
   }
 

@@ -1,6 +1,19 @@
-// How the streams are doing, in a word for all and a line for each.
-const NAMES = { market: "Prices", flow: "Order flow", signals: "Signals" };
-const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused" };
+// Whether each pane is live: in one line for all of them, and a line for each.
+const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
+const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not renewed" };
+const REASONS = {
+  stream_limit_exceeded: "limit reached",
+  rate_limit_exceeded: "limit reached",
+  overloaded: "service overloaded",
+  invalid_api_key: "session ended",
+  slow_consumer: "connection too slow",
+  taken_over: "taken over elsewhere",
+};
+// What of an instrument is not there is said by its pane: the connection is none the worse for it.
+const OF_INSTRUMENT = ["quote_unavailable", "symbol_not_found"];
+const PANE_OF = { market: "candles", news: "news", signals: "signals", orderflow: "flow" };
+// So long a stream may take to open before that is worth a word.
+const PATIENCE_MS = 5_000;
 
 export class Connection {
   constructor(element) {
@@ -9,35 +22,97 @@ export class Connection {
     this.announce = element.querySelector("[role=status]");
     this.element = element;
     this.states = {};
+    this.failures = {};
+    this.beganAt = performance.now();
+    // In the order in which they are listed, whichever comes first.
+    this.panes = Object.fromEntries(Object.keys(NAMES).map((pane) => [pane, "pending"]));
+    this.items = Object.fromEntries(Object.keys(NAMES).map((pane) => [pane, document.createElement("li")]));
+    this.lines.replaceChildren(...Object.values(this.items));
   }
 
+  /** What became of a stream. */
   show(stream, state) {
-    const before = this.states.market && statusOf(this.states.market);
     this.states[stream] = state;
-    const market = this.states.market ?? state;
-    const status = statusOf(market);
-    const latency = market.rtt === null ? "" : ` · ${market.rtt < 10 ? market.rtt.toFixed(1) : Math.round(market.rtt)} ms`;
+    this.look();
+  }
+
+  /** What became of a request; `failure` is null when it was answered. */
+  answered(path, failure) {
+    const pane = PANE_OF[path.split("/")[0]];
+    if (!pane || OF_INSTRUMENT.includes(failure?.code)) return;
+    this.failures[pane] = failure;
+    this.look();
+  }
+
+  /** Of the prices, which matter most. */
+  get status() {
+    return statusOf(this.states.market);
+  }
+
+  look() {
+    for (const pane of Object.keys(NAMES)) this.panes[pane] = this.stateOf(pane);
+    const missing = Object.entries(this.panes).filter(([, state]) => !["live", "pending"].includes(state));
+    const status = this.status === "live" && missing.length ? "partial" : this.status;
+    const latency = this.states.market?.rtt;
+    const text = status === "live" ? "Live" : status === "partial" ? `Live except ${listed(missing)}` : this.without();
     this.element.dataset.status = status;
-    const waiting = status === "stale" ? "Stale: no prices come" : `${WORDS[status]}…`;
-    this.summary.textContent = status === "live" ? `Live${latency}` : waiting;
-    this.lines.replaceChildren(...Object.entries(this.states).map(([name, each]) => line(name, each)));
+    write(this.summary, status === "live" && latency ? `Live · ${rounded(latency)} ms` : text);
+    for (const pane of Object.keys(NAMES)) write(this.items[pane], this.line(pane));
     // A screen reader hears of changes, not of every measurement.
-    if (stream === "market" && before !== status) this.announce.textContent = `Prices are ${WORDS[status]}.`;
+    if (text !== this.said && this.said !== undefined) write(this.announce, `${text}.`);
+    this.said = text;
+  }
+
+  /** live, pending, or why it is not live. */
+  stateOf(pane) {
+    const [stream, failure] = [this.states[pane], this.failures[pane]];
+    const status = stream && statusOf(stream);
+    if (status && status !== "live") return this.isBeginning(stream) ? "pending" : reasonOf(stream.code, WORDS[status]);
+    if (failure) return reasonOf(failure.code, "no answer");
+    return status || failure === null ? "live" : "pending";
+  }
+
+  isBeginning({ status, message }) {
+    return status === "connecting" && !message && performance.now() - this.beganAt < PATIENCE_MS;
+  }
+
+  without() {
+    const { status } = this;
+    if (status === "stale") return "Stale: no new prices";
+    if (status !== "refused") return `${capital(WORDS[status])}…`;
+    return `Refused: ${reasonOf(this.states.market.code, this.states.market.message)}`;
+  }
+
+  line(pane) {
+    const { rtt = null, reconnects, recovered, message } = this.states[pane] ?? {};
+    const state = this.panes[pane];
+    const parts = [state === "pending" ? "connecting" : state];
+    if (rtt !== null && state === "live") parts.push(`${rtt.toFixed(1)} ms round trip`);
+    if (reconnects) parts.push(`${reconnects} reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing missed" : "something was missed"}`);
+    const said = message || this.failures[pane]?.message;
+    if (said) parts.push(said);
+    return `${NAMES[pane]}: ${parts.join("; ")}`;
   }
 }
 
-function statusOf({ status, isStale }) {
-  return status === "live" && isStale ? "stale" : status;
+function statusOf(state) {
+  if (!state) return "connecting";
+  return state.status === "live" && state.isStale ? "stale" : state.status;
 }
 
-function line(name, state) {
-  const { rtt, reconnects, recovered, message } = state;
-  const status = statusOf(state);
-  const item = document.createElement("li");
-  const parts = [WORDS[status]];
-  if (rtt !== null && status === "live") parts.push(`${rtt.toFixed(1)} ms there and back`);
-  if (reconnects) parts.push(`${reconnects} reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing missed" : "something was missed"}`);
-  if (message) parts.push(message);
-  item.textContent = `${NAMES[name]}: ${parts.join("; ")}`;
-  return item;
+const reasonOf = (code, otherwise) => REASONS[code] ?? otherwise;
+const rounded = (ms) => (ms < 10 ? ms.toFixed(1) : Math.round(ms));
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** signals: limit reached; news and candles: no answer. */
+function listed(missing) {
+  const byReason = new Map();
+  for (const [pane, reason] of missing) byReason.set(reason, [...(byReason.get(reason) ?? []), NAMES[pane].toLowerCase()]);
+  return [...byReason].map(([reason, panes]) => `${joined(panes)}: ${reason}`).join("; ");
+}
+
+const joined = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
+
+function write(part, text) {
+  if (part.textContent !== text) part.textContent = text;
 }

@@ -25,7 +25,7 @@ export class Stream {
     this.symbols = [];
     this.epoch = null;
     this.positions = {};
-    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, message: "" };
+    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, message: "", code: "" };
     this.pauseMs = FIRST_PAUSE_MS;
     this.answeredAt = Infinity;
     this.wasLive = false;
@@ -56,7 +56,7 @@ export class Stream {
       key = await this.token.get();
     } catch (error) {
       this.error = error instanceof Refused ? error : null;
-      return this.error?.status === 403 ? this.refuse(error.message) : this.again(this.error?.retryAfterS);
+      return this.error?.status === 403 ? this.refuse(error) : this.again(this.error?.retryAfterS);
     }
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = (this.socket = new WebSocket(`${scheme}://${location.host}${this.path}`));
@@ -118,7 +118,7 @@ export class Stream {
     this.wasAnswered = true;
     this.answeredAt = performance.now();
     const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
-    this.note({ status: "live", reconnects, recovered: true, isStale: false, message: "" });
+    this.note({ status: "live", reconnects, recovered: true, isStale: false, message: "", code: "" });
     this.wasLive = true;
   }
 
@@ -179,7 +179,7 @@ export class Stream {
   }
 
   closed() {
-    if (this.error && !this.error.retry) return this.refuse(this.error.message);
+    if (this.error && !this.error.retry) return this.refuse(this.error);
     this.again(this.error?.retry_after);
   }
 
@@ -187,15 +187,15 @@ export class Stream {
     this.stopTimers();
     if (performance.now() - this.answeredAt >= STEADY_MS) this.pauseMs = FIRST_PAUSE_MS;
     this.answeredAt = Infinity;
-    this.note({ status: this.wasLive ? "reconnecting" : "connecting", message: this.error?.message ?? "" });
+    this.note({ status: this.wasLive ? "reconnecting" : "connecting", message: this.error?.message ?? "", code: this.error?.code ?? "" });
     const pauseMs = Math.max(afterS * 1000, this.pauseMs * (0.5 + Math.random()));
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
     this.opening = setTimeout(() => this.open(), pauseMs);
   }
 
-  refuse(message) {
+  refuse({ message, code = "" }) {
     this.stopTimers();
-    this.note({ status: "refused", message });
+    this.note({ status: "refused", message, code });
   }
 
   stopTimers() {

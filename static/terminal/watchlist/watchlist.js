@@ -14,9 +14,9 @@ const NEXT = {
 const ARIA = { name: { name: "ascending" }, change: { "-change": "descending", change: "ascending" } };
 
 export class Watchlist {
-  /** `learn` is told what else the service says when it is asked for the rows. */
-  constructor(pane, { api, address, instruments, choose, learn }) {
-    Object.assign(this, { pane, api, address, learn });
+  /** `choose` shows an instrument, `pass` does on the way to another; `learn` is told what else the service says. */
+  constructor(pane, { api, address, instruments, choose, pass, learn }) {
+    Object.assign(this, { pane, api, address, pass, learn });
     this.table = pane.querySelector("table");
     this.search = pane.querySelector("input[type=search]");
     this.added = pane.querySelector("#watch-added");
@@ -159,7 +159,7 @@ export class Watchlist {
     const next = this.rows.get(shown[shown.indexOf(this.chosen) + by]);
     if (!next) return;
     const isHere = this.table.contains(document.activeElement);
-    next.button.click();
+    this.pass(next.symbol);
     if (isHere) next.button.focus();
     else next.element.scrollIntoView({ block: "nearest" });
   }

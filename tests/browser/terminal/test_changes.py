@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
+from accounts.keys.caller import PAGE_STREAMS, of_pages
 from accounts.models import User
+from accounts.open_streams.registry import open_streams
 from core import clock
 from core.times import moment
 from market.streams import market_streams as streams
@@ -20,7 +22,7 @@ from tests.browser.conftest import PATIENCE_MS, OpenPage
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
-from tests.factories import make_account, make_instrument, make_tier, make_user, put_quote
+from tests.factories import make_account, make_instrument, make_user, put_quote
 
 from .test_terminal import beside, live, publisher, ticker
 
@@ -30,9 +32,8 @@ PASSWORD = "a long walk 7"
 
 @pytest.fixture
 def customer(publisher: User) -> User:
-    """Whose tier has fewer streams than the page would like."""
     user = make_user("ada", PASSWORD)
-    make_account(user, tier=make_tier("narrow", streams=2))
+    make_account(user)
     return user
 
 
@@ -95,7 +96,7 @@ def test_service_that_hears_no_prices_is_shown_as_stale(
 
     server.run(tell(False))
     expect(connection).to_have_attribute("data-status", "stale")
-    expect(connection.locator("summary")).to_have_text("Stale: no prices come")
+    expect(connection.locator("summary")).to_have_text("Stale: no new prices")
 
     server.run(tell(True))
     live(page)
@@ -133,9 +134,18 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
     expect(row.locator("[data-cell=change]")).to_have_text("+1.00%")
 
 
-def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
+def test_page_without_a_third_stream_says_so_and_asks_for_signals(
     ticker: Ticker, server: Server, customer: User, open_page: OpenPage
 ) -> None:
+    account_id = customer.account.pk
+
+    async def leave_two() -> None:
+        for _ in range(PAGE_STREAMS - 2):
+            await open_streams.claim(
+                of_pages(account_id, ""), "/ws/market", PAGE_STREAMS, on_end=lambda code: None
+            )
+
+    server.run(leave_two())
     page = open_page("/accounts/login/")
     page.clock.install()
     log_in(page)
@@ -143,7 +153,9 @@ def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
     live(page).locator("#connection summary").click()
     for _ in range(3):
         expect(line(page, "Order flow")).to_contain_text("live")
-        expect(line(page, "Signals")).to_contain_text("open streams")
+        expect(line(page, "Signals")).to_contain_text("as many streams open as they may")
+        expect(page.locator("#connection summary")).to_have_text("Live except signals: limit reached")
+        expect(page.locator("#connection")).to_have_attribute("data-status", "partial")
         expect(page.locator("#signals-pane .note")).to_contain_text("The list is renewed every 20 s.")
         drop_sockets(server)
         expect(line(page, "Prices")).to_contain_text("reconnect")

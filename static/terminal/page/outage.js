@@ -1,0 +1,59 @@
+// When no prices come at all: they dim, and the page says how old the last one is.
+import { clock } from "../format.js";
+
+// A connection that comes back within this time has lost nothing that anybody saw.
+const GRACE_MS = 2_500;
+const FIRST_GRACE_MS = 6_000;
+const CAUSES = {
+  stale: "The service itself receives no prices just now.",
+  refused: "The service refused the connection.",
+  reconnecting: "Reconnecting…",
+  connecting: "Connecting…",
+};
+
+export class Outage {
+  constructor(banner, announce, panes) {
+    const part = (name) => banner.querySelector(`[data-part=${name}]`);
+    Object.assign(this, { banner, panes, age: part("age"), cause: part("cause"), announce });
+    this.lastMs = 0;
+    this.lostAt = performance.now();
+    this.grace = FIRST_GRACE_MS;
+  }
+
+  hear(ticks) {
+    for (const { time } of ticks) if (time > this.lastMs) this.lastMs = time;
+  }
+
+  /** Of the prices: live, stale, connecting, reconnecting or refused. */
+  look({ status, states }) {
+    if (status === "live") {
+      this.lostAt = null;
+      this.grace = GRACE_MS;
+    } else this.lostAt ??= performance.now();
+    const isKnown = ["stale", "refused"].includes(status);
+    const isOut = this.lostAt !== null && (isKnown || performance.now() - this.lostAt >= this.grace);
+    if (isOut) this.tell(status, states.market?.message);
+    if (isOut === !this.banner.hidden) return;
+    this.banner.hidden = !isOut;
+    this.panes.classList.toggle("without-prices", isOut);
+    // The counting would be read out each second.
+    this.announce.textContent = isOut ? `No live prices. ${this.cause.textContent}` : "Prices are live again.";
+  }
+
+  tell(status, message) {
+    const seconds = Math.max(0, Math.floor((Date.now() - this.lastMs) / 1000));
+    write(this.age, this.lastMs ? `last price ${clock(this.lastMs)}, ${span(seconds)} ago` : "none has arrived yet");
+    write(this.cause, (status === "refused" && message) || CAUSES[status]);
+  }
+}
+
+/** 40 s, 3 min 20 s, 2 h 5 min */
+export function span(seconds) {
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
+  if (hours) return `${hours} h ${minutes % 60} min`;
+  return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+function write(part, text) {
+  if (part.textContent !== text) part.textContent = text;
+}

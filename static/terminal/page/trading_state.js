@@ -1,0 +1,23 @@
+// Why the chart stands still: the market is closed, or its prices stopped. Empty while they come.
+import { clock } from "../format.js";
+import { opening } from "../watchlist/hours.js";
+import { span } from "./outage.js";
+
+export class TradingState {
+  /** `row` is what the watchlist knows of the instrument that is shown. */
+  constructor(element, row) {
+    Object.assign(this, { element, row });
+  }
+
+  look() {
+    const text = wordsOf(this.row(), Date.now());
+    if (this.element.textContent !== text) this.element.textContent = text;
+  }
+}
+
+function wordsOf({ state, opensMs, quotedMs }, now) {
+  if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
+  if (quotedMs === null) return "No price has come yet";
+  if (state !== "stale") return "";
+  return `No new prices, last price ${clock(quotedMs)}, ${span(Math.max(0, Math.floor((now - quotedMs) / 1000)))} ago`;
+}
