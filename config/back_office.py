@@ -36,6 +36,7 @@ GROUPS = {
         ("E-mail addresses", "account.emailaddress", "alternate_email"),
         ("Second factors", "mfa.authenticator", "lock"),
         ("Tiers", "accounts.tier", "stacks"),
+        ("Site texts", "pages.sitetext", "gavel"),
         ("AI usage", "accounts.aiusage", "smart_toy"),
     ),
     "Market": (

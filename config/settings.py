@@ -18,6 +18,7 @@ VAR_DIR = var_dir()
 PRODUCTION = env.switch("PRODUCTION")
 DEMO = env.switch("DEMO", otherwise=not PRODUCTION)
 DEBUG = env.switch("DEBUG")
+PUBLIC_TERMINAL = env.switch("PUBLIC_TERMINAL", otherwise=DEMO)
 
 NOTIFY_SOCKET = env.text("NOTIFY_SOCKET")
 SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
@@ -80,6 +81,7 @@ INSTALLED_APPS = [
     "news",
     "status",
     "archive",
+    "pages",
     "demo",
     "operations",
     "config.apps.ConfigApp",

@@ -10,7 +10,10 @@ from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
 from pages.documents import asyncapi, llms
-from pages.front import start
+from pages.front.pricing import pricing
+from pages.front.robots import robots
+from pages.front.start import about, start
+from pages.front.texts import site_text
 from pages.terminal import terminal, watchlist_json
 from serving import prometheus
 
@@ -33,6 +36,11 @@ urlpatterns = [
     path("", start, {"coming_past": shown_past}, name="start"),
     re_path(r"^terminal/?$", terminal, {"coming_past": shown_past}, name="terminal"),
     path("terminal/watchlist.json", watchlist_json, name="watchlist"),
+    path("about", about, name="about"),
+    path("pricing", pricing, name="pricing"),
+    path("terms", site_text, {"name": "terms"}, name="terms"),
+    path("privacy", site_text, {"name": "privacy"}, name="privacy"),
+    path("robots.txt", robots, name="robots"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),

@@ -21,7 +21,7 @@ from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
-from accounts.login import factors
+from accounts.login import factors, visitors
 from accounts.login.former_names import former_names
 from accounts.login.mails import mails_lost, outgoing
 from accounts.models.keys import end_page_sessions
@@ -41,7 +41,6 @@ from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
 from core.logs.requests import logged_successes
 from core.process import freeze_startup_objects
-from demo import visitors
 from demo.login import came_by_demo_link
 from demo.publisher_rules import STATEMENTS
 from demo.publishers import demo_publishers, start_in_demo
@@ -155,8 +154,9 @@ def hand_down() -> None:
     component_watch.sources = Source.objects.share_in_order
     # Clients that are sent away find their places free wherever they come back.
     draining.before_closing = (open_streams.hand_over,)
-    # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
+    # Where the terminal is public, visitors have an account without a login.
     browser_tokens.find_visitor = visitors.find_visitor
+    # In the demo staff come by a link, and publishers state rules.
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
     # What staff switch on the page of an account.

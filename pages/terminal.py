@@ -59,7 +59,7 @@ def open_incidents() -> list[dict[str, str]]:
     ]
 
 
-def first_choice(rows: list[WatchlistRow], wanted: str) -> str:
+def first_choice(rows: list[WatchlistRow], wanted: str = "") -> str:
     """Prefers what the address asks for, then what is open, quoted and not meant for tests."""
     if any(row.symbol == wanted for row in rows):
         return wanted
@@ -74,7 +74,7 @@ def first_choice(rows: list[WatchlistRow], wanted: str) -> str:
 @never_cache
 @require_safe
 def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpResponse:
-    """Outside the demo for those who are logged in. `coming_past` tells what the demo is still making."""
+    """For accounts, unless it is public. `coming_past` tells what the demo is still making."""
     if not may_look(request):
         return redirect_to_login(request.get_full_path())
     rows, wanted = watchlist(), request.GET.get("symbol", "").upper()
@@ -97,6 +97,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "chosen": next((row for row in rows if row.symbol == symbol), None),
         "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
         "past": coming_past(),
+        "demo": settings.DEMO,
     }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)
 
@@ -112,4 +113,4 @@ def watchlist_json(request: HttpRequest) -> HttpResponse:
 
 
 def may_look(request: HttpRequest) -> bool:
-    return settings.DEMO or request.user.is_authenticated
+    return settings.PUBLIC_TERMINAL or request.user.is_authenticated

@@ -22,7 +22,7 @@ from .staff_pages import StaffAdmin, button, label
 
 @admin.register(Tier)
 class TierAdmin(StaffAdmin[Tier]):
-    list_display = ("name", *TIER_LIMITS, "rank")
+    list_display = ("name", "price", *TIER_LIMITS, "rank")
     search_fields = ("name",)
     sortable_by = None
     # Accounts, commands and rate-limit headers know a tier by its name.

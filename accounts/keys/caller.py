@@ -120,7 +120,7 @@ def find_browser_caller(page_session: int) -> Caller | None:
         .first()
     )
     session = None if found is None else found.session()
-    if found is None or session is None or (found.account.is_visitor and not settings.DEMO):
+    if found is None or session is None or (found.account.is_visitor and not settings.PUBLIC_TERMINAL):
         return None
     account, expires_at = found.account, session.expire_date.timestamp()
     return Caller.from_account(account, key_id=NO_KEY, expires_at=expires_at).on_page(account.visitor_from)

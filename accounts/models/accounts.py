@@ -54,6 +54,13 @@ class Tier(models.Model):
     archive = models.BooleanField(
         default=False, db_default=False, help_text="Whether its keys open the archive of ticks and candles."
     )
+    price = models.CharField(
+        max_length=40,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="On the pricing page, such as “$49 a month”. Empty: “On request”, or “No charge” for Free.",
+    )
 
     class Meta:
         ordering = ("rank", "name")

@@ -26,7 +26,7 @@ def render_page(request: HttpRequest, template: str, words: Words) -> HttpRespon
 
 def has_page_key(request: HttpRequest) -> bool:
     """The page's own requests need a key, which somebody without an account has in the demo only."""
-    return settings.DEMO or request.user.is_authenticated
+    return settings.PUBLIC_TERMINAL or request.user.is_authenticated
 
 
 def trial(request: HttpRequest) -> Words:

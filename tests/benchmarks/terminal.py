@@ -113,7 +113,8 @@ def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
     tasks = sorted(frames["tasks"], reverse=True)
     say(
         f"{LOADS} loads at 1440 × 900, of which the median counts; then {minutes:g} minutes at"
-        f" {TICKS_A_SECOND} ticks/s with {shown['indicators']} indicators and {shown['sparklines']} sparklines:\n"
+        f" {TICKS_A_SECOND} ticks/s with {shown['indicators']} indicators and {shown['sparklines']}"
+        " sparklines:\n"
         f"{frames['count']} frames, the longest {frames['longest']:.0f} ms; {len(tasks)} tasks over 50 ms,"
         f" the longest in ms: {tasks[:10]}.\n"
         f"The chart library has {size_kb(scripts, is_chart=True):.1f} KB gzipped."

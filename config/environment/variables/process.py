@@ -14,6 +14,13 @@ PROCESS = VariableGroup(
             " the service and for every command beside it.",
             otherwise="1, in production 0",
         ),
+        switch(
+            "PUBLIC_TERMINAL",
+            None,
+            "Opens the terminal, and the live prices of the front page, to visitors without an account. Your"
+            " feeds' licences must permit it.",
+            otherwise="as `DEMO`",
+        ),
         switch("DEBUG", False, "Shows Django's error pages, which contain code and values."),
         text(
             "VAR_DIR",

@@ -16,6 +16,7 @@ from instruments.models import Instrument, TradingCalendar, WithheldSource
 from market.models import Candle, IngestKey
 from market.push.keys import issue_ingest_key
 from news.models import NewsItem, Source
+from pages.models import SiteText
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
 from status.models import Incident
@@ -36,6 +37,7 @@ MODELS: tuple[type[Model], ...] = (
         Incident,
         WithheldSource,
         Authenticator,
+        SiteText,
     ),
 )
 SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
@@ -51,6 +53,7 @@ def one_of_each() -> dict[type[Model], Model]:
     make_news()
     Source.objects.create(name="Example Wire", address="https://example.com/feed.xml")
     make_published(instrument, quoted("1.08400", "1.08424"))
+    SiteText.objects.get_or_create(name="terms", defaults={"body": "# Terms"})
     Group.objects.create(name="newsroom")
     WithheldSource.objects.create(name="oanda", why="Its terms forbid redistribution.")
     Incident.objects.create(title="No prices of gold")

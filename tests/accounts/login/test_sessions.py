@@ -10,8 +10,8 @@ from django.core.cache import cache
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from accounts.login import visitors
 from accounts.login.sessions import NEW_A_MINUTE, STRANGERS_AGE_S
-from demo import visitors
 from tests.accounts.browser import ask, browser
 from tests.factories import make_tiers, make_user
 
@@ -60,7 +60,7 @@ def test_session_of_a_stranger_lasts_an_hour() -> None:
 def test_refused_visitor_leaves_no_session_behind(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.DEMO = True
+    settings.PUBLIC_TERMINAL = True
     make_tiers()
     monkeypatch.setattr(visitors, "MOST_AN_HOUR", 2)
     statuses = [ask(browser()).status_code for _ in range(5)]

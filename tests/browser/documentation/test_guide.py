@@ -33,7 +33,7 @@ def btcusd(server: Server) -> None:
 
 @pytest.fixture
 def demo(btcusd: None, settings: Any) -> None:
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
 
 
 def say(page: Page, example: str) -> Any:

@@ -23,7 +23,7 @@ def quoted(server: Server) -> None:
 
 @pytest.fixture
 def demo(quoted: None, settings: Any) -> None:
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
 
 
 def send(page: Page) -> None:

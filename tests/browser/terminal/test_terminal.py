@@ -32,7 +32,7 @@ STREAMS, PANES = 3, 5
 
 @pytest.fixture
 def publisher(settings: Any, server: Server) -> User:
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
     for symbol in SYMBOLS:
         make_instrument(symbol)
     make_news("Bitcoin steadies", category="crypto")

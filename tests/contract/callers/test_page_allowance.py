@@ -37,7 +37,7 @@ def api(shared_server: Server) -> Iterator[Api]:
 
 @pytest.fixture
 def demo(settings: Any) -> None:
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
 
 
 def left(api: Api, key: str) -> int:

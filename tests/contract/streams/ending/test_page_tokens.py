@@ -108,7 +108,7 @@ def test_open_socket_ends_with_its_session(
 def test_visitor_of_the_demo_streams_without_a_login(
     opened: Open, settings: object, ticker: Ticker, symbol: str
 ) -> None:
-    settings.DEMO = True  # type: ignore[attr-defined]
+    settings.DEMO = settings.PUBLIC_TERMINAL = True  # type: ignore[attr-defined]
     make_tier("pro", streams=1)
     sockets = [subscribed(opened, token_of(browser()), symbol) for _ in range(2)]
     ticker(symbol)

@@ -12,6 +12,7 @@ OPEN = {
     *("streams_signals", "streams_news", "docs_search", "document", "document_image"),
     *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
     *("demo_past", "publishers", "publisher_page", "publisher_scorecard", "signal_page", "ledger_page"),
+    *("about", "pricing", "terms", "privacy", "robots"),
     *("account_login", "account_logout", "account_inactive", "account_signup", "account_reset_password"),
     *("account_email_verification_sent", "account_reset_password_done", "account_confirm_login_code"),
     *("account_confirm_email", "account_reset_password_from_key", "account_reset_password_from_key_done"),

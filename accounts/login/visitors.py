@@ -1,4 +1,4 @@
-"""The demo's visitors: each browser session has an account of its own for as long as it is used."""
+"""Visitors of a public terminal: each browser session has its own account for as long as it is used."""
 
 import secrets
 from datetime import timedelta
@@ -10,14 +10,14 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.login import VISITOR
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
 from core.contract.errors import RetryLater
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-TIER = "pro"
+from .sessions import VISITOR
+
 MOST_AN_HOUR = 60
 """Accounts for one address: enough for people behind one router, too few for a machine that collects them."""
 IDLE = timedelta(days=1)
@@ -32,8 +32,8 @@ class TooManyVisitors(RetryLater):
 
 
 def find_visitor(request: HttpRequest) -> PageSession | None:
-    """Opens an account for the browser's session if it has none. None outside the demo."""
-    if not settings.DEMO:
+    """Opens an account for the browser's session if it has none. None where the terminal is not public."""
+    if not settings.PUBLIC_TERMINAL:
         return None
     session, address = request.session, request.META.get("REMOTE_ADDR") or ""
     known = PageSession.objects.filter(session_key=session.session_key or "").first()
@@ -54,7 +54,7 @@ def find_visitor(request: HttpRequest) -> PageSession | None:
 @transaction.atomic
 def open_account(address: str) -> Account:
     # Visitors who arrive at the same time take turns, so that all of them are counted.
-    tier = Tier.objects.select_for_update(no_key=True).get(name=TIER)
+    tier = Tier.objects.select_for_update(no_key=True).get(name="pro" if settings.DEMO else "free")
     check_room(address)
     user = User(username=f"visitor-{secrets.token_hex(8)}")
     user.set_unusable_password()

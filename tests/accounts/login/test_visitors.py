@@ -1,20 +1,20 @@
-"""In demo mode a visitor has an account of their own, without a login."""
+"""Where the terminal is public, a visitor has an account of their own, without a login."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from accounts.keys.browser_tokens import read_browser_token
 from accounts.keys.caller import Caller, find_browser_caller
+from accounts.login import visitors
 from accounts.models import Account, PageSession, User
 from core.addresses import network_of
 from core.events.outbox import ControlEvent
-from demo import visitors
 from demo.seeding import remove
 from tests.accounts.browser import ask, browser, logged_in, token_of
 from tests.factories import make_account, make_user
@@ -24,8 +24,8 @@ LONG_AGO = timedelta(days=1, minutes=1)
 
 
 @pytest.fixture(autouse=True)
-def _demo(settings: Any) -> None:
-    settings.DEMO = True
+def _demo(settings: Settings) -> None:
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
 
 
 def caller_of(client: Client) -> Caller:
@@ -43,7 +43,12 @@ def age(account_id: int, by: timedelta = LONG_AGO, *, is_used: bool = False) -> 
         PageSession.objects.filter(account=account_id).update(last_used_at=then)
 
 
-def test_visitor_has_the_limits_of_pro() -> None:
+def test_visitor_outside_the_demo_has_the_limits_of_free(settings: Settings) -> None:
+    settings.DEMO = False
+    assert caller_of(browser()).allowances.tier == "free"
+
+
+def test_visitor_of_the_demo_has_the_limits_of_pro() -> None:
     caller = caller_of(browser())
     assert (caller.allowances.tier, caller.allowances.requests, caller.is_demo) == ("pro", 120, False)
 
@@ -83,9 +88,9 @@ def test_looking_at_pages_makes_no_account() -> None:
     assert Account.objects.count() == 0
 
 
-def test_visitor_is_nobody_once_the_demo_is_over(settings: Any) -> None:
+def test_visitor_is_nobody_once_the_demo_is_over(settings: Settings) -> None:
     token = read_browser_token(token_of(browser()))
-    settings.DEMO = False
+    settings.PUBLIC_TERMINAL = False
     assert token is not None
     assert find_browser_caller(token.page_session) is None
 

@@ -1,0 +1,59 @@
+"""The first page: what the service is, and why to trust it."""
+
+from collections.abc import Iterable
+from itertools import chain, zip_longest
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from instruments.facts import TEST_SYMBOL
+from pages.terminal import ComingPast, first_choice, terminal, watchlist
+from pages.watchlist import WatchlistGroup, WatchlistRow, grouped
+from signals_feed.ledger.ledger import LedgerHead
+from status.views import summary_cache
+
+MOST_ROWS = 8
+
+
+@never_cache
+@require_safe
+def start(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpResponse:
+    """In the demo, and for those who are logged in, the terminal itself."""
+    if settings.DEMO or request.user.is_authenticated:
+        return terminal(request, coming_past)
+    return about(request)
+
+
+@never_cache
+@require_safe
+def about(request: HttpRequest) -> HttpResponse:
+    rows = watchlist()
+    page = {
+        "entries": LedgerHead.objects.now().position,
+        "uptime": summary_cache.get().uptime_percent,
+        "base": f"{request.scheme}://{request.get_host()}",
+        "symbol": first_choice(rows),
+        "demo": settings.DEMO,
+    }
+    if settings.PUBLIC_TERMINAL or request.user.is_authenticated:
+        page |= live(request, some_of(grouped(rows)))
+    return render(request, "front/start.html", page)
+
+
+def some_of(groups: Iterable[WatchlistGroup]) -> list[WatchlistRow]:
+    """What has a price, of each group in turn, so that the board shows what there is."""
+    in_turn = zip_longest(*(group.rows for group in groups))
+    shown = (row for row in chain.from_iterable(in_turn) if row and row.bid and row.symbol != TEST_SYMBOL)
+    return sorted(list(shown)[:MOST_ROWS], key=lambda row: row.state == "closed")
+
+
+def live(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any]:
+    instruments = {
+        row.symbol: {"name": row.facts.name, "digits": row.facts.digits, **row.drawn} for row in rows
+    }
+    return {"rows": rows, "config": {"csrf": get_token(request), "instruments": instruments}}

@@ -1,0 +1,38 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    initial = True
+    dependencies: list[tuple[str, str]] = []
+
+    operations = [
+        migrations.CreateModel(
+            name="SiteText",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        choices=[("terms", "Terms of use"), ("privacy", "Privacy")],
+                        max_length=20,
+                        unique=True,
+                    ),
+                ),
+                ("body", models.TextField(help_text="Markdown. HTML is shown as it is written.")),
+                (
+                    "changed_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Empty while it is the text that comes with Tickwire.",
+                        null=True,
+                    ),
+                ),
+            ],
+            options={"ordering": ("name",)},
+        ),
+    ]

@@ -1,0 +1,21 @@
+"""The texts of the site that staff edit."""
+
+from django.db import models
+
+
+class SiteText(models.Model):
+    class Name(models.TextChoices):
+        TERMS = "terms", "Terms of use"
+        PRIVACY = "privacy", "Privacy"
+
+    name = models.CharField(max_length=20, choices=Name, unique=True)
+    body = models.TextField(help_text="Markdown. HTML is shown as it is written.")
+    changed_at = models.DateTimeField(
+        null=True, blank=True, help_text="Empty while it is the text that comes with Tickwire."
+    )
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.Name(self.name).label

@@ -1,0 +1,72 @@
+"""/pricing says what tiers allow; /terms and /privacy are for staff to write; robots.txt; link previews."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+
+from accounts.models import Tier, User
+from pages.models import SiteText
+from tests.accounts.back_office.office import Office, change, text_of
+from tests.factories import make_account, make_tiers, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _tiers() -> None:
+    make_tiers()
+
+
+def words(client: Client, path: str) -> str:
+    return " ".join(strip_tags(client.get(path).content.decode().replace("<", " <")).split())
+
+
+def test_limits_are_those_that_hold_and_prices_those_of_staff(client: Client) -> None:
+    Tier.objects.filter(name="pro").update(requests_per_minute=12_345, price="$49 a month")
+    said = words(client, "/pricing")
+    assert "Pro $49 a month Requests a minute 12,345" in said
+    assert "Free No charge Requests a minute 60" in said
+    assert "Premium On request Requests a minute" in said
+
+
+def test_page_knows_whose_tier_is_whose(client: Client) -> None:
+    account = make_account(make_user("ada"))
+    client.force_login(account.user)
+    said = words(client, "/pricing")
+    assert f"{account.tier} Your tier" in said
+    assert said.count("Your tier") == 1
+    assert "Sign up" not in said
+
+
+@pytest.mark.parametrize(("path", "title"), [("/terms", "Terms of use"), ("/privacy", "Privacy")])
+def test_texts_say_whether_staff_wrote_them(client: Client, path: str, title: str) -> None:
+    assert title in words(client, path)
+    assert "has not changed it" in words(client, path)
+
+    text = SiteText.objects.get(name=path[1:])
+    office = Office(User.objects.create_superuser("root"))
+    saved = office.post(change(text), body="# Ours\n\nBe <b>kind</b>.")
+    assert saved.status_code == 302, text_of(saved)
+
+    said = client.get(path).content.decode()
+    assert "<h1" in said
+    assert "Be &lt;b&gt;kind&lt;/b&gt;." in said
+    assert "Last changed on" in said
+
+
+def test_search_engines_are_kept_from_what_is_no_document(client: Client) -> None:
+    answer = client.get("/robots.txt")
+    assert answer["Content-Type"].startswith("text/plain")
+    lines = answer.content.decode().splitlines()
+    assert lines[0] == "User-agent: *"
+    assert {"Disallow: /admin/", "Disallow: /settings/", "Disallow: /api/"} <= set(lines)
+    assert not {"Disallow: /", "Disallow: /docs"} & set(lines)
+
+
+@pytest.mark.parametrize("path", ["/pricing", "/docs", "/status"])
+def test_pages_say_what_they_are_to_who_links_to_them(client: Client, path: str) -> None:
+    page = client.get(path).content.decode()
+    assert page.count('<meta name="description"') == 1
+    assert 'property="og:image" content="http://testserver/static/site/card.png"' in page
