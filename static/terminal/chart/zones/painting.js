@@ -4,6 +4,8 @@ const FILL = 0.32;
 const FADED = 0.1;
 const STRONG = 0.6;
 const ROUND = 4;
+// Further away, a line leads from a label to its arrow.
+const NEAR = 12;
 
 const shareOf = (id, lit) => (lit === null ? FILL : id === lit ? STRONG : FADED);
 
@@ -44,8 +46,11 @@ export function paintLabels(context, labels, { tint, lit, font }) {
   context.font = font;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  for (const { id, text, outcome, x, y, width, height } of labels) {
+  for (const { id, text, outcome, x, y, width, height, anchor } of labels) {
     const colour = colourOf(outcome, tint);
+    const edge = y > anchor.y ? y : y + height;
+    context.globalAlpha = lit === null || id === lit ? 0.6 : 0.25;
+    if (Math.abs(edge - anchor.y) > NEAR) line(context, colour, [anchor.x, anchor.y], [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), edge]);
     context.globalAlpha = lit === null || id === lit ? 1 : 0.4;
     context.beginPath();
     context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, ROUND);
