@@ -7,7 +7,11 @@ const ROUND = 4;
 // Further away, a line leads from a label to its arrow.
 const NEAR = 12;
 
-const shareOf = (id, lit) => (lit === null ? FILL : id === lit ? STRONG : FADED);
+
+function shareOf({ id, isBackground }, lit) {
+  if (lit !== null) return id === lit ? STRONG : FADED;
+  return isBackground ? FADED : FILL;
+}
 
 function colourOf(outcome, tint) {
   return { won: tint.up, lost: tint.down, even: tint.soft, active: tint.accent }[outcome];
@@ -18,7 +22,7 @@ export function paintZones(context, shapes, { tint, lit }) {
   for (const shape of shapes.toReversed()) {
     const { left, right, entryY, stopY, targetY } = shape;
     if (right <= left || entryY === null) continue;
-    context.globalAlpha = shareOf(shape.id, lit);
+    context.globalAlpha = shareOf(shape, lit);
     fill(context, tint.downSoft, left, entryY, right, stopY);
     fill(context, tint.upSoft, left, entryY, right, targetY);
     context.globalAlpha = lit === null || shape.id === lit ? 1 : 0.35;
