@@ -25,7 +25,7 @@ from market.models import (
     UnfinishedPast,
 )
 from market.prices import TIMEFRAMES, interval_start
-from market.simulated_past import MINUTES_MS, last_quote, recent_from, recent_rows
+from market.simulated_past import MINUTES_MS, flow_state, flows_of, last_quote, recent_from, recent_rows
 from market.store import (
     CandleToWrite,
     change_kind,
@@ -36,6 +36,7 @@ from market.store import (
     tick_of,
     wanted_kind,
     write_candles,
+    write_flows,
     write_prepared,
     write_quote,
 )
@@ -59,11 +60,13 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
         _make_months(until_ms)
     for number, facts in enumerate(new, 1):
         progress(f"Making recent prices: {facts.symbol} ({number} of {len(new)})")
-        candles, quote = prepared_batches(recent_rows(facts, until_ms)), last_quote(facts, until_ms)
+        rows, quote = recent_rows(facts, until_ms), last_quote(facts, until_ms)
+        candles, flows = prepared_batches(rows), flows_of(facts, rows)
         with transaction.atomic():
             write_prepared(candles)
+            write_flows(flows)
             if quote is not None:
-                write_quote(facts.id, quote, DEMO)
+                write_quote(facts.id, quote, DEMO, flow_state(flows))
             until_at = moment(recent_from(facts, until_ms))
             UnfinishedPast.objects.update_or_create(instrument_id=facts.id, defaults={"until_at": until_at})
 

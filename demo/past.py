@@ -16,8 +16,8 @@ from core.times import epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.models import UnfinishedPast
-from market.simulated_past import older_rows
-from market.store import is_alive, own_name, prepared_batches, write_prepared
+from market.simulated_past import flows_of, older_rows
+from market.store import is_alive, own_name, prepared_batches, write_flows, write_prepared
 
 from .progress import Progress
 
@@ -108,12 +108,14 @@ def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
 
 def make_past(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
     """False if it was made or removed meanwhile."""
-    candles = prepared_batches(older_rows(facts, epoch_ms(past.until_at)))
+    rows = older_rows(facts, epoch_ms(past.until_at))
+    candles, flows = prepared_batches(rows), flows_of(facts, rows)
     with transaction.atomic():
         unmade = UnfinishedPast.objects.select_for_update().filter(pk=past.pk, made_at=None)
         if unmade.first() is None:
             return False
         write_prepared(candles)
+        write_flows(flows)
         unmade.update(made_at=timezone.now(), maker="")
         ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, by="demo", symbol=facts.symbol)
     return True

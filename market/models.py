@@ -75,8 +75,8 @@ class Candle(BarFields):
 
 
 class OrderFlowMinute(models.Model):
-    """The order flow of a minute whose candle the engine closed out of ticks. One that was imported, made for
-    the demo's past or read from a venue's history has none."""
+    """The order flow of a minute whose candle the engine closed out of ticks. One that was imported or read
+    from a venue's history has none; the last ones of the demo's past have one that is made up as well."""
 
     # The unique index begins with it. Without a constraint the version before, which does not know of these
     # rows, can delete what they refer to.

@@ -15,11 +15,13 @@ from instruments.hours import Span, TradingHours
 from instruments.sources import DEMO
 from market.prices.candles import COARSER, DAY_MS, CandleBuilder, PriceBar, aggregate, interval_start
 from market.prices.history import KEPT
+from market.prices.order_flow import UNITS, FlowState
 from market.prices.records import Tick
+from market.simulated.minute_flows import minute_flows
 from market.simulated.simulated_market import SimulatedMarket, simulated
 
 from .models import Candle
-from .store import candle_rows
+from .store import FlowToWrite, candle_rows
 
 # A signal lives for seven days, so all that could end one of the demo is there to be looked at.
 MINUTES_MS = 8 * DAY_MS
@@ -29,6 +31,9 @@ PAST_MS = 730 * DAY_MS
 
 # So many of each coarser interval there are at least.
 COARSE_KEPT = KEPT + 20
+
+# Of so many minutes at least the past has order flow: two thirds of a day that never closes.
+FLOW_MINUTES = 1_000
 
 
 def recent_from(facts: InstrumentFacts, until_ms: int) -> int:
@@ -48,6 +53,32 @@ def older_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.Candle
     rows = _minute_rows(facts, first_minute_ms, until_ms)
     known = Counter(timeframe for _, timeframe, _, _ in rows)
     return [*_coarse_rows(facts, first_minute_ms - PAST_MS, first_minute_ms, known), *rows]
+
+
+def flows_of(facts: InstrumentFacts, rows: Iterable[candle_rows.CandleToWrite]) -> list[FlowToWrite]:
+    """The order flow of the last minutes among candles, from a midnight on."""
+    bars = [candle for _, timeframe, candle, _ in rows if timeframe == "1m"]
+    if not bars:
+        return []
+    first_ms = interval_start(bars[-FLOW_MINUTES:][0].opened_ms, DAY_MS)
+    recent = [bar for bar in bars if bar.opened_ms >= first_ms]
+    minutes = minute_flows(recent, settings.DEMO_SEED, facts.symbol)
+    return [FlowToWrite(facts.id, True, minute) for minute in minutes]
+
+
+def flow_state(flows: list[FlowToWrite]) -> FlowState | None:
+    """What the engine goes on from, so that the running sum of the day has no break."""
+    if not flows:
+        return None
+    last = flows[-1].minute
+    return FlowState(
+        day=last.opened_ms // DAY_MS,
+        units=round(last.cumulative_delta * UNITS),
+        minute_ms=last.opened_ms,
+        sold=round(last.bid_volume * UNITS),
+        bought=round(last.ask_volume * UNITS),
+        absorptions=last.absorptions,
+    )
 
 
 def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int) -> bool:

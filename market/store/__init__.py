@@ -8,7 +8,7 @@ from .candle_rows import (
     write_prepared,
 )
 from .checkpoints import tick_of, write_quote
-from .flow_minutes import read_flows
+from .flow_minutes import FlowToWrite, read_flows, write_flows
 from .lease import LeaseLost, has_writer
 from .partitions import make_months
 from .process_names import is_alive, own_name
@@ -17,6 +17,7 @@ from .series import change_kind, hold_series, lock_series, present_kind, wanted_
 __all__ = [
     "LeaseLost",
     "CandleToWrite",
+    "FlowToWrite",
     "change_kind",
     "has_writer",
     "hold_series",
@@ -31,6 +32,7 @@ __all__ = [
     "tick_of",
     "wanted_kind",
     "write_candles",
+    "write_flows",
     "write_prepared",
     "write_quote",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
+from msgspec import to_builtins
 
 from core.plain_json import encode
 from core.times import epoch_ms, moment
@@ -12,6 +13,7 @@ from instruments.models import Instrument
 from instruments.sources import is_simulated
 from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar
+from market.prices.order_flow import FlowState
 from market.prices.records import JournalPosition, Tick
 
 from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
@@ -117,9 +119,12 @@ def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint], flows: S
     )
 
 
-def write_quote(instrument_id: int, tick: Tick, source: str = "") -> None:
-    """The last quote alone: the numbers given to an instrument's ticks stay."""
+def write_quote(instrument_id: int, tick: Tick, source: str = "", flow: FlowState | None = None) -> None:
+    """The last quote alone, and where the order flow stands if that is known: the numbers given to an
+    instrument's ticks stay."""
     quote = {**_quote(tick), "simulated": is_simulated(source), "source": source}
+    if flow is not None:
+        quote["flow_state"] = to_builtins(flow)
     LastQuote.objects.update_or_create(instrument_id=instrument_id, defaults=quote)
 
 

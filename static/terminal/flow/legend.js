@@ -50,8 +50,8 @@ export class FlowLegend {
     const opened = seconds < HOUR_S ? `${MINUTE.format(bar.time * 1000)} UTC` : moment(bar.time * 1000);
     const [change, running] = [bar.delta, bar.sum].map((value) => signed(value, this.digits));
     const volumes = bar.isWhole ? `bought ${price(bar.bought, this.digits)}, sold ${price(bar.sold, this.digits)}` : "";
-    delta.replaceChildren(phrase(`Delta per ${NAMES[seconds]} bar`), phrase(change, bar.delta), phrase(volumes), phrase(opened));
-    sum.replaceChildren(phrase("Cumulative delta since midnight UTC"), phrase(running, bar.sum));
+    delta.replaceChildren(phrase(`Delta per ${NAMES[seconds]} bar`), coloured(change, bar.delta), extra(volumes), extra(opened));
+    sum.replaceChildren(phrase("Cumulative delta"), coloured(running, bar.sum), extra("since midnight UTC"));
     write(caption, `Order flow of ${this.symbol}, ${opened}: delta ${change}, since midnight UTC ${running}.`);
   }
 
@@ -86,13 +86,14 @@ function streamWords(state) {
   return state.status === "reconnecting" ? "Reconnecting…" : "Connecting…";
 }
 
-/** Never broken in the middle; coloured where it is a change. */
-function phrase(text, change) {
-  const part = document.createElement(change === undefined ? "span" : "b");
-  part.className = change ? `phrase ${change < 0 ? "down" : "up"}` : "phrase";
-  part.textContent = text;
-  return part;
+/** Never broken in the middle. */
+function phrase(text, tag = "span", name = "") {
+  return Object.assign(document.createElement(tag), { className: `phrase ${name}`.trim(), textContent: text });
 }
+
+const coloured = (text, change) => phrase(text, "b", change < 0 ? "down" : change > 0 ? "up" : "");
+// What a narrow pane has no room for.
+const extra = (text) => phrase(text, "span", "extra");
 
 function write(part, text) {
   if (part.textContent !== text) part.textContent = text;

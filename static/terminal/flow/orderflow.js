@@ -40,6 +40,7 @@ export class OrderFlow {
   /** What is known of an instrument is there at once; what came since is asked for. */
   show(symbol) {
     this.symbol = symbol;
+    this.axis.restart();
     if (!this.histories.has(symbol)) this.histories.set(symbol, new FlowHistory(symbol, this.api, (history) => this.changed(history)));
     this.history = this.histories.get(symbol);
     this.legend.begin(symbol, this.instruments[symbol]);

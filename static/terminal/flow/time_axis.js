@@ -1,5 +1,8 @@
 // Order flow stands under the candles: the same bars, as wide, at the same place on the screen.
 
+// No price is so long: while a chart has no format yet, its scale may be.
+const WIDEST = 120;
+
 export class TimeAxis {
   #chart;
   #follower;
@@ -52,6 +55,11 @@ export class TimeAxis {
     });
   }
 
+  /** Another instrument has other prices, which may be shorter. */
+  restart() {
+    for (const each of [this.#chart.chart, this.#follower]) each.applyOptions({ rightPriceScale: { minimumWidth: 0 } });
+  }
+
   align() {
     this.#alignScales();
     const range = this.#chart.chart.timeScale().getVisibleLogicalRange();
@@ -61,7 +69,7 @@ export class TimeAxis {
   /** Where price scales are not equally wide, bars of one time are not one above the other. */
   #alignScales() {
     const [own, other] = [this.#chart.chart, this.#follower].map((each) => each.priceScale("right").width());
-    if (own === other) return;
+    if (own === other || Math.max(own, other) > WIDEST) return;
     const minimumWidth = Math.max(own, other);
     const narrow = own < other ? this.#chart.chart : this.#follower;
     narrow.applyOptions({ rightPriceScale: { minimumWidth } });

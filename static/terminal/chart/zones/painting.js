@@ -4,8 +4,14 @@ const FILL = 0.32;
 const FADED = 0.1;
 const STRONG = 0.6;
 const ROUND = 4;
+// Further away, a line leads from a label to its arrow.
+const NEAR = 12;
 
-const shareOf = (id, lit) => (lit === null ? FILL : id === lit ? STRONG : FADED);
+
+function shareOf({ id, isBackground }, lit) {
+  if (lit !== null) return id === lit ? STRONG : FADED;
+  return isBackground ? FADED : FILL;
+}
 
 function colourOf(outcome, tint) {
   return { won: tint.up, lost: tint.down, even: tint.soft, active: tint.accent }[outcome];
@@ -16,7 +22,7 @@ export function paintZones(context, shapes, { tint, lit }) {
   for (const shape of shapes.toReversed()) {
     const { left, right, entryY, stopY, targetY } = shape;
     if (right <= left || entryY === null) continue;
-    context.globalAlpha = shareOf(shape.id, lit);
+    context.globalAlpha = shareOf(shape, lit);
     fill(context, tint.downSoft, left, entryY, right, stopY);
     fill(context, tint.upSoft, left, entryY, right, targetY);
     context.globalAlpha = lit === null || shape.id === lit ? 1 : 0.35;
@@ -44,8 +50,11 @@ export function paintLabels(context, labels, { tint, lit, font }) {
   context.font = font;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  for (const { id, text, outcome, x, y, width, height } of labels) {
+  for (const { id, text, outcome, x, y, width, height, anchor } of labels) {
     const colour = colourOf(outcome, tint);
+    const edge = y > anchor.y ? y : y + height;
+    context.globalAlpha = lit === null || id === lit ? 0.6 : 0.25;
+    if (Math.abs(edge - anchor.y) > NEAR) line(context, colour, [anchor.x, anchor.y], [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), edge]);
     context.globalAlpha = lit === null || id === lit ? 1 : 0.4;
     context.beginPath();
     context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, ROUND);

@@ -7,9 +7,8 @@ import { shapesOf } from "./shapes.js";
 const LABEL_HEIGHT = 18;
 const PADDING = 6;
 const MARK = 10;
-// The figures at the top of the pane and the volumes at its bottom stay free.
+// The figures at the top of the pane stay free.
 const TOP = 30;
-const VOLUMES = 0.18;
 const LABELLED = 12;
 
 export class SignalZones {
@@ -126,7 +125,7 @@ export class SignalZones {
     const obstacles = [...candleBoxes(bars, seen, { x, y, spacing }), ...this.shapes.flatMap(({ marks }) => marks)];
     const last = bars.length ? y(bars.at(-1).close) : null;
     if (last !== null) obstacles.push({ x: 0, y: last - 1, width, height: 2 });
-    const area = { x: 2, y: TOP, width: width - 4, height: height * (1 - VOLUMES) - TOP };
+    const area = { x: 2, y: TOP, width: width - 4, height: height - TOP - 2 };
     this.labels = placeLabels(this.#wantedLabels(area), obstacles, area);
   }
 
@@ -163,7 +162,9 @@ function placed(shape, bars, { x, y, spacing, width, stacked }) {
   const left = start < 0 ? 0 : x(start) - spacing / 2;
   const right = Math.min(width, x(end) + spacing / 2);
   const levels = { entryY: y(shape.entry), stopY: y(shape.stop), targetY: y(shape.target) };
-  const found = { ...shape, ...levels, left, right, marks: [], arrow: null, out: null, anchor: null };
+  // What began out of sight and goes on behind everything would dye the whole pane.
+  const isBackground = start < 0 || (left <= 0 && right > width / 2);
+  const found = { ...shape, ...levels, left, right, isBackground, marks: [], arrow: null, out: null, anchor: null };
   if (start >= 0) {
     const key = `${start} ${isBuy}`;
     const before = stacked.get(key) ?? 0;
