@@ -59,7 +59,7 @@ def open_incidents() -> list[dict[str, str]]:
     ]
 
 
-def first_choice(rows: list[WatchlistRow], wanted: str) -> str:
+def first_choice(rows: list[WatchlistRow], wanted: str = "") -> str:
     """Prefers what the address asks for, then what is open, quoted and not meant for tests."""
     if any(row.symbol == wanted for row in rows):
         return wanted
