@@ -73,7 +73,7 @@ export class Chart {
     const bars = market.ohlcv.map(barOf);
     const isSame = this.shown === timeframe;
     this.bars = isSame ? joined(this.bars, bars) : bars;
-    this.candles.applyOptions({ priceFormat: { type: "custom", formatter: (value) => price(value, digits), minMove: 10 ** -digits } });
+    this.label((value) => price(value, digits));
     this.forming = new Forming(timeframe, this.bars.at(-1), Date.parse(market.quote.timestamp));
     this.shown = timeframe;
     this.replace();
@@ -102,7 +102,14 @@ export class Chart {
     this.shown = null;
     this.caption.textContent = `${this.symbol}: waiting for candles.`;
     this.zones.signals = [];
+    // Without candles the library keeps the axis of those before: it keeps its width, and says nothing.
+    this.chart.priceScale("right").applyOptions({ minimumWidth: this.chart.priceScale("right").width() });
+    this.label(() => "");
     this.replace();
+  }
+
+  label(formatter) {
+    this.candles.applyOptions({ priceFormat: { type: "custom", formatter, minMove: 10 ** -this.digits } });
   }
 
   /** Prices of another series begin: none of those before may stand beside them. */
