@@ -18,8 +18,8 @@ UNFOLD: dict[str, Any] = {
         lambda request: static("accounts/back_office.css"),
     ],
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
-    "SIDEBAR": {"navigation": "config.back_office.sidebar"},
-    "DASHBOARD_CALLBACK": "config.back_office.dashboard",
+    "SIDEBAR": {"navigation": "config.back_office.overview.sidebar"},
+    "DASHBOARD_CALLBACK": "config.back_office.overview.dashboard",
 }
 
 

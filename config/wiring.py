@@ -14,7 +14,6 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
-from accounts.customer_rights import publishing_right
 from accounts.ending import account_data
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
@@ -29,6 +28,7 @@ from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
 from accounts.panel.first_run import sample
 from accounts.pruning import pruner
+from accounts.rights import publishing_right
 from accounts.sealing import resealer
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
@@ -87,6 +87,7 @@ from status.models import ProcessReport
 from status.recorder import recorder
 from status.watch import component_watch
 
+from .back_office.roles import keep_roles
 from .checks import check_database, check_environment, check_production
 from .environment import read_database_url
 from .session import uptime
@@ -98,7 +99,7 @@ def connect() -> None:
         for handler in handlers:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
-    post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
+    complete_migrations()
     logged_successes.read_settings()
     setting_changed.connect(logged_successes.read_settings)
     for changed in factors.KINDS:
@@ -132,6 +133,12 @@ def connect() -> None:
     SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms
     process_metrics.readiness = readiness
+
+
+def complete_migrations() -> None:
+    """What `migrate` does besides."""
+    post_migrate.connect(keep_roles)
+    post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
 
 
 def hand_down() -> None:

@@ -2,9 +2,9 @@
 
 import base64
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from django import forms
 from django.contrib import messages
@@ -62,6 +62,37 @@ def held_upload(store: SessionStore) -> bytes:
         raise BadSheet("The uploaded file is no longer held. Choose it again.") from None
 
 
+class ChangedRow(NamedTuple):
+    kind: str
+    key: str
+    cells: list[tuple[str, str]]
+    """Of each column that changes, its name and how."""
+
+
+class Preview(NamedTuple):
+    """What an import would do. Rows and cells that stay as they are would only hide it."""
+
+    rows: list[ChangedRow]
+    new: int
+    updated: int
+    unchanged: int
+
+
+def preview_of(changes: Sequence[RowChange], columns: Sequence[str]) -> Preview:
+    kinds = Counter(change.kind for change in changes)
+    rows = [
+        ChangedRow(change.kind, change.after[0], changed_cells(change, columns))
+        for change in changes
+        if change.kind != SKIP
+    ]
+    return Preview(rows, kinds[NEW], kinds[UPDATE], kinds[SKIP])
+
+
+def changed_cells(change: RowChange, columns: Sequence[str]) -> list[tuple[str, str]]:
+    cells = zip(columns[1:], change.before[1:], change.after[1:], strict=True)
+    return [(name, marked(before, after)) for name, before, after in cells if before != after]
+
+
 class TableAdmin(StaffAdmin[M]):
     table: ClassVar[Table]
     sortable_by = None
@@ -94,10 +125,7 @@ class TableAdmin(StaffAdmin[M]):
         if form.is_valid():
             content = form.cleaned_data["import_file"].read()
             try:
-                result["changes"] = [
-                    (change.kind, [marked(*pair) for pair in zip(change.before, change.after, strict=True)])
-                    for change in self.table.check(self._read(content))
-                ]
+                result["preview"] = preview_of(self.table.check(self._read(content)), self.table.columns)
                 result["confirm_form"] = ConfirmForm(initial={"import_file_name": hold_upload(content)})
             except BadSheet as error:
                 form.add_error("import_file", str(error))

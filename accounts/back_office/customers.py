@@ -16,11 +16,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
-from accounts.customer_rights import publishing_right
 from accounts.limits.tiers import change_tier
 from accounts.models import Account
 from accounts.panel.streams import rows_of
 from accounts.panel.usage import Chart, bars, days_of
+from accounts.rights import publishing_right
 from accounts.usage.near_limits import near_limits
 
 from .staff_pages import StaffAdmin

@@ -21,6 +21,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
+from accounts.rights import READY_ROLE
 
 from .customers import VisitingUserFilter
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
@@ -34,8 +35,11 @@ class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
     sortable_by = None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Whoever may edit a group's permissions could give themselves any.
-        return bool(request.user.is_superuser)
+        # Whoever may edit a group's permissions could give themselves any; and what was changed in a ready
+        # role, `migrate` would undo.
+        group = self.get_object(request, str(obj)) if isinstance(obj, str | int) else obj
+        is_ready = group is not None and group.name.startswith(READY_ROLE)
+        return bool(request.user.is_superuser) and not is_ready
 
     has_add_permission = has_delete_permission = has_change_permission
 

@@ -22,8 +22,8 @@ from django.template.response import TemplateResponse
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
-from accounts.customer_rights import publishing_right
 from accounts.models import Account, User
+from accounts.rights import publishing_right
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

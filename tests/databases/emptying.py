@@ -3,14 +3,19 @@ of it is, and never what every installation has, which Django's flush takes and 
 
 from __future__ import annotations
 
+from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 
 from accounts.models import Tier
+from config.back_office.roles import ROLES
 from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
 from tests.factories import make_tiers
 
-KEPT = {"django_migrations", "django_content_type", "auth_permission"}
+KEPT = {
+    *("django_migrations", "django_content_type", "auth_permission"),
+    *("auth_group", "auth_group_permissions"),
+}
 
 
 def empty_database(*_: TransactionTestCase) -> None:
@@ -18,6 +23,8 @@ def empty_database(*_: TransactionTestCase) -> None:
     if tables := not_empty(sorted(existing - KEPT)):
         with transaction.atomic():
             (empty_in_postgresql if connection.vendor == "postgresql" else empty_in_sqlite)(tables)
+    if Group._meta.db_table in existing:
+        Group.objects.exclude(name__in=ROLES).delete()
     if Tier._meta.db_table in existing:
         make_tiers()
 

@@ -101,6 +101,37 @@ def test_the_preview_marks_what_changes(office: Office) -> None:
     assert "<span>An</span> <del>old</del> <ins>&lt;new&gt;</ins> <span>name</span>" in page
 
 
+def test_the_preview_shows_changed_cells_of_changed_rows_alone(office: Office) -> None:
+    make_instrument("EURUSD", name="An old name")
+    make_instrument("GBPUSD", name="As it was")
+    page = upload(office, Instrument, exported(office, Instrument).replace("old", "new"))
+    preview = page.context["preview"]
+    assert [(row.kind, row.key, [name for name, _ in row.cells]) for row in preview.rows] == [
+        ("update", "EURUSD", ["name"])
+    ]
+    assert preview[1:] == (0, 1, 1)
+    text = text_of(page).partition("<main")[2] or text_of(page)
+    assert "0 new, 1 changed</strong>, 1 as they are and not listed" in text
+    assert "GBPUSD" not in text
+    assert "As it was" not in text
+
+
+def test_the_preview_of_a_new_row_has_its_filled_cells(office: Office) -> None:
+    make_instrument("EURUSD", name="One")
+    page = upload(office, Instrument, exported(office, Instrument).replace("EURUSD", "XXXUSD"))
+    (row,) = page.context["preview"].rows
+    assert (row.kind, row.key) == ("new", "XXXUSD")
+    assert {"name", "type", "digits"} <= {name for name, _ in row.cells}
+    assert "" not in {cell for _, cell in row.cells}
+
+
+def test_a_file_without_a_change_says_so(office: Office) -> None:
+    make_instrument("EURUSD")
+    page = upload(office, Instrument, exported(office, Instrument))
+    assert page.context["preview"].rows == []
+    assert "The file says what is here already." in text_of(page)
+
+
 def test_the_list_leads_to_both(office: Office) -> None:
     page = text_of(office.get(list_of(Instrument)))
     assert address(Instrument, "import") in page

@@ -61,4 +61,6 @@ def one_of_each() -> dict[type[Model], Model]:
     EmailAddress.objects.create(user=account.user, email="ada@example.com")
     LogEntry.objects.log_actions(account.user.pk, [account], ADDITION, "Made.", single_object=True)
     Authenticator.objects.create(user=account.user, type="totp", data={"secret": SECOND_FACTOR})
-    return {model: model._default_manager.order_by("pk")[0] for model in MODELS}
+    first = {model: model._default_manager.order_by("pk")[0] for model in MODELS}
+    # Before it there are the roles that every installation has.
+    return first | {Group: Group.objects.get(name="newsroom")}
