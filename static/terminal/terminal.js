@@ -9,8 +9,7 @@ import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
 import { OrderFlow } from "./flow/orderflow.js";
-import { Palette } from "./keyboard/palette.js";
-import { SHORTCUTS, Shortcuts, named } from "./keyboard/shortcuts.js";
+import { PaletteOnDemand, SHORTCUTS, Shortcuts, named } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
 import { Connection } from "./page/connection.js";
 import { Incidents } from "./page/incidents.js";
@@ -46,7 +45,7 @@ const watchlist = new Watchlist(part("watch"), {
   learn: ({ incidents: open }) => incidents.show(open),
 });
 const trading = new TradingState(part("trading"), () => watchlist.rows.get(shown.symbol));
-const palette = new Palette(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
+const palette = new PaletteOnDemand(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
 const news = new News(part("news-pane"), { api, instruments, choose: tap });
 const signals = new Signals(part("signals-pane"), {

@@ -12,6 +12,30 @@ export const SHORTCUTS = [
   { keys: ["?"], does: "Show these shortcuts" },
 ];
 
+/** Fetched when it is first wanted; what is typed meanwhile is not lost. */
+export class PaletteOnDemand {
+  #letters = "";
+  #palette;
+
+  constructor(...about) {
+    this.about = about;
+  }
+
+  async open(letters = "") {
+    this.#letters += letters;
+    this.#palette ??= import("./palette.js").then(({ Palette }) => new Palette(...this.about));
+    try {
+      const palette = await this.#palette;
+      palette.open(this.#letters);
+    } catch (error) {
+      // The next time may find the service back.
+      this.#palette = undefined;
+      console.warn(error.message);
+    }
+    this.#letters = "";
+  }
+}
+
 export class Shortcuts {
   constructor(dialog, { palette, watchlist, shortcuts }) {
     Object.assign(this, { dialog, palette, watchlist });
