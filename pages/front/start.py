@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from instruments.facts import TEST_SYMBOL
 from pages.terminal import ComingPast, first_choice, terminal, watchlist
 from pages.watchlist import WatchlistGroup, WatchlistRow, grouped
-from signals_feed.ledger.ledger import LedgerHead
+from signals_feed.ledger import LedgerHead
 from status.views import summary_cache
 
 MOST_ROWS = 8

@@ -110,7 +110,7 @@ async def analyst() -> HeldAnalyst:
 
 def charge_of(account: Account, limit: int = LIMIT) -> AiCallCharge:
     allowances = Allowances(tier="free", requests=60, streams=2, ai_calls=limit)
-    caller = Caller(account.pk, 1, "somebody", allowances, None, False)
+    caller = Caller(account.pk, 1, "somebody", allowances, None, False, str(account.pk))
     return AiCallCharge(caller, AiCallStanding(NOON.date(), limit, 0))
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.back_office.staff_pages import within_reach
 from accounts.models import Account, AiUsage, Tier, Usage, User
 from accounts.open_streams.registry import open_streams
-from signals_feed.publishing.actions import PERMISSION
+from signals_feed.models import PERMISSION
 from tests.factories import make_account, make_key, make_user
 
 from .office import Office, change, list_of, logged, text_of

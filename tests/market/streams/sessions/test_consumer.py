@@ -22,7 +22,7 @@ from tests.patience import PATIENCE_S
 
 SCOPE = {"type": "websocket", "path": "/ws/market", "headers": [(b"host", b"127.0.0.1")]}
 PING = {"type": "websocket.receive", "text": '{"action":"ping"}'}
-CALLER = Caller(1, 1, "alice", Allowances(tier="pro", requests=120, streams=5, ai_calls=20), None, False)
+CALLER = Caller(1, 1, "alice", Allowances(tier="pro", requests=120, streams=5, ai_calls=20), None, False, "1")
 
 
 class Talk:
