@@ -12,15 +12,15 @@ from django.utils import timezone
 
 from market import runtime
 from market.streams.market_streams import prices
+from market.streams.protocol.messages import KINDS
 from news.models import Source
 from serving.draining import draining
 from serving.metrics.http_requests import HttpRequests, http_requests
 from serving.readiness.monitor import monitor
-from status import watch
 from status.components import NAMES
 from status.models import ComponentMinute
 from status.recorder import MOST_WAITING, MinuteRecorder
-from status.watch import ComponentWatch, MinuteLooks, fresh_share
+from status.watch import ComponentWatch, MinuteLooks, component_watch, fresh_share
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ALL_WELL = dict.fromkeys(NAMES, 1.0)
@@ -47,6 +47,12 @@ def share(watching: ComponentWatch, name: str) -> float | None:
 def test_every_component_has_a_column_and_a_title() -> None:
     columns = {field.name for field in ComponentMinute._meta.fields}
     assert columns == {"id", "at", "day", "reports", *NAMES}
+
+
+def test_every_stream_is_watched() -> None:
+    watched = [stream.kind.name for stream in component_watch.streams]
+    assert watched == [kind.name for kind in KINDS]
+    assert set(watched) < set(NAMES)
 
 
 def test_all_is_in_order_where_nobody_asks(seen: ComponentWatch) -> None:
@@ -152,7 +158,7 @@ def test_what_could_not_be_judged_is_not_counted() -> None:
 
 @pytest.mark.django_db
 def test_minutes_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch.component_watch, "sources", lambda: None)
+    monkeypatch.setattr(component_watch, "sources", lambda: None)
     recorder, away = MinuteRecorder(), pytest.MonkeyPatch()
     away.setattr(ComponentMinute.objects, "add", refuse)
     with pytest.raises(ConnectionError):
@@ -171,7 +177,7 @@ def refuse(*_: object) -> None:
 
 
 def test_a_day_of_minutes_waits_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch.component_watch, "sources", lambda: None)
+    monkeypatch.setattr(component_watch, "sources", lambda: None)
     monkeypatch.setattr(ComponentMinute.objects, "add", refuse)
     recorder = MinuteRecorder()
     for n in range(MOST_WAITING + 5):
