@@ -34,7 +34,8 @@ export class Chart {
     onThemeChange(() => this.paint());
   }
 
-  /** A part is told of colours (`paint`), of other bars (`replaced`), and of the last ones that changed (`advanced`). */
+  /** A part is told of colours (`paint`), of other bars (`replaced`), of the last ones that changed (`advanced`), of each
+   * price (`priced`), of the bar that is looked at (`looked`), and of another time zone (`rezoned`). */
   add(part) {
     this.parts.push(part);
     return part;

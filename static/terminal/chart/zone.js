@@ -111,6 +111,7 @@ export class Zoned {
     if (scale.zone === this.zone) return;
     scale.zone = this.zone;
     this.write();
+    this.chart.tell("rezoned");
     if (!bars.length) return;
     // Marks are only found again if the points change, and then from the first that did.
     const first = chart.addSeries(LineSeries, { lastValueVisible: false, priceLineVisible: false });

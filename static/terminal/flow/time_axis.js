@@ -19,10 +19,16 @@ export class TimeAxis {
     scale.subscribeSizeChange(() => this.#plan());
     follower.timeScale().subscribeSizeChange(() => this.#plan());
     chart.add({ replaced: () => this.#plan(), advanced: () => this.#plan() });
-    // Times are written in the zone that was chosen for the candles.
-    follower.applyOptions({
-      timeScale: { tickMarkFormatter: (time, kind) => chart.scale.zone.mark(time, kind) },
-      localization: { timeFormatter: (time) => chart.scale.zone.moment(time) },
+    chart.add({ rezoned: () => this.#write() });
+    this.#write();
+  }
+
+  /** Times stand in the zone that was chosen for the candles. The library remembers what a function wrote before. */
+  #write() {
+    const { scale } = this.#chart;
+    this.#follower.applyOptions({
+      timeScale: { tickMarkFormatter: (time, kind) => scale.zone.mark(time, kind) },
+      localization: { timeFormatter: (time) => scale.zone.moment(time) },
     });
   }
 

@@ -1,0 +1,194 @@
+"""The chart: the live price, what is under the crosshair, and older candles while one drags."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from core.times import MINUTE_MS
+from tests.browser.conftest import OpenPage
+from tests.contract.streams.ticker import Ticker
+
+from .charted import STORED, charted, drag, layout_faults, of_chart, shown, until_chart
+from .test_terminal import live, publisher
+
+__all__ = ("charted", "publisher")
+WIDE = {"width": 1440, "height": 900}
+LIVE_LINE = "chart.candles.priceLines().find((line) => line.options().axisLabelVisible).options().price"
+TO_THE_FIRST = (
+    "(chart.chart.timeScale().scrollToPosition(-3000, false), chart.chart.timeScale().options().fixLeftEdge)"
+)
+PHRASES = ".legend > .phrase"
+
+
+def opened(open_page: OpenPage, path: str = "/terminal?symbol=BTCUSD&tf=1m", **options: Any) -> Page:
+    return shown(live(open_page(path, **{"viewport": WIDE, **options})))
+
+
+def back(page: Page) -> Any:
+    return page.get_by_role("button", name="Back to live")
+
+
+def test_price_tag_stays_at_the_live_price_wherever_the_chart_is(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    expect(back(page)).to_be_hidden()
+
+    drag(page, 400)
+    (tick,) = charted("BTCUSD")
+
+    until_chart(page, f"{LIVE_LINE} === {tick.bid}")
+    assert of_chart(page, "chart.candles.options().lastValueVisible") is False
+    assert of_chart(page, "chart.candles.options().priceLineVisible") is False
+    expect(back(page)).to_be_visible()
+
+
+def test_back_to_live_leads_there_and_goes_away(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, reduced_motion="reduce")
+    drag(page, 400)
+
+    back(page).click()
+
+    expect(back(page)).to_be_hidden()
+    assert of_chart(page, "chart.chart.timeScale().scrollPosition()") > 0
+
+
+def test_legend_tells_the_last_candle_and_then_the_one_under_the_crosshair(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    (tick,) = charted("BTCUSD")
+    close = page.locator(".legend [data-part=close]")
+    expect(close).to_have_text(f"{tick.bid:.5f}")
+
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 100, box["y"] + 200)
+
+    at = of_chart(page, "chart.chart.timeScale().coordinateToTime(100)")
+    bar, before = of_chart(
+        page,
+        f"[chart.bars.find(({{time}}) => time === {at}), chart.bars.findLast(({{time}}) => time < {at})]",
+    )
+    for part in ("open", "high", "low", "close"):
+        expect(page.locator(f".legend [data-part={part}]")).to_have_text(f"{bar[part]:.5f}")
+    change = bar["close"] - before["close"]
+    expect(page.locator(".legend [data-part=change]")).to_have_text(
+        f"+{change:.5f} (+{100 * change / before['close']:.2f}%)"
+    )
+    page.mouse.move(0, 0)
+    expect(close).to_have_text(f"{tick.bid:.5f}")
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
+def test_legend_breaks_between_phrases_alone_and_leaves_the_axis_free(
+    charted: Ticker, open_page: OpenPage, width: int
+) -> None:
+    page = opened(open_page, viewport={"width": width, "height": 900})
+
+    lines = page.eval_on_selector_all(PHRASES, "(all) => all.map((each) => each.getClientRects().length)")
+    assert lines == [1] * 6
+    assert layout_faults(page, ".price .plot", PHRASES) == []
+    axis = of_chart(page, "chart.chart.priceScale('right').width()")
+    ends = page.eval_on_selector_all(
+        PHRASES, "(all) => all.map((each) => each.getBoundingClientRect().right)"
+    )
+    free = page.evaluate("document.querySelector('.price .plot').getBoundingClientRect().right") - max(ends)
+    assert free >= axis > 0
+
+
+def test_older_candles_come_while_one_drags_and_end_at_the_first(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request) if "/history?" in request.url else None)
+    held = of_chart(page, "chart.bars.at(-100).time")
+
+    for _ in range(9):
+        drag(page, 450)
+    until_chart(page, "chart.bars.length > 1000")
+    until_chart(page, TO_THE_FIRST)
+
+    expect(page.locator(".strip")).to_be_hidden()
+    times = of_chart(page, "chart.bars.map(({ time }) => time)")
+    assert len(times) >= STORED
+    assert times == list(range(times[0], times[0] + 60 * len(times), 60))
+    assert held in times
+    limits = [int(parse_qs(urlsplit(request.url).query)["limit"][0]) for request in asked]
+    assert max(limits) <= 1_000
+    assert of_chart(page, "chart.chart.timeScale().getVisibleLogicalRange().from") >= -1
+
+
+def test_what_is_in_view_stays_while_older_candles_come(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    held: list[Route] = []
+    page.route("**/history?*", lambda route: held.append(route))
+    view = "chart.chart.timeScale().getVisibleRange()"
+
+    of_chart(page, "chart.chart.timeScale().scrollToPosition(-370, false)")
+    expect(page.locator(".strip")).to_be_visible()
+    before = of_chart(page, view)
+    # What is held goes on then.
+    page.unroute("**/history?*")
+    until_chart(page, "chart.bars.length > 1000")
+
+    assert of_chart(page, view) == before
+
+
+def test_reload_of_the_same_candles_keeps_the_older_ones(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    of_chart(page, "chart.chart.timeScale().scrollToPosition(-370, false)")
+    until_chart(page, "chart.bars.length > 1000")
+
+    of_chart(page, "chart.reload()")
+    shown(page)
+
+    assert of_chart(page, "chart.bars.length") > 1_000
+
+
+def test_other_symbol_begins_with_candles_of_its_own(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    until_chart(page, TO_THE_FIRST)
+
+    page.goto("/terminal?symbol=EURUSD&tf=1m")
+    shown(page)
+
+    assert of_chart(page, "[chart.symbol, chart.chart.timeScale().options().fixLeftEdge]") == [
+        "EURUSD",
+        False,
+    ]
+
+
+def test_title_of_the_tab_has_the_price(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+
+    (tick,) = charted("BTCUSD")
+
+    expect(page).to_have_title(re.compile(rf"^{tick.bid:.5f} BTCUSD "))
+
+
+def test_swipe_upwards_is_left_to_the_page_and_sideways_drags_the_chart(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+
+    # Swipes that are made up count as a finger that rests, as soon as the machine is slow.
+    scroll = of_chart(page, "chart.chart.options().handleScroll")
+
+    assert (scroll["vertTouchDrag"], scroll["horzTouchDrag"]) == (False, True)
+
+
+def test_minutes_of_the_test_have_no_hole(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+
+    times = of_chart(page, "chart.bars.map(({ time }) => time)")
+
+    assert {later - earlier for earlier, later in zip(times[:-1], times[1:], strict=True)} == {
+        MINUTE_MS // 1000
+    }

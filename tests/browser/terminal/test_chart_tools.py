@@ -1,0 +1,259 @@
+"""The row of tools: indicators, scale, zone, picture, full screen, and the address of what is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.browser.audit import violations
+from tests.browser.conftest import OpenPage
+from tests.contract.streams.ticker import Ticker
+
+from .charted import charted, layout_faults, of_chart, shown, until_chart
+from .test_chart import opened
+from .test_terminal import publisher
+
+__all__ = ("charted", "publisher")
+TOOLS = ".tools > .choice label, .tools > .menu > summary, .tools > .tool"
+
+
+def tool(page: Page, name: str) -> Any:
+    return page.locator(f"[data-tool={name}]")
+
+
+def switch_on(page: Page, *names: str) -> None:
+    tool(page, "indicators").locator("summary").click()
+    for name in names:
+        page.get_by_role("checkbox", name=name).check()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("checkbox", name=names[0])).to_be_hidden()
+    # The mouse would be over the chart now, and the legend about the candle there.
+    page.mouse.move(0, 0)
+
+
+def row(page: Page, name: str) -> Any:
+    return page.locator(".study", has_text=name)
+
+
+def test_indicators_are_drawn_told_and_remembered(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+
+    switch_on(page, "SMA", "RSI", "MACD")
+
+    assert of_chart(page, "chart.chart.panes().map((pane) => pane.getSeries().length)") == [3, 1, 3]
+    mean = of_chart(page, "chart.bars.slice(-20).reduce((sum, { close }) => sum + close, 0) / 20")
+    expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
+    expect(row(page, "RSI 14")).to_contain_text(re.compile(r"\d\.\d\d"))
+    page.reload()
+    shown(page)
+    expect(page.locator(".study")).to_have_count(3)
+    expect(page.locator(".count")).to_have_text("3")
+
+
+def test_indicators_go_along_with_live_prices(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "SMA", "EMA", "Bollinger", "VWAP", "RSI", "MACD")
+
+    charted("BTCUSD", 50)
+
+    last = of_chart(page, "chart.bars.at(-1).close")
+    expect(page.locator(".legend [data-part=close]")).to_have_text(f"{last:.5f}")
+    mean = of_chart(page, "chart.bars.slice(-20).reduce((sum, { close }) => sum + close, 0) / 20")
+    expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
+
+
+def test_indicator_is_told_for_the_candle_under_the_crosshair(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "SMA")
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+
+    page.mouse.move(box["x"] + 100, box["y"] + 200)
+
+    at = of_chart(
+        page, "chart.bars.findIndex(({ time }) => time === chart.chart.timeScale().coordinateToTime(100))"
+    )
+    mean = of_chart(
+        page, f"chart.bars.slice({at} - 19, {at} + 1).reduce((sum, {{ close }}) => sum + close, 0) / 20"
+    )
+    expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
+
+
+def test_length_of_an_indicator_is_chosen_and_nonsense_refused(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "SMA")
+    tool(page, "indicators").locator("summary").click()
+    length = page.get_by_role("spinbutton", name="SMA: length")
+
+    length.fill("5")
+    length.press("Tab")
+    expect(row(page, "SMA 5")).to_be_visible()
+    length.fill("-3")
+    length.press("Tab")
+
+    expect(length).to_have_value("20")
+    expect(row(page, "SMA 20")).to_be_visible()
+
+
+def test_switched_off_nothing_of_an_indicator_is_left(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "RSI")
+
+    tool(page, "indicators").locator("summary").click()
+    page.get_by_role("checkbox", name="RSI").uncheck()
+
+    expect(page.locator(".study")).to_have_count(0)
+    assert of_chart(page, "chart.chart.panes().length") == 1
+
+
+def test_logarithmic_scale_is_switched_by_keyboard_and_remembered(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+
+    page.keyboard.press("Alt+l")
+
+    expect(tool(page, "log")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    shown(page)
+    assert of_chart(page, "chart.chart.priceScale('right').options().mode") == 1
+
+
+def test_zone_changes_what_is_written_and_never_the_data(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, timezone_id="Asia/Kolkata")
+    last = "chart.bars.at(-2).time"
+    written = f"chart.chart.options().localization.timeFormatter({last})"
+    marked = f"chart.chart.timeScale().options().tickMarkFormatter({last}, 3)"
+    in_utc = of_chart(page, marked)
+    before = of_chart(page, last)
+
+    tool(page, "zone").locator("summary").click()
+    page.get_by_role("radio", name="Local time").check()
+
+    expect(tool(page, "zone").locator("summary")).to_contain_text("UTC+5:30")
+    minutes = [
+        int(hour) * 60 + int(minute)
+        for hour, minute in (in_utc.split(":"), of_chart(page, marked).split(":"))
+    ]
+    assert (minutes[1] - minutes[0]) % 1440 == 330
+    assert of_chart(page, written).endswith(of_chart(page, marked))
+    assert of_chart(page, f"chart.bars.some(({{ time }}) => time === {before})")
+    page.reload()
+    expect(tool(page, "zone").locator("summary")).to_contain_text("UTC+5:30")
+
+
+def test_menu_closes_by_escape_and_by_a_click_elsewhere(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    zone = tool(page, "zone")
+
+    zone.locator("summary").click()
+    page.keyboard.press("Escape")
+    expect(zone.locator(".panel")).to_be_hidden()
+    expect(zone.locator("summary")).to_be_focused()
+    zone.locator("summary").click()
+    page.locator("#chart-symbol").click()
+
+    expect(zone.locator(".panel")).to_be_hidden()
+
+
+def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_path: Path) -> None:
+    page = opened(open_page)
+
+    with page.expect_download() as download:
+        tool(page, "picture").click()
+
+    assert re.fullmatch(r"BTCUSD-1m-\d{4}-\d\d-\d\dT\d{6}Z\.png", download.value.suggested_filename)
+    download.value.save_as(tmp_path / "picture.png")
+    picture = Image.open(tmp_path / "picture.png").convert("RGB")
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    assert picture.height - box["height"] == pytest.approx(56, abs=2)
+    head = picture.crop((0, 0, picture.width // 2, 56)).getcolors(10_000) or []
+    assert len(head) > 2, "nothing is written above the chart"
+
+
+def test_full_screen_is_filled_by_the_chart_and_left_again(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    before = page.locator("#chart").bounding_box()
+
+    tool(page, "fullscreen").click()
+    expect(tool(page, "fullscreen")).to_have_attribute("aria-pressed", "true")
+    filled = page.locator("#chart").bounding_box()
+    assert before is not None
+    assert filled is not None
+    assert filled["width"] == page.evaluate("innerWidth")
+    assert filled["height"] > before["height"]
+    page.keyboard.press("Alt+f")
+
+    expect(tool(page, "fullscreen")).to_have_attribute("aria-pressed", "false")
+
+
+def test_address_wins_over_what_is_remembered_and_back_works(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, "/terminal?symbol=BTCUSD&tf=1m")
+    page.goto("/terminal?symbol=eurusd&tf=5M")
+    shown(page)
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
+
+    page.keyboard.press("4")
+    expect(page).to_have_url(re.compile(r"\?symbol=EURUSD&tf=1h$"))
+    page.get_by_role("button", name="BTCUSD").click()
+    expect(page).to_have_url(re.compile(r"\?symbol=BTCUSD&tf=1h$"))
+    page.go_back()
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    page.go_back()
+
+    expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
+    until_chart(page, "chart.shown === '5m' && chart.symbol === 'EURUSD'")
+
+
+def test_unknown_symbol_in_the_address_shows_another(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, "/terminal?symbol=NOPE&tf=2h")
+
+    expect(page).to_have_url(re.compile(r"\?symbol=[BE]\w+USD&tf=1m$"))
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
+def test_tools_stand_side_by_side_in_one_row(charted: Ticker, open_page: OpenPage, width: int) -> None:
+    page = opened(open_page, viewport={"width": width, "height": 900})
+    switch_on(page, "SMA", "RSI")
+
+    assert layout_faults(page, ".price", TOOLS) == []
+    box = page.locator(".tools").bounding_box()
+    assert box is not None
+    assert box["height"] < 48
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("menu", ["indicators", "zone"])
+def test_menu_lies_within_the_window(charted: Ticker, open_page: OpenPage, width: int, menu: str) -> None:
+    page = opened(open_page, viewport={"width": width, "height": 800})
+
+    tool(page, menu).locator("summary").click()
+
+    assert layout_faults(page, "html", f"[data-tool={menu}] .panel") == []
+    assert (
+        layout_faults(
+            page, f"[data-tool={menu}] .panel", f"[data-tool={menu}] .panel label, .panel [type=number]"
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tools_break_no_rule_of_access(charted: Ticker, open_page: OpenPage, scheme: str) -> None:
+    page = opened(open_page, color_scheme=scheme, reduced_motion="reduce")
+    switch_on(page, "SMA", "EMA", "Bollinger", "VWAP", "RSI", "MACD")
+    tool(page, "log").click()
+    found = violations(page)
+
+    for menu in ("indicators", "zone"):
+        tool(page, menu).locator("summary").click()
+        found += violations(page)
+
+    assert found == []
