@@ -33,6 +33,8 @@ class IndexRow(NamedTuple):
     heading: str
     address: str
     text: str
+    names: str = ""
+    """Of the parameters, fields and codes that it explains."""
 
 
 @require_safe
@@ -69,16 +71,22 @@ def found(section: ContentsSection, entry: Entry, passage: Passage, heading: str
 
 
 def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
-    codes = " ".join(
-        code for refusals in operation.refusals for code in refusals.codes if not refusals.shared
-    )
+    own = [refusals for refusals in operation.refusals if not refusals.shared]
     named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
-    words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named} {codes}"
-    return IndexRow(section.title, entry.title, "", entry.path, " ".join(words.split())[:LONGEST_HERE])
+    words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named}"
+    names = [
+        operation.path,
+        *(each.name for each in operation.parameters),
+        *(each.name.rpartition(".")[2] for each in operation.fields),
+        *(code for refusals in own for code in refusals.codes),
+    ]
+    text = " ".join(unescape(words).split())[:LONGEST_HERE]
+    return IndexRow(section.title, entry.title, "", entry.path, text, " ".join(dict.fromkeys(names)))
 
 
 ARTICLE = re.compile(r'<article class="doc[^"]*">(.*)</article>', re.DOTALL)
 LEFT_OUT = re.compile(r'<(figure|form|nav|script)\b.*?</\1>|<div class="choice".*?</div>', re.DOTALL)
+ROW_NAME = re.compile(r'<th scope="row"><code>([^<]+)</code>')
 INLINE = re.compile(r"</?(?:a|b|code|em|span|strong)\b[^>]*>")
 HEADING = re.compile(r'<h[23] id="([^"]+)"[^>]*>(.*?)</h[23]>', re.DOTALL)
 
@@ -91,10 +99,13 @@ def of_page(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
     if article is None:
         return
     first, *rest = HEADING.split(LEFT_OUT.sub("", article[1]))
-    yield IndexRow(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE])
+    names = " ".join(ROW_NAME.findall(first))
+    yield IndexRow(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE], names)
     for anchor, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         address = f"{entry.path}#{anchor}"
-        yield IndexRow(section.title, entry.title, plain(heading), address, plain(text)[:LONGEST_HERE])
+        names = " ".join(dict.fromkeys(name.rpartition(".")[2] for name in ROW_NAME.findall(text)))
+        said = plain(text)[:LONGEST_HERE]
+        yield IndexRow(section.title, entry.title, plain(heading), address, said, names)
 
 
 def plain(html: str) -> str:

@@ -100,11 +100,12 @@ class Search {
   }
 }
 
-function prepare([section, page, heading, address, text]) {
-  return { section, page, heading, address, text, low: [heading || page, page, text].map((each) => each.toLowerCase()) };
+function prepare([section, page, heading, address, text, names]) {
+  const low = [heading || page, page, text].map((each) => each.toLowerCase());
+  return { section, page, heading, address, text, low, names: names.toLowerCase().split(" ") };
 }
 
-/** All words must be there; the title of a page counts most, then a heading, then the text. */
+/** All words must be there; the title of a page counts most, then a heading or a name that is explained, then the text. */
 function rank(passages, words) {
   return passages
     .map((passage) => ({ passage, score: score(passage, words) }))
@@ -114,11 +115,13 @@ function rank(passages, words) {
     .map(({ passage }) => passage);
 }
 
-function score({ heading, low: [title, page, text] }, words) {
+function score({ heading, low: [title, page, text], names }, words) {
   let sum = 0;
   for (const word of words) {
     if (title.startsWith(word)) sum += heading ? 8 : 12;
     else if (title.includes(word)) sum += heading ? 6 : 9;
+    else if (names.includes(word)) sum += 7;
+    else if (names.some((name) => name.startsWith(word))) sum += 4;
     else if (page.includes(word)) sum += 3;
     else if (text.includes(word)) sum += 1;
     else return 0;

@@ -19,7 +19,7 @@ def passages() -> Any:
 
 
 def test_every_page_is_in_it(passages: Any) -> None:
-    found = {address.partition("#")[0] for _, _, _, address, _ in passages}
+    found = {address.partition("#")[0] for _, _, _, address, *_ in passages}
     assert found == {entry.path for section in sections() for entry in section.entries}
 
 
@@ -37,15 +37,15 @@ def test_every_page_is_in_it(passages: Any) -> None:
     ],
 )
 def test_word_is_found_where_it_is_explained(passages: Any, word: str, address: str) -> None:
-    assert address in [found for *_, found, text in passages if word in text]
+    assert address in [row[3] for row in passages if word in row[4] or word in row[5].split()]
 
 
 def test_samples_of_a_page_are_left_out(passages: Any) -> None:
-    assert not [text for *_, text in passages if "YOUR_KEY" in text or 'TICKWIRE_KEY"]' in text]
+    assert not [text for *_, text, _ in passages if "YOUR_KEY" in text or 'TICKWIRE_KEY"]' in text]
 
 
 def test_passages_are_short_and_the_whole_is_small(passages: Any) -> None:
-    assert all(len(text) <= LONGEST_HERE for *_, text in passages)
+    assert all(len(text) <= LONGEST_HERE for *_, text, _ in passages)
     assert len(Client().get("/docs/search.json").content) < MOST_BYTES
 
 
