@@ -103,7 +103,7 @@ def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: O
         }"""
     )
 
-    wait_until_aligned(page, 75)
+    wait_until_aligned(page, 50)
 
 
 def test_last_hours_stand_there_at_load_and_live_frames_are_added(
