@@ -123,6 +123,7 @@ function show() {
   for (const choice of timeframes) choice.checked = choice.value === timeframe;
   zones.show();
   chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
+  signals.look(symbol);
   if (flow.symbol === symbol) return flow.draw();
   if (flow.symbol) link.watchFlow(symbol);
   flow.show(symbol);

@@ -13,6 +13,8 @@ const REASONS = {
   cancelled: "Cancelled",
 };
 const CLOSED_SHOWN = 30;
+// Of one instrument, for its chart: more than the list has of all.
+const CLOSED_DRAWN = 100;
 const POLL_MS = 20_000;
 
 export class Signals {
@@ -23,6 +25,7 @@ export class Signals {
     this.template = pane.querySelector("template");
     this.known = new Map();
     this.items = new Map();
+    this.past = new Map();
     this.ticks = new Map();
     this.heard = [];
     this.isLive = false;
@@ -79,13 +82,27 @@ export class Signals {
 
   learn(frames) {
     for (const { type, time, ...signal } of frames) {
-      if (type === "signal.closed") this.known.set(signal.id, signal);
-      else this.known.set(signal.id, { ...signal, status: "active" });
+      if (type === "signal.closed") {
+        this.known.set(signal.id, signal);
+        this.past.get(signal.symbol)?.set(signal.id, signal);
+      } else this.known.set(signal.id, { ...signal, status: "active" });
     }
   }
 
   of(symbol) {
-    return [...this.known.values()].filter((signal) => signal.symbol === symbol);
+    const listed = [...this.known.values()].filter((signal) => signal.symbol === symbol);
+    return [...new Map([...(this.past.get(symbol) ?? []), ...listed.map((signal) => [signal.id, signal])]).values()];
+  }
+
+  /** The chart shows an instrument: what ended there is drawn, too. */
+  async look(symbol) {
+    this.looked = symbol;
+    if (this.past.has(symbol)) return;
+    const query = { symbol, status: "closed", limit: CLOSED_DRAWN };
+    const found = await persist(() => this.api.get("signals", query), () => this.looked === symbol);
+    if (!found) return;
+    this.past.set(symbol, new Map(found.items.map((signal) => [signal.id, signal])));
+    this.changed();
   }
 
   render() {

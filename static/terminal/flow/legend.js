@@ -22,7 +22,7 @@ export class FlowLegend {
   begin(symbol, facts) {
     Object.assign(this, { symbol, facts, digits: DIGITS[facts.hasTrades] });
     write(this.parts.unit, facts.hasTrades ? "in traded volume" : "in ticks, side estimated");
-    write(this.parts.absorption, "");
+    write(this.parts.absorption, "No absorption since the page was opened.");
     this.beat();
   }
 

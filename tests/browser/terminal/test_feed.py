@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ from tests.browser.conftest import OpenPage
 from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_signal, make_user
+from tests.patience import PATIENCE_S
 
 from .test_flow import candles, is_whole
 from .test_terminal import beside, live, publisher, ticker
@@ -141,6 +143,24 @@ def test_signal_that_is_pointed_at_stands_out_and_a_click_brings_its_chart(
     expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
     page.locator("#news-title").hover()
     expect(signal).to_have_class(re.compile("picked"))
+
+
+def test_chart_draws_what_ended_even_if_the_list_is_too_short_for_it(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    beside(lambda: make_past_signals(4))
+    page = open_page("/docs")
+    page.route("**/api/market/*?*", candles)
+    # The list has none of them.
+    page.route(re.compile(r"/api/signals\?status=closed"), lambda route: route.fulfill(json={"items": []}))
+    page.goto("/")
+    expect(said(live(page), "signals")).to_contain_text("No signals yet.")
+
+    page.wait_for_function("document.getElementById('chart-caption').textContent.includes('300 candles')")
+    looks_until_s = time.monotonic() + PATIENCE_S
+    while len(page.evaluate(DRAWN)["arrows"]) < 4:
+        assert time.monotonic() < looks_until_s
+        page.wait_for_timeout(20)
 
 
 BROKEN = """() => [...document.querySelectorAll(".feed .phrase, .press .phrase, .flow .phrase, .feed dd")]

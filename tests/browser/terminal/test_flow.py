@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from math import sin
 from typing import Any
@@ -102,7 +103,7 @@ def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: O
         }"""
     )
 
-    wait_until_aligned(page, 75)
+    wait_until_aligned(page, 50)
 
 
 def test_last_hours_stand_there_at_load_and_live_frames_are_added(
@@ -137,6 +138,20 @@ def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_
 
     expect(caption(page)).to_contain_text("Order flow of BTCUSD")
     expect(caption(page)).not_to_contain_text("loading")
+
+
+def test_pane_says_since_when_no_prices_come(filled: Ticker, open_page: OpenPage) -> None:
+    page = open_page("/docs")
+    page.clock.install()
+    page.goto("/")
+    words = live(page).locator("#flow-pane [data-part=trading]")
+    filled("BTCUSD")
+    expect(words).to_have_text("")
+
+    page.clock.run_for(41_000)
+
+    expect(words).to_have_text(re.compile(r"^No prices for \d+ s\. Last price \d\d:\d\d:\d\d UTC\.$"))
+    assert is_whole(page, "#flow-pane .foot")
 
 
 def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, open_page: OpenPage) -> None:
