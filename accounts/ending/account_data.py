@@ -147,7 +147,13 @@ def usage_of(account: Account) -> Iterable[Row]:
 
 def streams_of(account: Account) -> Iterator[Row]:
     for stream in async_to_sync(open_streams.of_account)(account.pk):
-        yield {"path": stream.path, "opened_at": moment(round(1000 * stream.opened_at))}
+        details = stream.details
+        yield {
+            "path": stream.path,
+            "opened_at": moment(round(1000 * stream.opened_at)),
+            "address": details and details.address,
+            "client": details and details.agent,
+        }
 
 
 account_data = AccountData()

@@ -18,6 +18,7 @@ from core.background import BackgroundLoop, TimeoutInSlices
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
+from .details import SharedDetails
 from .slot_sync import Ask, SlotSync
 from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number
 
@@ -75,6 +76,7 @@ class RedisSlots:
         self._root = key_of("streams:")
         self._redis = connect_redis(url)
         self._script = self._redis.register_script(SCRIPT)
+        self.details = SharedDetails(self._redis, self._root, self._process, here)
         self._questions: deque[SlotQuestion] = deque()
         self._heard: list[str] = []
         self._wake = asyncio.Event()
@@ -110,13 +112,14 @@ class RedisSlots:
         else:
             # There is nothing to tell yet.
             self._telling = None
-        for loop in self._loops:
+        for loop in (*self._loops, self.details.loop):
             await loop.start()
 
     async def hand_over(self) -> None:
         """Give all slots away, because their sockets are about to be closed: whoever comes back on another
         process finds a place. Until they are closed, a caller may have as many more open as it has here."""
         self._is_handed_over = True
+        await self.details.stop()
         for loop in self._loops:
             await loop.stop()
         self._is_away = True
@@ -156,6 +159,7 @@ class RedisSlots:
         return await asked
 
     def release(self, slot: Slot) -> None:
+        self.details.forget(slot.number)
         if self._here.remove(slot.number) is not None:
             self._leave(slot)
 

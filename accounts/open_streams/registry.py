@@ -18,8 +18,9 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_reserved_thread
 
+from .details import Describe
 from .redis_slots import RedisSlots
-from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal, read_slot_name
+from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal, read_slot_name, slot_place
 
 DAY = timedelta(days=1)
 # Each is recorded and kept for 400 days, so an account cannot close streams without end.
@@ -74,17 +75,33 @@ class OpenStreams:
         self._here = MemorySlots()
 
     async def claim(
-        self, counted_under: str, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
+        self,
+        counted_under: str,
+        path: str,
+        limit: int,
+        *,
+        takeover: bool = False,
+        on_end: OnEnd,
+        describe: Describe | None = None,
     ) -> Slot | SlotRefusal:
         """A slot, unless all are taken; with takeover the oldest ends, on the same path if there is one.
 
-        `on_end` is called once and never before this has answered; never after the slot was released.
+        `on_end` is called once and never before this has answered; never after the slot was released. What
+        `describe` says is asked for when somebody looks, and after `note_change`.
         """
         leave = (self._shared or self._here).release
-        slot = Slot(OpenStream(counted_under, path, time.time()), limit, on_end, leave)
+        slot = Slot(OpenStream(counted_under, path, time.time()), limit, on_end, leave, describe)
         if self._shared is None:
             return self._here.claim(slot, takeover=takeover) or slot
-        return await self._shared.claim(slot, takeover=takeover) or slot
+        refusal = await self._shared.claim(slot, takeover=takeover)
+        if refusal is None:
+            self.note_change(slot)
+        return refusal or slot
+
+    def note_change(self, slot: Slot) -> None:
+        """What its socket would say of itself has changed."""
+        if self._shared is not None:
+            self._shared.details.note(slot.number)
 
     async def enforce(self, counted_under: str, limit: int) -> None:
         """The newest beyond the limit end, in whichever process they are."""
@@ -113,9 +130,10 @@ class OpenStreams:
     async def of(self, counted_under: str) -> list[OpenStream]:
         """Over all processes; of this one alone while Redis does not answer."""
         names = await self._ask("of", counted_under)
-        if names is None:
-            return [slot.stream for slot in self._here.of(counted_under)]
-        return [read_slot_name(name, counted_under) for name in names]
+        if names is None or self._shared is None:
+            return [slot.shown() for slot in self._here.of(counted_under)]
+        details = await self._shared.details.of(map(slot_place, names))
+        return [read_slot_name(name, counted_under, each) for name, each in zip(names, details, strict=True)]
 
     async def of_account(self, account_id: int) -> list[OpenStream]:
         """Those of its keys, then those of its pages."""

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from .details import Describe, StreamDetails
+
 EndCode = Literal["taken_over", "stream_limit_exceeded", "closed"]
 OnEnd = Callable[[EndCode], None]
 _numbers = itertools.count(1)
@@ -23,6 +25,8 @@ class OpenStream(msgspec.Struct, frozen=True):
     """Whose it is: the keys of an account, or its pages (`Caller.counted_under`)."""
     path: str
     opened_at: float
+    details: StreamDetails | None = None
+    """Where they are known yet."""
 
 
 class SlotRefusal(msgspec.Struct, frozen=True):
@@ -33,19 +37,34 @@ class SlotRefusal(msgspec.Struct, frozen=True):
 class Slot:
     """A stream's place among those counted with it, until it is released or ends."""
 
-    __slots__ = ("_leave", "_on_end", "limit", "number", "order", "stream")
+    __slots__ = ("_describe", "_leave", "_on_end", "limit", "number", "order", "stream")
 
-    def __init__(self, stream: OpenStream, limit: int, on_end: OnEnd, leave: Callable[[Slot], None]) -> None:
+    def __init__(
+        self,
+        stream: OpenStream,
+        limit: int,
+        on_end: OnEnd,
+        leave: Callable[[Slot], None],
+        describe: Describe | None = None,
+    ) -> None:
         self.number = next(_numbers)
         self.stream, self.limit = stream, limit
         self.order = time.time_ns() // 1000
         """Its place by age among those counted with it. Where Redis counts, it comes from Redis."""
         self._on_end: OnEnd | None = on_end
         self._leave = leave
+        self._describe = describe
+
+    def details(self) -> StreamDetails | None:
+        return None if self._describe is None else self._describe()
+
+    def shown(self) -> OpenStream:
+        details = self.details()
+        return self.stream if details is None else msgspec.structs.replace(self.stream, details=details)
 
     def release(self) -> None:
         """Nothing is heard of it any more. Twice is harmless."""
-        self._on_end = None
+        self._on_end = self._describe = None
         self._leave(self)
 
     def end(self, code: EndCode) -> None:
@@ -70,6 +89,13 @@ class MemorySlots:
 
     def __contains__(self, number: int) -> bool:
         return number in self._all
+
+    def numbers(self) -> Iterable[int]:
+        return list(self._all)
+
+    def describe(self, number: int) -> StreamDetails | None:
+        slot = self._all.get(number)
+        return None if slot is None else slot.details()
 
     def all(self) -> Iterable[Slot]:
         return self._all.values()
@@ -125,6 +151,12 @@ def slot_number(name: str) -> int:
     return int(name.split(" ", 2)[1])
 
 
-def read_slot_name(name: str, counted_under: str) -> OpenStream:
+def slot_place(name: str) -> tuple[str, int]:
+    """The process that has it, and its number there."""
+    process, number, _ = name.split(" ", 2)
+    return process, int(number)
+
+
+def read_slot_name(name: str, counted_under: str, details: StreamDetails | None = None) -> OpenStream:
     _, _, opened_at, path = name.split(" ", 3)
-    return OpenStream(counted_under, path, float(opened_at))
+    return OpenStream(counted_under, path, float(opened_at), details)

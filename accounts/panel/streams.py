@@ -1,6 +1,7 @@
 """The open streams and sessions of an account, each with a button that ends it. The sessions are allauth's
 list in our look."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.keys.caller import PAGE_STREAMS, is_of_keys
-from accounts.models import Account
+from accounts.models import Account, ApiKey
+from accounts.open_streams.details import StreamDetails
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
+from accounts.open_streams.stream_slots import OpenStream
 from core.times import moment
 
 from .requests import PersonRequest, settings_action, settings_page
@@ -31,18 +34,26 @@ class StreamRow(NamedTuple):
     opened_at: str
     since: datetime
     is_of_page: bool
+    key: ApiKey | None = None
+    """None of a page's stream, and of one that is not known yet."""
+    details: StreamDetails | None = None
 
 
 def rows_of(account: Account) -> list[StreamRow]:
-    return [
-        StreamRow(
-            stream.path,
-            f"{stream.opened_at:.6f}",
-            moment(round(1000 * stream.opened_at)),
-            not is_of_keys(stream.counted_under),
-        )
-        for stream in async_to_sync(open_streams.of_account)(account.pk)
-    ]
+    streams = async_to_sync(open_streams.of_account)(account.pk)
+    keys = account.keys.in_bulk({stream.details.key_id for stream in streams if stream.details})
+    return [row_of(stream, keys) for stream in streams]
+
+
+def row_of(stream: OpenStream, keys: Mapping[int, ApiKey]) -> StreamRow:
+    return StreamRow(
+        stream.path,
+        f"{stream.opened_at:.6f}",
+        moment(round(1000 * stream.opened_at)),
+        not is_of_keys(stream.counted_under),
+        keys.get(stream.details.key_id) if stream.details else None,
+        stream.details,
+    )
 
 
 @settings_page
@@ -56,6 +67,7 @@ def streams(request: PersonRequest) -> HttpResponse:
         "of_keys": len(rows) - of_pages,
         "of_pages": of_pages,
         "most_of_pages": PAGE_STREAMS,
+        "everything": ["*"],
     }
     return render(request, "settings/streams.html", context)
 

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import cycle
+from sys import intern
 from typing import Any, Protocol
 
 from msgspec import UNSET, UnsetType
@@ -29,6 +30,9 @@ from serving.websocket.session import Scope
 ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
 
+# What a client calls itself is shown to its owner, not more of it.
+MOST_OF_AGENT = 120
+
 # The code stays 4401: waiting does not make a key valid, and after 4429 a client would try it again.
 TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address. Wait, then send one."
 
@@ -36,11 +40,13 @@ TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address
 class Identity:
     """The key that a socket showed last. Cookies and addresses do not count."""
 
-    __slots__ = ("_came_plain", "_connection", "_is_local", "_sent", "address", "caller", "key")
+    __slots__ = ("_came_plain", "_connection", "_is_local", "_sent", "address", "agent", "caller", "key")
 
     def __init__(self, scope: Scope) -> None:
         """What is said of the handshake is asked now: its headers are not kept."""
         self.address = address_of(scope)
+        # One text for all sockets of a program.
+        self.agent = intern((header(scope, b"user-agent") or "")[:MOST_OF_AGENT])
         self._sent = header(scope, b"x-api-key")
         self._came_plain, self._is_local = came_plain(scope), socket_is_loopback(scope)
         self._connection = connection_in(scope)

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from accounts.key_text import shown_prefix
 from accounts.keys import Caller
-from accounts.open_streams import EndCode, Slot, SlotRefusal, open_streams
+from accounts.open_streams import MOST_SYMBOLS, EndCode, Slot, SlotRefusal, StreamDetails, open_streams
 from accounts.usage import usage_buffer
 from core.clock import now_ms, passed_ms
 from core.database import TRANSIENT
@@ -130,6 +130,15 @@ class StreamSession(WebSocketSession):
         """Make the hub send what is subscribed now."""
         stream, wanted = self.stream, self.subscriptions
         stream.hub.subscribe(self.subscriber, stream.topics_of(wanted), stream.variant_of(wanted))
+        if self._slot is not None:
+            open_streams.note_change(self._slot)
+
+    def describe(self) -> StreamDetails:
+        """For the account's owner, who may wonder which program this is."""
+        who, symbols = self.identity, self.subscriptions.symbols
+        more = max(0, len(symbols) - MOST_SYMBOLS)
+        key_id = 0 if who.caller is None else who.caller.key_id
+        return StreamDetails(key_id, who.address, who.agent, symbols[:MOST_SYMBOLS], more)
 
     def say(self, answer: Control) -> None:
         self.subscriber.send(frame(encode(answer)))
@@ -202,7 +211,12 @@ class StreamSession(WebSocketSession):
             return
         limit = caller.allowances.streams
         slot = await open_streams.claim(
-            caller.counted_under, self.stream.kind.path, limit, takeover=takeover, on_end=self._lost_slot
+            caller.counted_under,
+            self.stream.kind.path,
+            limit,
+            takeover=takeover,
+            on_end=self._lost_slot,
+            describe=self.describe,
         )
         if isinstance(slot, SlotRefusal):
             raise too_many_streams(slot.limit, slot.open, is_page=caller.is_page)

@@ -98,6 +98,18 @@ def test_a_stream_that_is_not_open_is_not_written_of(
     assert events_of(account) == 1
 
 
+def test_page_names_the_client_and_follows_its_symbols(
+    service: Server, opened: Open, page: Client, key: str, symbol: str
+) -> None:
+    socket = opened(key=key, User_Agent="<b>bot</b> " + "x" * 200)
+    socket.subscribe(symbol)
+    text = shown(service, page)
+    assert "&lt;b&gt;bot&lt;/b&gt;" in text
+    assert "x" * 120 not in text
+    socket.ask({"action": "unsubscribe", "symbols": [symbol]})
+    assert "<dt>Symbols</dt><dd>none now</dd>" in shown(service, page)
+
+
 def test_stream_of_a_page_is_listed_and_closed(
     service: Server, opened: Open, page: Client, account: Account, symbol: str
 ) -> None:
@@ -128,7 +140,10 @@ def test_page_shows_what_is_open_and_closes_it(
     socket.subscribe(symbol)
     text = shown(service, page)
     assert f"Your keys have 1 open, of the {account.tier.streams}" in text
-    assert "a key" in text
+    (issued,) = account.keys.all()
+    assert f"{issued.name} <code>{issued.prefix}…</code>" in text
+    assert "<dt>Address</dt><dd>127.0.0.1</dd>" in text
+    assert f"<dt>Symbols</dt><dd>{symbol}</dd>" in text
     ((path, opened_at),) = re.findall(FIELDS, text)
     assert path == ORDERFLOW
     press(page, service, path, opened_at)
