@@ -79,9 +79,9 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import has_published_as
+from signals_feed.models import PERMISSION
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import own_signals
-from signals_feed.publishing.actions import PERMISSION
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
