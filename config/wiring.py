@@ -79,9 +79,10 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import has_published_as
+from signals_feed.models import PERMISSION
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import own_signals
-from signals_feed.publishing.actions import PERMISSION
+from signals_feed.publishers.requests import own_decisions, own_requests
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
@@ -173,6 +174,7 @@ def hand_down() -> None:
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
     former_names.holds = staticmethod(has_published_as)
     account_data.sections |= {"signals": own_signals, "news_scores": given_scores}
+    account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 

@@ -1,7 +1,9 @@
 """Signals and their ledger in the back office: staff cancel signals with a reason and publish their own."""
 
 import uuid
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,12 +18,19 @@ from django.utils.safestring import SafeString
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import NO_OWNER, ReadOnlyAdmin, button, label
-from accounts.models import User
+from accounts.back_office import NO_OWNER, ReadOnlyAdmin, StaffAdmin, button, label
+from accounts.models import LONGEST_REASON, User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
+from signals_feed.publishers.requests import (
+    PublisherRequest,
+    PublisherRequestRefused,
+    accept_request,
+    decline_request,
+)
 from signals_feed.publishing.actions import SignalNotActive, cancel
+from signals_feed.publishing.becoming import send_decision
 from signals_feed.publishing.pages import PublishForm, publish_form
 
 from .models import PERMISSION, Evidence, Signal
@@ -202,6 +211,71 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
             self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
         else:
             self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
+
+
+class AnswerForm(forms.Form):
+    answer = forms.CharField(
+        label="Reason",
+        max_length=LONGEST_REASON,
+        help_text="Whoever asked reads it.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
+@admin.register(PublisherRequest)
+class PublisherRequestAdmin(StaffAdmin[PublisherRequest]):
+    owner = "account__user"
+    decides_about_owner = True
+    never = ("add", "delete")
+    list_display = ("account", "why", "state_now", "asked_at", "decided_by")
+    list_select_related = ("account__user", "decided_by")
+    list_filter = ("state",)
+    search_fields = ("account__user__username__startswith",)
+    search_help_text = "The beginning of a username."
+    fields = readonly_fields = (
+        *("account", "why", "asked_at", "state_now", "decided_at", "decided_by", "answer"),
+    )
+    actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
+
+    @label("State", waiting="warning", accepted="success", declined="danger")
+    def state_now(self, request: PublisherRequest) -> str:
+        return request.get_state_display()
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        found = self.get_object(request, object_id)
+        offered: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]
+        return offered if found and found.state == PublisherRequest.State.OPEN else []
+
+    @button("Accept", permission="change", icon="check")
+    def accept(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
+        if "answered" in request.POST:
+            return self.decide(request, found, accept_request, "Accepted.")
+        text = f"{found.account} may then publish signals at once. Asked for because: “{found.why}”"
+        return self.ask(
+            request, forms.Form(), title=f"Let {found.account} publish", text=text, submit="Accept"
+        )
+
+    @button("Decline", permission="change", icon="close", danger=True)
+    def decline(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
+        form = AnswerForm(request.POST if "answered" in request.POST else None)
+        if form.is_valid():
+            return self.decide(request, found, partial(decline_request, **form.cleaned_data), "Declined.")
+        text = f"Asked for because: “{found.why}”"
+        title = f"Decline the request of {found.account}"
+        return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
+
+    def decide(
+        self, request: HttpRequest, found: PublisherRequest, act: Callable[..., None], done: str
+    ) -> HttpResponse:
+        try:
+            with transaction.atomic():
+                act(found, by=request.user)
+                self.log_change(request, found, done)
+            self.message_user(request, done, messages.SUCCESS)
+            send_decision(request, found)
+        except PublisherRequestRefused as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+        return redirect("admin:signals_feed_publisherrequest_change", found.pk)
 
 
 @admin.register(LedgerEntry)

@@ -6,6 +6,7 @@ from .public_pages.publisher import publisher_page
 from .public_pages.scorecard import publisher_scorecard
 from .public_pages.signal import signal_page
 from .publishing import pages
+from .publishing.becoming import ask, withdraw
 
 urlpatterns = [
     re_path(r"^publishers/?$", leaderboard, name="publishers"),
@@ -14,6 +15,8 @@ urlpatterns = [
     re_path(r"^ledger/?$", ledger_page, name="ledger_page"),
     path("signals/<uuid:pk>", signal_page, name="signal_page"),
     re_path(r"^settings/signals/?$", pages.publish_signals, name="publish_signals"),
+    path("settings/signals/request", ask, name="ask_to_publish"),
+    path("settings/signals/requests/<int:pk>/withdraw", withdraw, name="withdraw_publisher_request"),
     path("settings/signals/live", pages.live_signals, name="live_signals"),
     path("settings/signals/<uuid:pk>/close", pages.close_signal, name="close_signal"),
 ]

@@ -39,6 +39,10 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.TIER_DECLINED: lambda facts: (
         f"The {facts['tier'].title()} tier was declined: {facts['answer']}"
     ),
+    EventKind.PUBLISHING_ASKED: lambda facts: "Permission to publish signals was asked for.",
+    EventKind.PUBLISHING_WITHDRAWN: lambda facts: "The request to publish signals was withdrawn.",
+    EventKind.PUBLISHING_ACCEPTED: lambda facts: "The request to publish signals was accepted.",
+    EventKind.PUBLISHING_DECLINED: lambda facts: "The request to publish signals was declined.",
 }
 
 

@@ -16,6 +16,7 @@ from market.overview import overview
 from news.models import NewsItem, Source
 from news.newsroom import calibration_page, queue
 from news.newsroom.source_admin import BROKEN_FROM
+from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 
 # Title, model (or page of our own) and icon. Each model or page decides itself who may see it.
@@ -26,6 +27,7 @@ GROUPS = {
         ("News sources", "news.source", "rss_feed"),
         ("Calibration", "news_calibration_page", "analytics"),
         ("Signals", "signals_feed.signal", "ads_click"),
+        ("Publisher requests", "signals_feed.publisherrequest", "how_to_reg"),
         ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
     ),
     "Customers": (
@@ -108,6 +110,12 @@ NEEDS: tuple[tuple[str, str, str, Callable[[], int]], ...] = (
         "accounts.tierrequest?state__exact=open",
         "upgrade",
         lambda: TierRequest.objects.open().count(),
+    ),
+    (
+        "Publisher requests waiting",
+        "signals_feed.publisherrequest?state__exact=open",
+        "how_to_reg",
+        lambda: PublisherRequest.objects.open().count(),
     ),
     (
         "Accounts near their limits",

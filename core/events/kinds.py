@@ -17,6 +17,10 @@ class EventKind(StrEnum):
     TIER_ASKED = "tier.asked"
     TIER_WITHDRAWN = "tier.withdrawn"
     TIER_DECLINED = "tier.declined"
+    PUBLISHING_ASKED = "publishing.asked"
+    PUBLISHING_WITHDRAWN = "publishing.withdrawn"
+    PUBLISHING_ACCEPTED = "publishing.accepted"
+    PUBLISHING_DECLINED = "publishing.declined"
     PASSWORD_CHANGED = "password.changed"  # noqa: S105 - no password
     SESSION_ENDED = "session.ended"
     FACTOR_ADDED = "factor.added"

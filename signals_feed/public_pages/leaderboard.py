@@ -16,7 +16,7 @@ from signals_feed.publishers.standings import FIRST_ORDER, ORDERS, PublisherStan
 MOST_POINTS = 40
 
 
-class Heading(NamedTuple):
+class SortHeading(NamedTuple):
     title: str
     query: str
     """Orders by this column; by the other end of it if it is the order already."""
@@ -53,13 +53,13 @@ def read_order(wanted: str) -> tuple[str, bool]:
     return (name, wanted.startswith("-")) if name in ORDERS else (FIRST_ORDER, False)
 
 
-def heading(name: str, order: str, *, is_reversed: bool) -> Heading:
+def heading(name: str, order: str, *, is_reversed: bool) -> SortHeading:
     title, _, is_highest_first = ORDERS[name]
     if name != order:
-        return Heading(title, f"?sort={name}", "")
+        return SortHeading(title, f"?sort={name}", "")
     is_descending = is_highest_first != is_reversed
     query = f"?sort={name}" if is_reversed else f"?sort=-{name}"
-    return Heading(title, query, "descending" if is_descending else "ascending")
+    return SortHeading(title, query, "descending" if is_descending else "ascending")
 
 
 def row(place: int | None, standing: PublisherStanding) -> LeaderboardRow:

@@ -25,6 +25,7 @@ from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
 from .actions import SignalNotActive, close_by_hand, current_quote, publish
+from .becoming import becoming_page
 from .preview import preview
 
 
@@ -122,8 +123,7 @@ CLOSED_SHOWN = 20
 @never_cache
 def publish_signals(request: PersonRequest) -> HttpResponse:
     if not request.user.has_perm(PERMISSION):
-        status = 403 if request.method == "POST" else 200
-        return render(request, "signals/not_a_publisher.html", status=status)
+        return becoming_page(request, status=403 if request.method == "POST" else 200)
     if request.method != "POST":
         return page(request, PublishForm(initial={"symbol": traded(request.GET.get("symbol", ""))}))
     form = PublishForm(request.POST)

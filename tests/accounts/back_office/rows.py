@@ -19,6 +19,7 @@ from news.models import NewsItem, Source
 from pages.models import SiteText
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
+from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 from tests.contract.published import make_published, quoted
 from tests.factories import make_account, make_candle, make_instrument, make_key, make_news
@@ -34,6 +35,7 @@ MODELS: tuple[type[Model], ...] = (
         EmailAddress,
         LogEntry,
         TierRequest,
+        PublisherRequest,
         Incident,
         WithheldSource,
         Authenticator,
@@ -58,6 +60,7 @@ def one_of_each() -> dict[type[Model], Model]:
     WithheldSource.objects.create(name="oanda", why="Its terms forbid redistribution.")
     Incident.objects.create(title="No prices of gold")
     TierRequest.objects.create(account=account, wanted=Tier.objects.get(name="pro"), why="A bot.")
+    PublisherRequest.objects.create(account=account, why="Gold, by hand.")
     EmailAddress.objects.create(user=account.user, email="ada@example.com")
     LogEntry.objects.log_actions(account.user.pk, [account], ADDITION, "Made.", single_object=True)
     Authenticator.objects.create(user=account.user, type="totp", data={"secret": SECOND_FACTOR})

@@ -17,13 +17,14 @@ from market.models import IngestKey
 from market.push.keys import issue_ingest_key
 from news.models import NewsItem, Source
 from news.models.items import NewsCategory
+from signals_feed.publishers.requests import PublisherRequest
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
 from tests.news.ingest.made_feeds import make_source
 
 from .office import Office, add_to, address, change
 
 pytestmark = pytest.mark.django_db
-MODELS = (Tier, Account, TierRequest, ApiKey, IngestKey, NewsItem, Source)
+MODELS = (Tier, Account, TierRequest, PublisherRequest, ApiKey, IngestKey, NewsItem, Source)
 QUEUE = "/admin/news/queue/"
 LIMITS = {"rank": "7", "requests_per_minute": "90", "streams": "3", "ai_calls_per_day": "7"}
 ITEM = {
@@ -58,6 +59,10 @@ def request() -> TierRequest:
     return TierRequest.objects.create(
         account=make_account(), wanted=Tier.objects.get(name="pro"), why="A bot."
     )
+
+
+def publisher_request() -> PublisherRequest:
+    return PublisherRequest.objects.create(account=make_account(), why="Gold, by hand.")
 
 
 def key() -> ApiKey:
@@ -113,6 +118,8 @@ ACTS: dict[tuple[type[Model], str], Act] = {
     (Account, "change"): Act(make_account, change_tier),
     (TierRequest, "accept"): Act(request, on_page("accept")),
     (TierRequest, "decline"): Act(request, on_page("decline", answer="No.")),
+    (PublisherRequest, "accept"): Act(publisher_request, on_page("accept")),
+    (PublisherRequest, "decline"): Act(publisher_request, on_page("decline", answer="No.")),
     (ApiKey, "add"): Act(key, issue),
     (ApiKey, "change"): Act(key, changed(name="renamed")),
     (ApiKey, "roll"): Act(key, on_page("roll", overlap_hours="1")),

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from accounts.limits.tiers import ask_for_tier, decline_request
 from accounts.models import Account, Tier, Usage, User
+from signals_feed.publishers.requests import ask_to_publish
+from signals_feed.publishers.requests import decline_request as decline_publishing
 from tests.accounts.login.factors import PASSWORD, enrol, log_in
 from tests.factories import make_account, make_user
 
@@ -28,6 +30,7 @@ def make_canary() -> Account:
     client.post("/page-token")
     wanted = ask_for_tier(account, Tier.objects.get(name="premium"), "please", by=NAME)
     decline_request(wanted, f"No, {NAME}.", by="boss")
+    decline_publishing(ask_to_publish(account, f"As {NAME}.", by=user), f"No, {NAME}.", by=make_user("staff"))
     Usage.objects.create(account=account, span="day", starts_at=timezone.now())
     about = {"user": make_user("boss"), "action_flag": 2, "object_id": str(user.pk), "object_repr": NAME}
     LogEntry.objects.create(

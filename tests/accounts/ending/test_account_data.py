@@ -20,6 +20,8 @@ from accounts.models import Account, AiUsage, Tier, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from news.models import ItemScore
+from signals_feed.publishers.requests import ask_to_publish
+from signals_feed.publishers.requests import decline_request as decline_publishing
 from tests.accounts.ending.canary import MAIL, NAME, make_canary, naming
 from tests.factories import NOON, make_account, make_news, make_user
 from tests.signals_feed.published_signals import make_published_by_name
@@ -41,6 +43,7 @@ SECTIONS = {
     "accounts_controlevent": ("events", "events_by"),
     "django_admin_log": ("log_about", "log_by"),
     "signals_feed_signal": ("signals",),
+    "signals_feed_publisherrequest": ("publisher_requests", "publisher_decisions"),
     "news_itemscore": ("news_scores",),
 }
 LEFT_OUT = {"signals_feed_ledgerentry": "everybody can read it, and it has the signals of that section"}
@@ -57,6 +60,8 @@ def account() -> Account:
     AiUsage.objects.create(account=account, day=NOON.date(), used=3)
     wanted = ask_for_tier(other, Tier.objects.get(name="premium"), "please", by="other-person")
     decline_request(wanted, "Not yet, other-person.", by=NAME)
+    asked = ask_to_publish(other, "please", by=other.user)
+    decline_publishing(asked, "Not yet, other-person.", by=user)
     changes = json.dumps([{"changed": {"name": "user", "object": "other-person", "fields": ["Tier"]}}])
     about = {"object_id": str(other.user_id), "object_repr": "other-person", "change_message": changes}
     LogEntry.objects.create(user=user, action_flag=2, **about)
@@ -102,7 +107,10 @@ def test_what_names_them_is_in_their_file(account: Account) -> None:
 def test_what_staff_did_is_told_without_the_others(account: Account) -> None:
     data = exported(account.user)
     assert [score["score"] for score in data["news_scores"]] == [0.1]
-    assert [event["kind"] for event in data["events_by"]] == [EventKind.TIER_DECLINED]
+    assert [event["kind"] for event in data["events_by"]] == [
+        EventKind.TIER_DECLINED,
+        EventKind.PUBLISHING_DECLINED,
+    ]
     assert [each["state"] for each in data["tier_decisions"]] == ["declined"]
     assert {row["group"] for row in data["rights"] if "group" in row} == {"newsroom"}
     (did,), (done,) = data["log_by"], data["log_about"]

@@ -18,6 +18,7 @@ from accounts.usage.near_limits import count_open, near_limits
 from config.back_office.overview import NEEDS
 from instruments.catalogue import catalogue
 from news.models import Source
+from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 from tests.accounts.back_office.office import Office, text_of
 from tests.factories import NOON, make_account, make_instrument, make_news, make_tier, make_user, put_quote
@@ -57,6 +58,7 @@ def test_each_need_is_counted(office: Office) -> None:
         Source.objects.create(name=name, address=f"https://example.com/{name}", **fields)
     account = make_account()
     TierRequest.objects.create(account=account, wanted=make_tier("pro"), why="A bot.")
+    PublisherRequest.objects.create(account=account, why="Gold, by hand.")
     spend(account, requests=60)
     Incident.objects.create(title="No gold")
     Incident.objects.create(title="Over", ended_at=timezone.now() + timedelta(seconds=1))
@@ -86,6 +88,7 @@ def shown(page: Any) -> list[str]:
         ("change_newsitem", "Drafts waiting"),
         ("view_source", "Broken news sources"),
         ("view_tierrequest", "Tier requests waiting"),
+        ("view_publisherrequest", "Publisher requests waiting"),
         ("view_account", "Accounts near their limits"),
         ("view_incident", "Open incidents"),
     ],

@@ -14,6 +14,7 @@ from django.test import Client
 
 from accounts.models import TierRequest, User
 from signals_feed.models import Signal
+from signals_feed.publishers.requests import PublisherRequest
 from tests.factories import make_signal, make_user
 from tests.reliability.access.permissions.asking import ask
 from tests.reliability.access.permissions.people import (
@@ -70,6 +71,7 @@ class Crowd:
         self.rows: dict[str, Callable[[], Any]] = {
             "end_session": lambda: session.pk,
             "withdraw_tier_request": lambda: TierRequest.objects.get(account=self.owner.account).pk,
+            "withdraw_publisher_request": lambda: PublisherRequest.objects.get(account=self.owner.account).pk,
             "roll_key": lambda: self.owner.account.keys.get().pk,
             "revoke_key": lambda: self.owner.account.keys.get().pk,
             "close_signal": lambda: self.signal.pk,
@@ -128,7 +130,9 @@ def test_no_cell_of_the_pages_is_open_that_should_be_shut(tell: Tell) -> None:
     assert holes == []
 
 
-@pytest.mark.parametrize("name", ["revoke_key", "withdraw_tier_request", "end_session"])
+@pytest.mark.parametrize(
+    "name", ["revoke_key", "withdraw_tier_request", "withdraw_publisher_request", "end_session"]
+)
 def test_the_owner_does_to_a_row_what_the_others_cannot(name: str) -> None:
     """The control: the same request, by the one whose row it is."""
     crowd = Crowd()

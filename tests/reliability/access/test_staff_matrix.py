@@ -12,6 +12,7 @@ from django.db.models import Model
 import config.urls  # noqa: F401 - it registers the pages
 from accounts.back_office.staff_pages import StaffAdmin
 from accounts.models import Account, ApiKey, TierRequest, User
+from signals_feed.publishers.requests import PublisherRequest
 from tests.reliability.access.permissions.cells import pages_of
 from tests.reliability.access.permissions.matrix import Matrix, powers_on
 from tests.reliability.access.permissions.people import Role
@@ -29,6 +30,7 @@ ACTS: dict[type[Model], set[str]] = {
     EmailAddress: {"add", "change", "delete", "delete_selected"},
     Authenticator: {"delete", "delete_selected"},
     TierRequest: {"accept", "decline"},
+    PublisherRequest: {"accept", "decline"},
     Group: {"add", "change", "delete", "delete_selected"},
 }
 # Pages that belong to no model: the test of all other pages has them.

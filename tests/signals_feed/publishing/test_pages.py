@@ -80,7 +80,6 @@ def test_who_may_not_publish_is_told_how_to_become_a_publisher() -> None:
     page = logged_in(make_user("ada"))
     answer = page.get(PAGE)
     assert (answer.status_code, "How to become a publisher" in answer.text) == (200, True)
-    assert "ada" in answer.text
     assert send(page).status_code == 403
     assert page.get(LIVE).status_code == 403
     assert not Signal.objects.exists()

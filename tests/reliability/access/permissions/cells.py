@@ -13,6 +13,7 @@ from django.forms.models import model_to_dict
 from django.urls import reverse
 
 from accounts.models import Account, ApiKey, Tier, TierRequest, User
+from signals_feed.publishers.requests import PublisherRequest
 
 from .people import PERSONAL, People
 
@@ -138,6 +139,7 @@ def _fields(page: Page, person: User, row: Model) -> dict[str, Any]:
         (EmailAddress, "add"): lambda: _address("added@example.net", person),
         (EmailAddress, "change"): lambda: _address("changed@example.net", person),
         (TierRequest, "decline"): lambda: {"answer": "No.", "answered": "1"},
+        (PublisherRequest, "decline"): lambda: {"answer": "No.", "answered": "1"},
     }
     return known.get((page.model, page.kind), lambda: {"answered": "1", "post": "yes"})()
 

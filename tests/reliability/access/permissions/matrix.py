@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from accounts.models import Account, TierRequest, User
+from signals_feed.publishers.requests import PublisherRequest
 from tests.accounts.back_office.rows import one_of_each
 
 from .asking import ask
@@ -132,7 +133,8 @@ class Matrix:
         concerned = {cell.people.users[cell.target].pk, cell.people.users["plain"].pk}
         if not changed <= concerned | (after.owned.keys() - before.owned.keys()):
             self._hole("POST that changed somebody else", cell, status)
-        if not cell.role.is_superuser and raised(before.powers, after.powers):
+        given = given_by_rule(cell.page)
+        if not cell.role.is_superuser and raised(before.powers, after.powers, given):
             self._hole("POST that gave powers", cell, status)
         if has_acted:
             self.acted.add((cell.role.name, cell.page.kind, cell.target))
@@ -167,7 +169,7 @@ def may(cell: Cell, *, post: bool) -> bool:
     is_for_reading = not post and page.kind in (*LOOKED_AT, "add")
     if is_for_reading or not page.has_target or (page.model is User and page.kind == "add"):
         return True
-    decides_for_oneself = page.model in (Account, TierRequest) and cell.target == "self"
+    decides_for_oneself = page.model in (Account, TierRequest, PublisherRequest) and cell.target == "self"
     return cell.people.may_be_acted_on(cell.target) and not decides_for_oneself
 
 
@@ -175,11 +177,18 @@ def verbs_of(role: Role, model: type[Model]) -> set[str]:
     return {power.partition(".")[2].split("_")[0] for power in role.powers & powers_on(model)}
 
 
-def raised(before: dict[int, Any], after: dict[int, Any]) -> bool:
+def given_by_rule(page: Page) -> frozenset[int]:
+    """Accepting somebody as a publisher lets them publish, and nothing else."""
+    if (page.model, page.kind) != (PublisherRequest, "accept"):
+        return frozenset()
+    return frozenset(Permission.objects.filter(codename="publish_signal").values_list("pk", flat=True))
+
+
+def raised(before: dict[int, Any], after: dict[int, Any], given: frozenset[int] = frozenset()) -> bool:
     nobody: tuple[bool, bool, frozenset[int]] = (False, False, frozenset())
     return any(
         is_staff > before.get(pk, nobody)[0]
         or is_super > before.get(pk, nobody)[1]
-        or bool(powers - before.get(pk, nobody)[2])
+        or bool(powers - before.get(pk, nobody)[2] - given)
         for pk, (is_staff, is_super, powers) in after.items()
     )

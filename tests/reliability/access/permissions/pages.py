@@ -25,11 +25,19 @@ OWN = {
     *("mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes"),
     *("mfa_add_webauthn", "mfa_reauthenticate_webauthn", "usersessions_list", "keys", "first_run", "events"),
     *("open_streams", "close_stream", "tier", "usage", "publish_signals", "live_signals"),
+    "ask_to_publish",
     *("account", "export_account"),
 }
 # Of one row: to everybody else it does not exist.
 OF_A_ROW = {
-    *("end_session", "withdraw_tier_request", "roll_key", "revoke_key", "close_signal"),
+    *(
+        "end_session",
+        "withdraw_tier_request",
+        "withdraw_publisher_request",
+        "roll_key",
+        "revoke_key",
+        "close_signal",
+    ),
     *("mfa_remove_webauthn", "mfa_edit_webauthn"),
 }
 # Behind a key or a token of their own: no login opens them.

@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Model
 
 from accounts.models import Account, AiUsage, ApiKey, Tier, TierRequest, User
+from signals_feed.publishers.requests import PublisherRequest
 from tests.factories import make_account, make_key, make_user
 
 TARGETS = ("self", "plain", "lesser", "equal", "greater", "superuser")
@@ -85,6 +86,7 @@ class People:
         EmailAddress.objects.create(user=user, email=user.email)
         Authenticator.objects.create(user=user, type="totp", data={"secret": "x"})
         TierRequest.objects.create(account=account, wanted=Tier.objects.get(name="pro"), why="A bot.")
+        PublisherRequest.objects.create(account=account, why="Gold, by hand.")
         LogEntry.objects.log_actions(user.pk, [account], ADDITION, "Made.", single_object=True)
         return user
 
@@ -103,6 +105,7 @@ class People:
             EmailAddress: lambda: EmailAddress.objects.get(user=user),
             Authenticator: lambda: Authenticator.objects.get(user=user),
             TierRequest: lambda: TierRequest.objects.get(account=user.account),
+            PublisherRequest: lambda: PublisherRequest.objects.get(account=user.account),
             LogEntry: lambda: LogEntry.objects.filter(user=user).earliest("pk"),
         }
         found: Model = chosen[model]()
@@ -111,6 +114,7 @@ class People:
 
 PERSONAL: tuple[type[Model], ...] = (
     *(User, Account, ApiKey, AiUsage, EmailAddress, Authenticator, TierRequest, LogEntry),
+    PublisherRequest,
 )
 
 
@@ -141,7 +145,8 @@ def _facts() -> Iterator[Any]:
     yield Account.objects.order_by("pk").values_list("user_id", "tier_id", "is_demo")
     keys = ApiKey.objects.order_by("pk")
     yield keys.values_list("account__user_id", "name", "digest", "expires_at", "revoked_at")
-    yield TierRequest.objects.order_by("pk").values_list("account__user_id", "state", "answer")
+    for model in (TierRequest, PublisherRequest):
+        yield model._default_manager.order_by("pk").values_list("account__user_id", "state", "answer")
 
 
 def powers_of_everybody() -> dict[int, tuple[bool, bool, frozenset[int]]]:

@@ -1,0 +1,146 @@
+"""Becoming a publisher: asking staff for it, and what becomes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.db import models, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.models import LONGEST_REASON, Account, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from signals_feed.models import PERMISSION
+
+
+class PublisherRequestQuerySet(models.QuerySet["PublisherRequest"]):
+    def open(self) -> PublisherRequestQuerySet:
+        return self.filter(state=PublisherRequest.State.OPEN)
+
+
+class PublisherRequest(models.Model):
+    class State(models.TextChoices):
+        OPEN = "open", "waiting"
+        ACCEPTED = "accepted", "accepted"
+        DECLINED = "declined", "declined"
+        WITHDRAWN = "withdrawn", "withdrawn"
+
+    account = models.ForeignKey(
+        "accounts.Account", on_delete=models.CASCADE, related_name="publisher_requests"
+    )
+    why = models.CharField(max_length=LONGEST_REASON)
+    state = models.CharField(max_length=9, choices=State, default=State.OPEN)
+    asked_at = models.DateTimeField(default=timezone.now)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    # No text, so that an account that is deleted leaves no name behind.
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    answer = models.CharField(max_length=LONGEST_REASON, blank=True)
+
+    objects: ClassVar[PublisherRequestQuerySet] = PublisherRequestQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        ordering = ("-pk",)
+        constraints = (
+            models.UniqueConstraint(
+                name="publisher_request_one_open", fields=("account",), condition=Q(state="open")
+            ),
+            models.CheckConstraint(
+                name="publisher_request_state_is_known",
+                condition=Q(state__in=("open", "accepted", "declined", "withdrawn")),
+            ),
+            models.CheckConstraint(
+                name="publisher_request_decided_once",
+                condition=Q(state="open", decided_at=None) | (~Q(state="open") & ~Q(decided_at=None)),
+            ),
+            models.CheckConstraint(
+                name="publisher_request_declined_with_words", condition=~Q(state="declined") | ~Q(answer="")
+            ),
+        )
+
+    def __str__(self) -> str:
+        # The log of the back office keeps this, also when the account is gone.
+        return f"request {self.pk} to publish signals"
+
+
+MOST_A_DAY = 5
+
+
+REQUESTED = ("why", "state", "asked_at", "decided_at", "answer")
+
+
+def own_requests(user: User) -> Iterable[Mapping[str, object]]:
+    rows: Iterable[Mapping[str, object]] = (
+        PublisherRequest.objects.filter(account__user=user).order_by("pk").values(*REQUESTED)
+    )
+    return rows
+
+
+def own_decisions(user: User) -> Iterable[Mapping[str, object]]:
+    """Without whose requests they were, and the answers, which are theirs."""
+    decided = PublisherRequest.objects.filter(decided_by=user).exclude(account__user=user).order_by("pk")
+    rows: Iterable[Mapping[str, object]] = decided.values("state", "decided_at")
+    return rows
+
+
+class PublisherRequestRefused(Exception):
+    """Nothing was asked or decided; says why, and what to do."""
+
+
+@transaction.atomic
+def ask_to_publish(account: Account, why: str, *, by: User) -> PublisherRequest:
+    # Locking the account makes two presses of one button come one after the other.
+    account = Account.objects.select_for_update(of=("self",)).get(pk=account.pk)
+    own = PublisherRequest.objects.filter(account=account)
+    if by.has_perm(PERMISSION):
+        raise PublisherRequestRefused("You may publish signals already.")
+    if own.open().exists():
+        raise PublisherRequestRefused("Your request is with the staff already.")
+    if own.filter(asked_at__gt=timezone.now() - timedelta(days=1)).count() >= MOST_A_DAY:
+        raise PublisherRequestRefused(f"{MOST_A_DAY} requests a day are the most. Ask again tomorrow.")
+    request = PublisherRequest.objects.create(account=account, why=why)
+    ControlEvent.objects.publish(EventKind.PUBLISHING_ASKED, by=by.get_username(), account=account.pk)
+    return request
+
+
+@transaction.atomic
+def withdraw_request(request: PublisherRequest, *, by: User) -> None:
+    _decide(request, PublisherRequest.State.WITHDRAWN, by=by)
+    ControlEvent.objects.publish(
+        EventKind.PUBLISHING_WITHDRAWN, by=by.get_username(), account=request.account_id
+    )
+
+
+@transaction.atomic
+def accept_request(request: PublisherRequest, *, by: User) -> None:
+    _decide(request, PublisherRequest.State.ACCEPTED, by=by)
+    permission = Permission.objects.get(
+        content_type__app_label="signals_feed", codename=PERMISSION.partition(".")[2]
+    )
+    request.account.user.user_permissions.add(permission)
+    ControlEvent.objects.publish(
+        EventKind.PUBLISHING_ACCEPTED, by=by.get_username(), account=request.account_id
+    )
+
+
+@transaction.atomic
+def decline_request(request: PublisherRequest, answer: str, *, by: User) -> None:
+    _decide(request, PublisherRequest.State.DECLINED, by=by, answer=answer)
+    # The answer stands in the request alone, which goes with the account.
+    ControlEvent.objects.publish(
+        EventKind.PUBLISHING_DECLINED, by=by.get_username(), account=request.account_id
+    )
+
+
+def _decide(request: PublisherRequest, state: PublisherRequest.State, *, by: User, answer: str = "") -> None:
+    """Once: of two who decide at the same moment the second is told."""
+    waiting = PublisherRequest.objects.open().filter(pk=request.pk)
+    if not waiting.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
+        raise PublisherRequestRefused("Somebody was faster: this request is no longer waiting.")
+    request.refresh_from_db()

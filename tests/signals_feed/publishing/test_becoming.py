@@ -1,0 +1,170 @@
+"""Becoming a publisher: asked for in the panel, decided by staff, told by mail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.test import Client
+
+from accounts.models import Account, User
+from core.events.outbox import ControlEvent
+from signals_feed.models import PERMISSION
+from signals_feed.publishers.requests import (
+    MOST_A_DAY,
+    PublisherRequest,
+    PublisherRequestRefused,
+    accept_request,
+    ask_to_publish,
+    decline_request,
+    withdraw_request,
+)
+from tests.accounts.back_office.office import Office, address
+from tests.accounts.panel.test_look import assert_is_ours
+from tests.factories import make_account, make_user
+
+pytestmark = pytest.mark.django_db
+PAGE, ASK = "/settings/signals", "/settings/signals/request"
+
+
+@pytest.fixture
+def ada() -> Account:
+    return make_account(make_user("ada"))
+
+
+@pytest.fixture
+def page(ada: Account) -> Client:
+    client = Client()
+    client.force_login(ada.user)
+    return client
+
+
+@pytest.fixture
+def boss() -> User:
+    return make_user("boss", is_staff=True, is_superuser=True)
+
+
+def asked(account: Account, why: str = "Gold, by hand.") -> PublisherRequest:
+    return ask_to_publish(account, why, by=account.user)
+
+
+def may_publish(account: Account) -> bool:
+    return User.objects.get(pk=account.user_id).has_perm(PERMISSION)
+
+
+def kinds() -> list[str]:
+    found = ControlEvent.objects.filter(kind__startswith="publishing.").order_by("position")
+    return list(found.values_list("kind", flat=True))
+
+
+def test_form_sends_the_request_and_the_page_says_that_it_waits(page: Client, ada: Account) -> None:
+    answer = page.post(ASK, {"why": "Gold, by hand."}, follow=True)
+    assert "Your request is with the staff." in answer.text
+    assert "You asked to publish" in answer.text
+    assert f'action="{ASK}"' not in answer.text
+    assert_is_ours(answer.text)
+    request = PublisherRequest.objects.get()
+    assert (request.account, request.why, request.state) == (ada, "Gold, by hand.", "open")
+    assert kinds() == ["publishing.asked"]
+
+
+@pytest.mark.parametrize("why", ["", "x" * 501, "two\nlines", "\u202etxt"])
+def test_request_without_a_plain_reason_is_not_sent(page: Client, why: str) -> None:
+    assert page.post(ASK, {"why": why}).status_code == 400
+    assert not PublisherRequest.objects.exists()
+
+
+def test_strangers_are_asked_to_log_in() -> None:
+    assert Client().post(ASK, {"why": "x"})["Location"].startswith("/accounts/login/")
+
+
+def test_second_request_is_refused_in_words(page: Client, ada: Account) -> None:
+    asked(ada)
+    assert "with the staff already" in page.post(ASK, {"why": "Again."}, follow=True).text
+    assert PublisherRequest.objects.count() == 1
+
+
+def test_who_may_publish_already_asks_for_nothing(ada: Account) -> None:
+    ada.user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    with pytest.raises(PublisherRequestRefused, match="already"):
+        ask_to_publish(ada, "x", by=User.objects.get(pk=ada.user_id))
+
+
+def test_so_many_requests_a_day_are_the_most(ada: Account) -> None:
+    for _ in range(MOST_A_DAY):
+        withdraw_request(asked(ada), by=ada.user)
+    with pytest.raises(PublisherRequestRefused, match="tomorrow"):
+        asked(ada)
+
+
+def test_own_request_is_withdrawn(page: Client, ada: Account) -> None:
+    request = asked(ada)
+    assert "is withdrawn" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
+    request.refresh_from_db()
+    assert request.state == "withdrawn"
+    assert "decided before" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
+
+
+def test_nobody_withdraws_the_request_of_another(page: Client) -> None:
+    request = asked(make_account())
+    assert page.post(f"{PAGE}/requests/{request.pk}/withdraw").status_code == 404
+    request.refresh_from_db()
+    assert request.state == "open"
+
+
+def test_accepted_request_opens_the_form_at_once(page: Client, ada: Account, boss: User) -> None:
+    accept_request(asked(ada), by=boss)
+    assert may_publish(ada)
+    assert "New signal" in page.get(PAGE).text
+    assert kinds() == ["publishing.asked", "publishing.accepted"]
+
+
+def test_declined_request_says_why_and_another_may_be_sent(page: Client, ada: Account, boss: User) -> None:
+    decline_request(asked(ada), "Tell us more.", by=boss)
+    assert not may_publish(ada)
+    shown = page.get(PAGE).text
+    assert "Tell us more." in shown
+    assert f'action="{ASK}"' in shown
+    assert "boss" not in shown
+
+
+def test_of_two_who_decide_the_second_is_told(ada: Account, boss: User) -> None:
+    request = asked(ada)
+    other = PublisherRequest.objects.get(pk=request.pk)
+    accept_request(request, by=boss)
+    with pytest.raises(PublisherRequestRefused, match="faster"):
+        decline_request(other, "No.", by=boss)
+
+
+DECISIONS: dict[str, tuple[dict[str, Any], bool, str, str]] = {
+    "accept": ({}, True, "You may publish signals", "The form is at http"),
+    "decline": ({"answer": "Tell us “more”."}, False, "was declined", "Tell us “more”."),
+}
+
+
+@pytest.mark.parametrize("act", DECISIONS)
+def test_staff_decide_in_the_back_office_and_a_mail_tells(ada: Account, boss: User, act: str) -> None:
+    fields, is_allowed, subject, words = DECISIONS[act]
+    request = asked(ada)
+    office = Office(boss)
+    office.post(address(PublisherRequest, act, request.pk), answered="1", **fields)
+    assert may_publish(ada) is is_allowed
+    request.refresh_from_db()
+    assert request.decided_by == boss
+    (sent,) = mail.outbox
+    assert sent.to == ["ada@example.com"]
+    assert subject in sent.subject
+    assert words in sent.body
+    office.post(address(PublisherRequest, act, request.pk), answered="1", **fields)
+    assert len(mail.outbox) == 1
+
+
+def test_nobody_accepts_themselves(ada: Account) -> None:
+    ada.user.is_staff = True
+    ada.user.save()
+    ada.user.user_permissions.set(Permission.objects.filter(codename__endswith="publisherrequest"))
+    request = asked(ada)
+    Office(ada.user).post(address(PublisherRequest, "accept", request.pk), answered="1")
+    assert not may_publish(ada)
