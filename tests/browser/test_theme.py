@@ -71,3 +71,11 @@ def test_figures_are_equally_wide(open_page: OpenPage) -> None:
     assert loaded
     assert ones == eights
     assert proportional < ones
+
+
+def test_nothing_moves_when_the_switch_appears(open_page: OpenPage) -> None:
+    page = open_page("/status", viewport={"width": 1440, "height": 900})
+    join = page.get_by_role("link", name="Sign up")
+    after = join.bounding_box()
+    page.locator("#theme").evaluate("(button) => { button.hidden = true; }")
+    assert join.bounding_box() == after
