@@ -42,7 +42,7 @@ export class Outage {
 
   tell(status, message) {
     const seconds = Math.max(0, Math.floor((Date.now() - this.lastMs) / 1000));
-    write(this.age, this.lastMs ? `last price ${clock(this.lastMs)}, ${span(seconds)} ago` : "none has arrived yet");
+    write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(seconds)} ago.` : "None has arrived yet.");
     write(this.cause, (status === "refused" && message) || CAUSES[status]);
   }
 }

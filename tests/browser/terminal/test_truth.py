@@ -86,12 +86,12 @@ def test_outage_dims_prices_and_counts_their_age(ticker: Ticker, server: Server,
 
     expect(outage).to_be_visible()
     said = outage.locator("[data-part=age]")
-    expect(said).to_have_text(re.compile(r"^last price \d\d:\d\d:\d\d UTC, \d+ s ago$"))
+    expect(said).to_have_text(re.compile(r"^Last price \d\d:\d\d:\d\d UTC, \d+ s ago\.$"))
     assert color(page, "tr[data-symbol=BTCUSD] [data-cell=bid]") != before
     expect(caption).to_contain_text(f"now {tick.bid:.5f}")
     expect(page.get_by_role("alert")).to_contain_text("No live prices.")
     page.clock.run_for(70_000)
-    expect(said).to_have_text(re.compile(r"UTC, 1 min \d+ s ago$"))
+    expect(said).to_have_text(re.compile(r"UTC, 1 min \d+ s ago\.$"))
 
     hear(server, is_heard=True)
     expect(outage).to_be_hidden()
@@ -125,7 +125,7 @@ LOST = """async () => {
 
 
 def test_short_interruption_alarms_nobody(open_page: OpenPage) -> None:
-    nothing_yet = "none has arrived yet"
+    nothing_yet = "None has arrived yet."
     assert open_page("/docs").evaluate(LOST) == [
         *("", "", f"{nothing_yet}Connecting…", ""),
         *("", "", f"{nothing_yet}Reconnecting…", ""),
