@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import ClassVar
 
 from django.conf import settings
-from django.contrib.auth.models import Permission
 from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import LONGEST_REASON, Account, User
+from accounts.rights import publishing_right
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from signals_feed.models import PERMISSION
@@ -120,10 +120,7 @@ def withdraw_request(request: PublisherRequest, *, by: User) -> None:
 @transaction.atomic
 def accept_request(request: PublisherRequest, *, by: User) -> None:
     _decide(request, PublisherRequest.State.ACCEPTED, by=by)
-    permission = Permission.objects.get(
-        content_type__app_label="signals_feed", codename=PERMISSION.partition(".")[2]
-    )
-    request.account.user.user_permissions.add(permission)
+    publishing_right.set_for(request.account.user, is_held=True)
     ControlEvent.objects.publish(
         EventKind.PUBLISHING_ACCEPTED, by=by.get_username(), account=request.account_id
     )

@@ -2,6 +2,7 @@
 
 from allauth.account.adapter import get_adapter
 from allauth.account.models import EmailAddress
+from allauth.core.context import request_context
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -86,4 +87,6 @@ def send_decision(request: HttpRequest, decided: PublisherRequest) -> None:
     page = request.build_absolute_uri(reverse(PAGE))
     context = {"decided": decided, "page": page}
     mail = f"signals/email/publishing_{decided.state}"
-    get_adapter(request).send_notification_mail(mail, user, context, email=address)
+    # The mail names the browser that the request came from, which allauth asks for in a context.
+    with request_context(request):
+        get_adapter(request).send_notification_mail(mail, user, context, email=address)

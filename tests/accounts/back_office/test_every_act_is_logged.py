@@ -164,7 +164,7 @@ def possible(model: type[Model], asking: Any) -> set[str]:
     pages: Any = admin.site._registry[model]
     may = {
         "add": pages.has_add_permission(asking),
-        "change": pages.has_change_permission(asking) and model is not TierRequest,
+        "change": pages.has_change_permission(asking) and model not in (TierRequest, PublisherRequest),
         "delete": pages.has_delete_permission(asking),
     }
     stem = f"{model._meta.app_label}_{model._meta.model_name}_"

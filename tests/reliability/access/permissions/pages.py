@@ -26,7 +26,7 @@ OWN = {
     *("mfa_add_webauthn", "mfa_reauthenticate_webauthn", "usersessions_list", "keys", "first_run", "events"),
     *("open_streams", "close_stream", "tier", "usage", "publish_signals", "live_signals"),
     "ask_to_publish",
-    *("account", "export_account"),
+    *("terminal", "watchlist", "account", "export_account"),
 }
 # Of one row: to everybody else it does not exist.
 OF_A_ROW = {
