@@ -89,6 +89,8 @@ class Search {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) this.#choose(this.#chosen + step);
     else if (event.key === "Enter") this.#go(this.#list.children[this.#chosen]);
+    // The browser would only empty the field.
+    else if (event.key === "Escape") this.#dialog.close();
     else return;
     event.preventDefault();
   }

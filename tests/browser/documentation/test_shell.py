@@ -80,7 +80,11 @@ def test_choosing_a_language_moves_nothing_under_the_pointer(open_page: OpenPage
     tab.scroll_into_view_if_needed()
     before = tab.bounding_box()
     tab.click()
-    assert tab.bounding_box() == before
+    after = tab.bounding_box()
+    assert before is not None
+    assert after is not None
+    # Browsers scroll by whole pixels.
+    assert abs(after["y"] - before["y"]) <= 1
 
 
 def test_tabs_are_walked_with_arrows(open_page: OpenPage) -> None:
