@@ -86,7 +86,10 @@ function streamReport({ stream, state, missed, began = [] }) {
     // Asked at once, another server process may answer that has not heard of it yet.
     setTimeout(() => begin(began), ALL_HAVE_HEARD_MS);
   }
-  if (stream === "flow" && began.length) flow.begin(began);
+  if (stream === "flow" && began.length) {
+    flow.begin(began);
+    setTimeout(() => flow.begin(began), ALL_HAVE_HEARD_MS);
+  }
 }
 
 /** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */

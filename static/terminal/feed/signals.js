@@ -16,6 +16,8 @@ const CLOSED_SHOWN = 30;
 // Of one instrument, for its chart: more than the list has of all.
 const CLOSED_DRAWN = 100;
 const POLL_MS = 20_000;
+// Stands in the address of a signal's page for the signal.
+const NO_ID = "00000000-0000-0000-0000-000000000000";
 
 export class Signals {
   /** `changed` hears that the list did, `point` which signal is looked at, `bring` which one was picked. */
@@ -23,6 +25,7 @@ export class Signals {
     Object.assign(this, { api, instruments, changed, point, bring });
     this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. What publishers enter appears here at once." });
     this.template = pane.querySelector("template");
+    this.page = this.pane.list.dataset.page;
     this.known = new Map();
     this.items = new Map();
     this.past = new Map();
@@ -135,6 +138,7 @@ export class Signals {
     for (const level of ["entry", "stop_loss", "take_profit"]) fill(level, price(signal[level], digits));
     this.tellWhen(item, signal);
     item.dataset.id = signal.id;
+    Object.assign(partOf(item, "page"), { href: this.page.replace(NO_ID, signal.id), textContent: isOver ? "✓ Verified" : "Details" });
     item.classList.add(signal.direction);
     item.classList.toggle("picked", signal.id === this.picked);
     if (isOver) {
@@ -157,7 +161,7 @@ export class Signals {
     item.querySelector("button").disabled = !this.instruments[symbol];
     for (const begins of ["mouseenter", "focusin"]) item.addEventListener(begins, () => this.point(id));
     for (const ends of ["mouseleave", "focusout"]) item.addEventListener(ends, () => this.point(this.picked));
-    item.addEventListener("click", () => this.instruments[symbol] && this.pick(id));
+    item.addEventListener("click", ({ target }) => target.closest("a") || !this.instruments[symbol] || this.pick(id));
   }
 
   /** Once more, and none is picked. */

@@ -7,6 +7,7 @@ import { TimeAxis } from "./time_axis.js";
 
 const SECONDS = { "1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400 };
 const SHOWN = 120;
+const MARKED_S = 900;
 const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 3 });
 const QUIET = { priceLineVisible: false, lastValueVisible: false };
 const FORMAT = { type: "custom", minMove: 1e-8, formatter: (value) => COMPACT.format(value).replace("-", "\u2212") };
@@ -122,7 +123,8 @@ export class OrderFlow {
   }
 
   mark(drawn) {
-    const found = this.bars.filter(({ time, absorptions }) => absorptions && drawn.has(time));
+    // Of an hour nearly every bar has one: there they would say nothing.
+    const found = this.seconds > MARKED_S ? [] : this.bars.filter(({ time, absorptions }) => absorptions && drawn.has(time));
     this.marks.setMarkers(found.map(({ time, delta }) => ({ time, position: delta < 0 ? "belowBar" : "aboveBar", shape: "circle", size: 0.6, color: this.tint.warn })));
   }
 

@@ -138,6 +138,7 @@ def test_signal_that_is_pointed_at_stands_out_and_a_click_brings_its_chart(
     page.locator("#news-title").hover()
     assert page.evaluate(HIGHLIGHTED) == ["BTCUSD", None]
 
+    expect(signal.get_by_role("link")).to_have_attribute("href", f"/signals/{signal_id}")
     signal.get_by_role("button").click()
 
     expect(page.locator("#chart-symbol")).to_have_text("EURUSD")

@@ -91,7 +91,7 @@ def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: O
     page = open_page("/docs", viewport={"width": width, "height": 900})
     page.route("**/api/market/*?*", candles)
     page.goto("/")
-    expect(live(page).locator("#flow-caption")).to_contain_text("delta +3")
+    expect(live(page).locator("#flow-caption")).to_contain_text("Order flow of BTCUSD")
     page.get_by_role("radio", name="15m").check(force=True)
     expect(page.locator("#flow-pane")).to_contain_text("Delta per 15m bar")
     wait_until_aligned(page, 20)

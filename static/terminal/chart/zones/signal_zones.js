@@ -10,6 +10,8 @@ const MARK = 10;
 // The figures at the top of the pane stay free.
 const TOP = 30;
 const LABELLED = 12;
+// Where candles are narrower than this, one box is around several.
+const LEAST_BOX = 3;
 
 export class SignalZones {
   #views;
@@ -183,9 +185,15 @@ function placed(shape, bars, { x, y, spacing, width, stacked }) {
 
 function candleBoxes(bars, { from, to }, { x, y, spacing }) {
   const boxes = [];
-  for (let at = from; at < to; at += 1) {
-    const [top, bottom] = [y(bars[at].high), y(bars[at].low)];
-    boxes.push({ x: x(at) - spacing / 2, y: top, width: spacing, height: bottom - top });
+  const step = Math.max(1, Math.ceil(LEAST_BOX / spacing));
+  for (let at = from; at < to; at += step) {
+    let { high, low } = bars[at];
+    for (let next = at + 1; next < Math.min(at + step, to); next += 1) {
+      high = Math.max(high, bars[next].high);
+      low = Math.min(low, bars[next].low);
+    }
+    const [top, bottom] = [y(high), y(low)];
+    boxes.push({ x: x(at) - spacing / 2, y: top, width: step * spacing, height: bottom - top });
   }
   return boxes;
 }
