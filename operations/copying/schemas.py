@@ -16,6 +16,7 @@ from .unfinished import Unfinished, note, numbers_given
 # Rows that migrating makes, and those that a service or a backup leaves behind at once.
 MADE_BY_MIGRATING = {
     *("django_content_type", "auth_permission", "accounts_tier", "accounts_attempt"),
+    *("auth_group", "auth_group_permissions", "pages_sitetext"),
     *("market_enginestate", "status_processreport", "operations_lastbackup"),
 }
 FUNCTIONS = (
