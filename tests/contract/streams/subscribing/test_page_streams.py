@@ -104,7 +104,7 @@ def test_both_are_listed_as_the_accounts(
 
 
 def test_visitors_from_one_address_share_twenty(opened: Open, settings: Any, symbol: str) -> None:
-    settings.DEMO = True
+    settings.PUBLIC_TERMINAL = True
     make_tier("pro", streams=5)
     first, second = (token_of(browser("192.0.2.7")) for _ in range(2))
     for number in range(PAGE_STREAMS):
