@@ -219,7 +219,7 @@ class AnswerForm(forms.Form):
     answer = forms.CharField(
         label="Reason",
         max_length=LONGEST_REASON,
-        help_text="Whoever asked reads it.",
+        help_text="The person who asked can read it.",
         widget=UnfoldAdminTextInputWidget,
     )
 
