@@ -62,5 +62,7 @@ def shown_prefix(sent: str, lead: str = API_KEY_LEAD) -> str:
 
 def digest_of(key: str, pepper: str) -> str:
     if not pepper:
-        raise ValueError("No key is made without a pepper: set KEY_PEPPER, or let the command make a secret.")
+        raise ValueError(
+            "No key can be made without a pepper: set KEY_PEPPER, or let the command make a secret."
+        )
     return hmac.new(pepper.encode(), key.encode(), hashlib.sha256).hexdigest()

@@ -125,7 +125,7 @@ resealer = BackgroundLoop(
     "seals of second factors",
     reseal_all,
     fault=EachFault(logger, "Second factors keep their seal for now"),
-    broke="Second factors could not be sealed anew",
+    broke="Second factors could not be encrypted again",
     passing=UNANSWERED,
     before=scattered(LOOK_EVERY_S),
 )

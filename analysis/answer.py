@@ -74,7 +74,7 @@ class OrderFlowEvidence(msgspec.Struct, frozen=True):
     source: Literal["trades", "tick_rule"]
     cumulative_delta: Annotated[float | None, Meta(description="Since 00:00 UTC.")]
     since: Annotated[
-        Moment, Meta(description="Nothing was heard before, so a longer window is no whole one.")
+        Moment, Meta(description="Nothing was received before, so a longer window is incomplete.")
     ]
     windows: list[WindowDelta]
 

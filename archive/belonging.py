@@ -42,8 +42,8 @@ def compare(store: ArchiveStore, known: Installation | None) -> None:
         raise NotOurs(
             f"{store} is not the archive of this installation: {OWNER} is not there. Is its disk mounted, "
             "and do the ARCHIVE_ settings name the right place? "
-            f"`{command('fold_archive --adopt')}` begins there anew, or goes on with files that were moved "
-            f"there without {OWNER}"
+            f"`{command('fold_archive --adopt')}` starts again there, or continues with files that were "
+            f"moved there without {OWNER}"
         )
     if there is not None and (known is None or there != known.name):
         raise NotOurs(
@@ -97,7 +97,7 @@ def _owner(store: ArchiveStore) -> str | None:
     except msgspec.MsgspecError as error:
         raise UnreadableOwner(
             f"{OWNER} in {store} cannot be read ({error}), so nobody knows whose archive it is. "
-            f"If it is this installation's, `{command('fold_archive --adopt')}` writes it anew"
+            f"If it is this installation's, `{command('fold_archive --adopt')}` writes it again"
         ) from None
     if owner.version != VERSION:
         raise NotOurs(

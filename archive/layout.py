@@ -63,4 +63,4 @@ def parse(path: str) -> ArchivePath:
     except ValueError:
         # A day that no calendar has.
         pass
-    raise BadPath(f"{path!r} is no path of the archive.")
+    raise BadPath(f"{path!r} is not a path of the archive.")

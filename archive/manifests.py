@@ -66,7 +66,7 @@ def decoded(data: bytes) -> ArchiveManifest:
     try:
         manifest = msgspec.json.decode(data, type=ArchiveManifest)
     except msgspec.MsgspecError as error:
-        raise BadManifest(f"it is no manifest ({error})") from None
+        raise BadManifest(f"it is not a manifest ({error})") from None
     if manifest.version != VERSION:
         raise BadManifest(f"it is of version {manifest.version}, and this program reads {VERSION}")
     return manifest
@@ -83,7 +83,9 @@ def decoded_of(day: date, data: bytes) -> ArchiveManifest:
         except BadPath:
             is_so = False
         if not is_so:
-            raise BadManifest(f"it names {file.path!r}, which is no file of that day, or not what it says")
+            raise BadManifest(
+                f"it names {file.path!r}, which is not a file of that day, or differs from what it says"
+            )
     return manifest
 
 

@@ -28,7 +28,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
     pool = database.get("OPTIONS", {}).get("pool", {}).get("max_size")
     if pool is not None and pool < settings.API_THREADS + settings.PAGE_THREADS:
         hint = "Set DATABASE_POOL to API_THREADS and PAGE_THREADS together, or more."
-        return [Warning("Threads would wait for connections.", hint=hint, id="tickwire.W001")]
+        return [Warning("Threads would have to wait for connections.", hint=hint, id="tickwire.W001")]
     return []
 
 
@@ -82,8 +82,8 @@ def _secrets() -> Iterator[CheckMessage]:
     first, second = settings.SECRET_KEY, settings.KEY_PEPPER
     if first in second or second in first:
         hint = (
-            "Make a new KEY_PEPPER by itself, so that whoever learns one does not know the other, and put"
-            " the previous one into KEY_PEPPER_FALLBACKS: keys and second factors go on."
+            "Make an independent KEY_PEPPER, so that somebody who learns one does not know the other, and put"
+            " the previous one into KEY_PEPPER_FALLBACKS: keys and second factors continue to work."
         )
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
     # Those two and their fallbacks have to be longer anyway.
@@ -91,7 +91,7 @@ def _secrets() -> Iterator[CheckMessage]:
         text = (
             f"{name} has a secret of fewer than {LONG_ENOUGH} characters, which a line of the log may show."
         )
-        yield Warning(text, hint="Use a longer one, if whoever gave it to you allows.", id="tickwire.W007")
+        yield Warning(text, hint="Use a longer one, if its issuer allows that.", id="tickwire.W007")
 
 
 def _fallbacks() -> Iterator[CheckMessage]:
@@ -105,12 +105,12 @@ def _fallbacks() -> Iterator[CheckMessage]:
     weak = [key for key in settings.SECRET_KEY_FALLBACKS if is_weak(key)]
     if weak:
         text = "SECRET_KEY_FALLBACKS has one that is too short or too regular to be a secret."
-        hint = "Take it out, so that nobody who guesses it gets in: people log in again."
+        hint = "Remove it, so that nobody can get in by guessing it; people then have to log in again."
         yield Error(text, hint=hint, id="tickwire.E011")
     if any(is_weak(pepper) for pepper in settings.KEY_PEPPER_FALLBACKS):
         # Not refused, because it is the way out of such a pepper.
         text = "KEY_PEPPER_FALLBACKS has one that is too short or too regular to be a secret."
-        hint = f"Take it out as soon as `{command('rotate_secrets')}` says that no row needs it."
+        hint = f"Remove it as soon as `{command('rotate_secrets')}` says that no row needs it."
         yield Warning(text, hint=hint, id="tickwire.W002")
 
 
@@ -138,10 +138,10 @@ def _proxies() -> Iterator[CheckMessage]:
     # Each of IPv4 is there as one of IPv6 too.
     together = collapse_addresses(network for network in networks if isinstance(network, IPv6Network))
     if named == "*" or any(network.supernet_of(ALL_IPV4) for network in together):
-        text = "TRUSTED_PROXIES believes everybody, so each client chooses its own address."
+        text = "TRUSTED_PROXIES trusts everybody, so each client can choose its own address."
         yield Error(text, hint=ONE_PROXY, id="tickwire.E008")
     elif wide := [network for network in networks if network.prefixlen < LEAST_BITS[network.version]]:
-        text = f"TRUSTED_PROXIES has {wide[0]}, and each client in it chooses its own address."
+        text = f"TRUSTED_PROXIES has {wide[0]}, and each client in it can choose its own address."
         yield Warning(text, hint=ONE_PROXY, id="tickwire.W006")
 
 
@@ -160,5 +160,5 @@ def _mail() -> Iterator[CheckMessage]:
     is_clear = not (settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL)
     if is_clear and settings.EMAIL_HOST_PASSWORD and not host_is_loopback(settings.EMAIL_HOST):
         hint = "Set EMAIL_URL=smtp+tls://… or smtps://…"
-        text = "The password of the mail server would go over the network in the clear."
+        text = "The password of the mail server would cross the network unencrypted."
         yield Warning(text, hint=hint, id="tickwire.W004")

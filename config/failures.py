@@ -49,9 +49,9 @@ def _explain_os(error: OSError) -> str | None:
         case errno.ENOSPC:
             return f"The disk is full{where}. Free some space and start again; nothing was lost."
         case errno.EDQUOT:
-            return f"This user's share of the disk is used up{where}. Free some of it, or have it raised."
+            return f"This user's disk quota is used up{where}. Free some space, or have the quota raised."
         case errno.EACCES | errno.EPERM | errno.EROFS | errno.ENOTDIR | errno.EEXIST if where:
-            mend = f"Run it as the user to whom that belongs, change its rights, or {ANOTHER_FOLDER}"
+            mend = f"Run it as the owner, change the permissions, or {ANOTHER_FOLDER}"
             return f"Tickwire may not read or write here{where}. {mend}"
         case errno.ENOENT | errno.EISDIR if _is_elsewhere(error.filename):
             what = "is a folder and not a file" if error.errno == errno.EISDIR else "cannot be made or found"
@@ -77,7 +77,7 @@ def _explain_database(error: Exception) -> str | None:
         case psycopg.errors.ReadOnlySqlTransaction():
             return f"{TAKES_NO_WRITES} {NAME_THE_PRIMARY}"
         case psycopg.errors.InsufficientPrivilege() as cause:
-            return f"The role of DATABASE_URL lacks rights: {first_line(cause)}. {LET_IT_OWN}"
+            return f"The role in DATABASE_URL lacks permissions: {first_line(cause)}. {LET_IT_OWN}"
         case psycopg.errors.DiskFull() as cause:
             return f"The disk of the database is full: {first_line(cause)}. Free some space there."
     if "does not exist" in text and "relation" in text:
@@ -99,7 +99,9 @@ def _explain_sqlite(text: str) -> str | None:
     if "readonly" in text:
         return f"The database file {file} may not be written. Make it and its folder writable for this user."
     if "is locked" in text:
-        return f"Something has been writing to {file} for long. Give the command again when that has ended."
+        return (
+            f"Something has been writing to {file} for a long time. Repeat the command when that has ended."
+        )
     return None
 
 

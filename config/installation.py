@@ -58,7 +58,7 @@ def require_database() -> None:
 
 def _nothing_kept(folder: Path) -> ImproperlyConfigured:
     return ImproperlyConfigured(
-        f"Nothing is kept in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
+        f"Nothing is stored in {folder} yet. Begin with `{command('serve')}`, or name the right folder with"
         " --data or VAR_DIR."
     )
 
@@ -67,7 +67,7 @@ NOTHING_OPENS = """\
 {secret} is missing or empty, and no other opens what is kept beside it: API keys and second factors
 would be void, and people logged out. Put it back, or start with the secrets that
 `backup --with-secrets` wrote: set -a; . FILE.secrets
-If they are lost for good, go on without them: {anew}"""
+If they are lost permanently, continue without them: {anew}"""
 
 
 def refuse_lost_secret() -> None:

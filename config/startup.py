@@ -84,7 +84,7 @@ DEMO = """\
   Try it:
     curl -H "X-API-Key: {pro_key}" {address}/api/market/BTCUSD/quote
 """
-NO_LOGIN = "none: somebody of your own has the name of the demo's staff"
+NO_LOGIN = "none: one of your users has the name of the demo's staff"
 FROM_HERE_ONLY = """
   The demo keys and login work from this machine only, at http://127.0.0.1.
 """

@@ -127,7 +127,8 @@ def refuse_unfinished() -> None:
     """What was killed while it filled the database left a part, which must not be taken for the whole."""
     if is_unfinished():
         raise CommandError(
-            "The database is not whole: a `restore` or `move` into it has not ended. Run that command again."
+            "The database is incomplete: a `restore` or `move` into it has not finished. Run that "
+            "command again."
         )
 
 

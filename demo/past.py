@@ -28,7 +28,9 @@ LOOK_S = 0.2
 
 # From the end of one to the beginning of the next.
 MOMENT = timedelta(seconds=20)
-LATER = "The rest is made when the service starts again; until then the demo publishes no signals."
+LATER = (
+    "The remaining part is generated when the service starts again; until then the demo publishes no signals."
+)
 
 
 class PastProgress(NamedTuple):

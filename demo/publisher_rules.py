@@ -93,16 +93,16 @@ PUBLISHERS = (
     DemoPublisher(
         "house_breakout",
         breakout,
-        "Follows the market that stands furthest out in the range of its last 20 quarter-hour bars, if that"
-        " is in the outer eighth: buys at the upper end, sells at the lower. The stop is one average bar"
-        " away, the target two.",
+        "Follows the market that is furthest out in the range of its last 20 quarter-hour bars, if that is"
+        " in the outer eighth: it buys at the upper end and sells at the lower. The stop is one average bar"
+        " away, and the target two.",
     ),
     DemoPublisher(
         "house_reversion",
         reversion,
-        "Trades against the market that stands furthest from the mean of its last 20 quarter-hour closes,"
-        " measured in their standard deviations. The target is about that mean, the stop as far on the"
-        " other side.",
+        "Trades against the market that is furthest from the mean of its last 20 quarter-hour closes,"
+        " measured in their standard deviations. The target is near that mean, and the stop is equally far"
+        " away in the opposite direction.",
     ),
 )
 STATEMENTS = {publisher.name: publisher.statement for publisher in PUBLISHERS}

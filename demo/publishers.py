@@ -78,7 +78,7 @@ demo_publishers = BackgroundLoop(
     "publishers of the demo",
     publish_all,
     fault=LastingFault(logger, "The demo publishers wait for the database"),
-    broke="The demo publishers broke and go on",
+    broke="The demo publishers failed and continue",
     passing=UNANSWERED,
     before=LOOK_S,
 )

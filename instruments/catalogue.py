@@ -15,7 +15,7 @@ from .handing_on import may_be_handed_on
 from .models import Instrument, WithheldSource
 from .sources import default_feed, feeds_of
 
-WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be handed on."
+WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be passed on."
 NOTHING: frozenset[str] = frozenset()
 SHOWN_FIRST = ("EURUSD", "BTCUSD")
 

@@ -195,7 +195,9 @@ def _parse_holidays(holidays: str) -> dict[int, int]:
         try:
             day = date.fromisoformat(day_text).toordinal()
         except ValueError:
-            raise ValueError(f'holiday "{text}" is no date: write 2026-12-25 or 2026-11-27@13:00') from None
+            raise ValueError(
+                f'holiday "{text}" is not a date: write 2026-12-25 or 2026-11-27@13:00'
+            ) from None
         if day in closings:
             raise ValueError(f'holiday "{text}" is given twice')
         # 0, because a whole holiday also closes the evening before, which is part of its trading day.

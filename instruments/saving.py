@@ -106,11 +106,11 @@ def read_cell(field: Any, text: str) -> Any:
             return calendar
         case models.DecimalField():
             if text and not NUMBER.fullmatch(text):
-                raise ValueError(f"“{text}” is no plain number such as 0.0001.")
+                raise ValueError(f"“{text}” is not a plain number such as 0.0001.")
             return Decimal(text) if text else None
         case models.IntegerField():
             if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-                raise ValueError(f"“{text}” is no whole number.")
+                raise ValueError(f"“{text}” is not a whole number.")
             return int(text) if text else None
         case models.BooleanField():
             if text.lower() not in BOOLEANS:

@@ -32,7 +32,7 @@ def read_feed_address(text: str, *, any_port: bool = False) -> httpx2.URL:
     if url.scheme not in SCHEMES or not url.host:
         raise AddressRefused("a feed's address starts with https:// or http://")
     if url.userinfo:
-        raise AddressRefused("a name or password in the address is not sent to anybody: leave it out")
+        raise AddressRefused("a name or password in the address is never sent: leave it out")
     port = url.port or SCHEMES[url.scheme]
     if port not in PORTS and not any_port:
         raise AddressRefused(f"port {port} is none of {', '.join(map(str, PORTS))}")

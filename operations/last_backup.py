@@ -57,11 +57,13 @@ backup_watch = BackupWatch()
 def check_last_backup() -> Iterator[Diagnosis]:
     about, finished_at = "backup", LastBackup.objects.finished_at()
     if finished_at is None:
-        yield ok(about, "The command `backup` has not been used yet, so none is missed.")
+        yield ok(about, "The command `backup` has not been used yet, so no backup is missing.")
         return
     says = f"The last backup was finished at {finished_at:%Y-%m-%d %H:%M} UTC"
     if timezone.now() - finished_at <= OLD:
         yield ok(about, f"{says}.")
         return
-    fix = "See why none is made any more: `systemctl status tickwire-backup`, or the mails of cron."
+    fix = (
+        "Find out why no backups are made any more: `systemctl status tickwire-backup`, or the mails of cron."
+    )
     yield warn(about, f"{says}, more than two days ago.", fix)

@@ -14,10 +14,10 @@ from .metrics.worker_link import SupervisorSilent, worker_link
 
 METRICS_PATH = "/metrics"
 METRICS_ARE_SHUT = (
-    "The metrics are shut. Set METRICS_TOKEN and send it as `Authorization: Bearer …`,"
+    "The metrics are closed. Set METRICS_TOKEN and send it as `Authorization: Bearer …`,"
     " or set METRICS_PORT and ask there.\n"
 )
-SUPERVISOR_IS_SILENT = "The supervisor does not say what its workers count. The log says why; ask again.\n"
+SUPERVISOR_IS_SILENT = "The supervisor cannot report its workers' figures. The log says why; try again.\n"
 PLAIN = "text/plain; charset=utf-8"
 
 

@@ -44,7 +44,7 @@ def take_port(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host.strip("[]"), port))
     except OverflowError:
-        raise CommandError(f"{port} is no port; choose one up to 65535.") from None
+        raise CommandError(f"{port} is not a port; choose one up to 65535.") from None
     except OSError as error:
         listener.close()
         raise CommandError(_sentence(error, host, port)) from None
@@ -54,7 +54,7 @@ def take_port(host: str, port: int) -> socket.socket:
 def _sentence(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         other = command(f"serve --port {port + 1}")
-        return f"Port {port} is taken. Stop what uses it, or choose another: `{other}`"
+        return f"Port {port} is taken. Stop the program that uses it, or choose another: `{other}`"
     if error.errno == errno.EACCES:
         return f"Port {port} is for the system. Choose one above 1023: `{command('serve --port 8000')}`"
     return f"Cannot listen on {host}, port {port}: {error.strerror or error}."

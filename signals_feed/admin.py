@@ -69,13 +69,15 @@ def evidence_of(signal: Signal, kind: str) -> SafeString:
 
 
 PRICE_COLUMNS = ("entry_price", "stop", "target")
-CANCELLING_EXPLAINED = "It closes at the next tradable price, its result counts, and it cannot be undone."
+CANCELLING_EXPLAINED = (
+    "The signal closes at the next tradable price, its result counts, and this cannot be undone."
+)
 
 
 class CancelForm(forms.Form):
     reason = forms.CharField(
         max_length=Signal._meta.get_field("cancel_reason").max_length,
-        help_text="Public, and kept with the signal for good.",
+        help_text="Public, and kept with the signal permanently.",
         widget=UnfoldAdminTextInputWidget,
     )
 
@@ -217,7 +219,7 @@ class AnswerForm(forms.Form):
     answer = forms.CharField(
         label="Reason",
         max_length=LONGEST_REASON,
-        help_text="Whoever asked reads it.",
+        help_text="The person who asked can read it.",
         widget=UnfoldAdminTextInputWidget,
     )
 

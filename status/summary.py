@@ -103,7 +103,7 @@ def summary() -> Summary:
 
 def without_database(last: Summary) -> Summary:
     """The last summary, with the outage added."""
-    message = "The database does not answer: logins and changes fail. What follows was known before."
+    message = "The database does not answer: logins and changes fail. The following was known before."
     components = [
         msgspec.structs.replace(each, state="outage") if each.name in OF_DATABASE else each
         for each in last.components

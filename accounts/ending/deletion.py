@@ -28,10 +28,12 @@ class DeletionRefused(Exception):
 def refuse_deletion(user: User) -> None:
     account = Account.objects.filter(user=user).first()
     if account is not None and (account.is_demo or account.is_visitor):
-        raise DeletionRefused("This account belongs to the demo, which others look at too.")
+        raise DeletionRefused("This account belongs to the demo, which other people use, too.")
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if user.is_superuser and user.is_active and not others.exists():
-        raise DeletionRefused("This is the last superuser. Make another one first, or nobody could.")
+        raise DeletionRefused(
+            "This is the last superuser. Create another one first; afterwards nobody could."
+        )
 
 
 @transaction.atomic

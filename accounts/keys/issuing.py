@@ -38,11 +38,11 @@ def issue_key(
     Account.objects.select_for_update().get(pk=account.pk)
     now = timezone.now()
     if account.keys.usable(now).count() >= MAX_USABLE_KEYS:
-        raise TooManyKeys(f"An account holds {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
+        raise TooManyKeys(f"An account can have {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
     if most_a_day is not None and account.keys.filter(created_at__gt=now - DAY).count() >= most_a_day:
         raise TooManyKeys(
-            f"No more than {most_a_day} keys are issued or rolled for an account in a day. Do so again"
-            " tomorrow, or ask the staff. A key that leaked can be revoked at any time."
+            f"No more than {most_a_day} keys are issued or rolled for an account in a day. Try again "
+            "tomorrow, or ask the staff. A key that leaked can be revoked at any time."
         )
     secret = secret or generate_key()
     key = ApiKey.objects.create(

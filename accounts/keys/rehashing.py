@@ -31,8 +31,8 @@ class Rehasher(BackgroundLoop):
         super().__init__(
             "hashes of keys",
             self.rehash,
-            fault=LastingFault(logger, "Keys are hashed anew when the database answers"),
-            broke="Keys could not be hashed anew",
+            fault=LastingFault(logger, "Keys are hashed again when the database answers"),
+            broke="Keys could not be hashed again",
             passing=UNANSWERED,
             before=LOOK_EVERY_S,
         )
@@ -61,7 +61,7 @@ def write(model: Any, digests: dict[int, str]) -> None:
         try:
             replace(model, key, found, digests[key])
         except IntegrityError:
-            logger.error("%s %d is not hashed anew: another row has the same secret", model.__name__, key)
+            logger.error("%s %d is not hashed again: another row has the same secret", model.__name__, key)
 
 
 def to_be_replaced(model: Any, digests: dict[int, str]) -> list[tuple[int, str]]:

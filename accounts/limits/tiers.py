@@ -46,7 +46,9 @@ def ask_for_tier(account: Account, wanted: Tier, why: str, *, by: str) -> TierRe
         raise TierRequestRefused("One request is waiting already. Withdraw it to send another.")
     day_ago = timezone.now() - timedelta(days=1)
     if account.tier_requests.filter(asked_at__gt=day_ago).count() >= MOST_A_DAY:
-        raise TierRequestRefused(f"That makes more than {MOST_A_DAY} requests in a day. Ask again tomorrow.")
+        raise TierRequestRefused(
+            f"That would be more than {MOST_A_DAY} requests in a day. Ask again tomorrow."
+        )
     request = TierRequest.objects.create(account=account, wanted=wanted, why=why)
     ControlEvent.objects.publish(EventKind.TIER_ASKED, by=by, account=account.pk, tier=wanted.name)
     return request
@@ -76,5 +78,5 @@ def _decide(request: TierRequest, state: TierRequest.State, *, by: str, answer: 
     """Once: of two who decide at the same moment the second is told."""
     decided = TierRequest.objects.open().filter(pk=request.pk)
     if not decided.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
-        raise TierRequestRefused("Somebody was faster: this request is no longer waiting.")
+        raise TierRequestRefused("Somebody else has already decided on this request.")
     request.refresh_from_db()

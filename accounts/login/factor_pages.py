@@ -19,7 +19,7 @@ class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.fields["name"].max_length = 60
         self.fields["name"].widget.attrs |= {"maxlength": 60, "autocomplete": "off"}
-        self.fields["name"].help_text = "By which you know it again, such as “phone” or “blue key”."
+        self.fields["name"].help_text = "A name by which you recognise it, such as “phone” or “blue key”."
         alone = self.fields["passwordless"]
         alone.label, alone.initial = "Log in with it alone, without name and password", True
         alone.help_text = "Your device then asks for a fingerprint, your face or a PIN."

@@ -21,19 +21,19 @@ FACTORS = {
 }
 WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.KEY_ISSUED: lambda facts: f"Key {facts['prefix']}… was issued.",
-    EventKind.KEY_ROLLED: lambda facts: f"Key {facts['prefix']}… was rolled: another follows it.",
+    EventKind.KEY_ROLLED: lambda facts: f"Key {facts['prefix']}… was rolled: another one replaces it.",
     EventKind.KEY_REVOKED: lambda facts: f"Key {facts['prefix']}… was revoked.",
     EventKind.ACCOUNT_CHANGED: lambda facts: (
         f"The tier changed to {facts['tier'].title()}."
         if "tier" in facts
-        else "Access was taken away or given back."
+        else "Access was withdrawn or restored."
     ),
     EventKind.PASSWORD_CHANGED: lambda facts: "The password changed.",
     EventKind.STREAM_CLOSED: lambda facts: f"A stream on {facts['path']} was closed.",
     EventKind.SESSION_ENDED: lambda facts: "A session ended.",
     EventKind.FACTOR_ADDED: lambda facts: f"{FACTORS[facts['factor']]} added.",
     EventKind.FACTOR_REMOVED: lambda facts: f"{FACTORS[facts['factor']]} removed.",
-    EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} made anew.",
+    EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} replaced.",
     EventKind.TIER_ASKED: lambda facts: f"The {facts['tier'].title()} tier was asked for.",
     EventKind.TIER_WITHDRAWN: lambda facts: "The request for another tier was withdrawn.",
     EventKind.TIER_DECLINED: lambda facts: (

@@ -24,7 +24,7 @@ class TierRequestForm(forms.Form):
         label="Why",
         max_length=TierRequest._meta.get_field("why").max_length,
         validators=[refuse_unprintable],
-        help_text="A sentence on what you build, and what your tier lacks for it.",
+        help_text="One sentence: what you are building, and what your tier lacks for it.",
         error_messages={"required": "Say in a sentence why."},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -49,7 +49,7 @@ def tier(request: PersonRequest) -> HttpResponse:
     except TierRequestRefused as refusal:
         form.add_error(None, str(refusal))
         return show(request, account, form, status=409)
-    messages.success(request, "Your request is with the staff. This page tells what becomes of it.")
+    messages.success(request, "Your request has been sent to the staff. This page shows their decision.")
     return redirect("tier")
 
 

@@ -18,7 +18,7 @@ def day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text} is no day: write 2026-11-01") from None
+        raise ArgumentTypeError(f"{text} is not a day: write 2026-11-01") from None
 
 
 def add_span(parser: ArgumentParser) -> None:

@@ -56,7 +56,7 @@ class CheckedFile:
             self.parquet: pq.ParquetFile = pq.ParquetFile(BytesIO(data))
             self.about: dict[str, Any] = msgspec.json.decode(self.parquet.metadata.metadata[METADATA])
         except (pa.ArrowException, KeyError, TypeError, msgspec.MsgspecError) as error:
-            raise NotAsListed(f"is no file of the archive's ({error})") from None
+            raise NotAsListed(f"is not one of the archive's files ({error})") from None
         if (rows := self.parquet.metadata.num_rows) != file.rows:
             raise NotAsListed(f"has {rows} rows, and the manifest says {file.rows}")
 

@@ -56,7 +56,7 @@ HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f]*:[0-9a-f.:]+\]|
 def read_host(name: str) -> str:
     if not HOST_NAME.fullmatch(name):
         raise ImproperlyConfigured(
-            f"ALLOWED_HOSTS has {name!r}, which is no name of a host: write api.example.com without https:// "
+            f"ALLOWED_HOSTS has {name!r}, which is not a host name: write api.example.com without https:// "
             "or a port, with commas between several, and IPv6 as [fd00::1]."
         )
     return name

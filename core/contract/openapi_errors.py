@@ -80,7 +80,9 @@ HEADERS: dict[str, tuple[str, Json]] = {
     ),
     "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
     "X-AI-Remaining": counting("AI calls that are left today.", 18),
-    "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when they begin anew.", 1795305600),
+    "X-AI-Reset": counting(
+        "Epoch seconds of the next UTC midnight, when the count starts again.", 1795305600
+    ),
 }
 ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
 OF_THE_WINDOW = (

@@ -208,7 +208,7 @@ class EventFeed(OutboxTrust):
         if self._handling is None or self._handling.event.kind != EventKind.BEGAN_ANEW:
             # Read before the handlers ask, so that what follows is heard again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
-            logger.error("The database has other control events than before: all is asked for anew")
+            logger.error("The database has other control events than before: everything is read again")
             self._handling = self._handling_of(EventMessage(kind=EventKind.BEGAN_ANEW))
             self._early.clear()
         await self._see(self._handling, float("inf"))

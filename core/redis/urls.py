@@ -99,7 +99,7 @@ def _read_host(text: str) -> tuple[str, int]:
         port = 0
     if not port or not parts.hostname:
         raise RedisUrlFault(
-            "names a Sentinel that is no host and port: write host:26379, with commas between."
+            "names a Sentinel that is not a host and port: write host:26379, with commas between."
         )
     return parts.hostname, port
 

@@ -51,7 +51,9 @@ class SeriesChanges:
                     try:
                         await self._change_kind(state)
                     except UNANSWERED as error:
-                        logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
+                        logger.warning(
+                            "%s waits for the database before it gets new prices: %s", facts.symbol, error
+                        )
                     except LeaseLost:
                         self._writer.lose_lease()
 

@@ -94,7 +94,7 @@ async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
             return _go_on_with(fresh, old, stored, prices, facts)
         # What is read may be of one kind and what is known of the other, while that changes.
         await asyncio.sleep(RETRY_S)
-    logger.warning("The candles of %s are not loaded anew: its source changes", facts.symbol)
+    logger.warning("The candles of %s are not loaded again: its source changes", facts.symbol)
     return None
 
 

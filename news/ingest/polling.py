@@ -38,7 +38,7 @@ RENEW_S = 30.0
 LONGEST = timedelta(hours=24)
 MOST_DOUBLINGS = 12
 UNCHANGED = "nothing new"
-ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
+ANOTHER = "another poll has claimed it in the meantime and takes what is new"
 
 
 def polling_loop() -> BackgroundLoop:

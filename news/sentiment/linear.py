@@ -171,7 +171,7 @@ def read_weights(path: Path) -> Weights:
         return Weights(facts, read_tables(facts, content), hashlib.sha256(whole).hexdigest()[:12])
     except (ValueError, KeyError, zlib.error) as error:
         raise BadModel(
-            f"{path} is not a trained model: {error}. Take it from the repository again."
+            f"{path} is not a trained model: {error}. Fetch it from the repository again."
         ) from None
 
 

@@ -116,5 +116,5 @@ def ask(loaded: LoadedOnnx, title: str) -> Odds:
     powers = np.exp(np.array(logits, dtype=float) - max(logits))
     odds = powers / powers.sum()
     if not np.isfinite(odds).all():
-        raise SentimentFailed(f"its answer is no number: {list(logits)}")
+        raise SentimentFailed(f"its answer is not a number: {list(logits)}")
     return Odds(*(float(odds[at]) for at in loaded.order))

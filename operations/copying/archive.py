@@ -78,7 +78,7 @@ def place(table: StoredTable) -> str:
 def check_place(path: Path) -> None:
     """Of a new file."""
     if not path.parent.is_dir():
-        raise Refused(f"The folder {path.parent} is not there. Make it first, or mend the path.")
+        raise Refused(f"The folder {path.parent} does not exist. Create it first, or correct the path.")
     if path.exists():
         raise Refused(f"{path} is there already. Name another file, or move it away.")
 
@@ -105,7 +105,7 @@ def new_file(path: Path) -> Iterator[Path]:
             draft.unlink()
         is_unread = isinstance(error, BrokenPipeError)
         why = "nobody reads what this prints" if is_unread else error.strerror or str(error)
-        raise Refused(f"{path} could not be written: {why}. Nothing was left of it.") from None
+        raise Refused(f"{path} could not be written: {why}. No file was left behind.") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -136,7 +136,7 @@ class ArchiveReader:
         except OSError as error:
             raise Refused(f"{path} cannot be read: {error.strerror or error}.") from None
         except (zipfile.BadZipFile, KeyError, msgspec.MsgspecError):
-            raise Refused(f"{path} is no backup, or not whole.") from None
+            raise Refused(f"{path} is not a backup, or it is incomplete.") from None
         if self.manifest.format != FORMAT:
             raise Refused(f"{path} was made by a newer version. Restore it with that one.")
         self._path = path

@@ -64,7 +64,7 @@ def schema_of(store: Store) -> Schema:
     names = store.names()
     if UNFINISHED in names:
         raise Refused(
-            "The database is not whole: a restore or a move into it has not ended. Repeat that first."
+            "The database is incomplete: a restore or a move into it has not finished. Repeat that first."
         )
     if "django_migrations" not in names:
         raise Refused("The database is empty.")

@@ -38,7 +38,8 @@ def compare(source: Store, target: Store, schema: Schema) -> None:
     for table in schema.tables:
         if digest(source.read(table)) != digest(target.read(table)):
             raise Refused(
-                f"{table.name} is not the same in both: something wrote to one of them meanwhile. Stop it,"
+                f"{table.name} is not the same in both: something wrote to one of them in the meantime. "
+                "Stop it,"
                 " and begin again with --anew."
             )
 
@@ -53,7 +54,7 @@ def refuse_unready(source: Store, schema: Schema) -> None:
     writers = source.ask("SELECT writer FROM market_enginestate WHERE writer <> ''")
     if writers:
         raise Refused(
-            "The engine of the source was not stopped in order, so its last ticks may only be in its journal."
+            "The engine of the source was not stopped properly, so its last ticks may only be in its journal."
             " Start the service on the source once more, stop it with Ctrl-C or SIGTERM, and try again."
         )
 

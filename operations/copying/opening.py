@@ -24,12 +24,10 @@ def faults_as_sentences() -> Iterator[None]:
     except Refused as refused:
         raise CommandError(str(refused)) from None
     except KeyboardInterrupt:
-        raise CommandError("Stopped. What was not finished is done by the same command again.") from None
+        raise CommandError("Stopped. To finish it, run the same command again.") from None
     except (DatabaseError, psycopg.Error, sqlite3.Error) as error:
         reason = str(error).strip().rstrip(".")
-        raise CommandError(
-            f"The database refused: {reason}. Fix that, and give the command again."
-        ) from error
+        raise CommandError(f"The database refused: {reason}. Fix that, and run the command again.") from error
 
 
 def open_default(*, create: bool = False) -> Store:

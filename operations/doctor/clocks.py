@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "clock"
-NTP = "Let a time service keep the clock right on each machine: chrony or systemd-timesyncd."
+NTP = "Run a time service such as chrony or systemd-timesyncd on each machine."
 # Beyond the first, times in logs and frames contradict each other; beyond the second, limits and leases err.
 MUCH_S, TOO_MUCH_S = 0.5, 5.0
 
@@ -30,7 +30,7 @@ def clock_state() -> int:
 
 def judge(state: int) -> Diagnosis:
     if state == TIME_ERROR:
-        return warn(ABOUT, "No time service keeps this machine's clock right, says the kernel.", NTP)
+        return warn(ABOUT, "According to the kernel, no time service keeps this machine's clock right.", NTP)
     if state < 0:
         return warn(ABOUT, f"{os.uname().sysname} does not say whether the clock is kept right.", NTP)
     return ok(ABOUT, "A time service keeps this machine's clock right.")

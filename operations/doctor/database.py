@@ -60,7 +60,7 @@ def check_database() -> Iterator[Diagnosis]:
         return
     yield ok(ABOUT, f"{_version()} answers at {_place()}.")
     if unfinished:
-        says = "The database is not whole: a `restore` or `move` into it has not ended."
+        says = "The database is incomplete: a `restore` or `move` into it has not finished."
         yield fail(ABOUT, says, "Run that command again.")
         return
     if connection.vendor == "postgresql" and (lacking := _lacking_rights()):

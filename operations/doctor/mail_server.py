@@ -11,7 +11,7 @@ from .diagnosis import Diagnosis, fail, ok
 
 ABOUT = "mail"
 SUBJECT = "A test mail of Tickwire"
-BODY = "`doctor` was asked to send this. If you read it, mails reach you."
+BODY = "`doctor` was asked to send this. If you can read this, mails reach you."
 FIX = "Check EMAIL_URL, and that this machine may reach the mail server."
 
 
@@ -48,7 +48,7 @@ def _without_server() -> Diagnosis:
 
 def _in_order(server: str, send_to: str, *, has_user: bool) -> Diagnosis:
     if send_to:
-        return ok(ABOUT, f"{server}, took a mail to {send_to}. Look whether it comes.")
+        return ok(ABOUT, f"{server}, took a mail to {send_to}. Check whether it arrives.")
     return ok(ABOUT, f"{server}, {'accepts the login' if has_user else 'answers'}. Nothing was sent.")
 
 

@@ -49,7 +49,8 @@ def _without_key(instruments: list[Instrument]) -> Iterator[Diagnosis]:
     ]
     if pushed and not IngestKey.objects.filter(revoked_at=None).exists():
         says = (
-            f"Of {len(instruments)} instruments, {len(pushed)} wait for pushed prices, and nobody may push."
+            f"Of {len(instruments)} instruments, {len(pushed)} wait for pushed prices, and there is no "
+            "ingest key."
         )
         fix = f"Name a source for them, or let yours push: `{command('issue_ingest_key NAME')}`. {SOURCES}"
         yield warn(ABOUT, says, fix)

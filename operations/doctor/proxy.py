@@ -78,13 +78,13 @@ def _other_answer(url: SplitResult, heard: Heard) -> Diagnosis:
         says = f"{address} leads to another installation of Tickwire, with another SECRET_KEY."
         fix = "Give all processes the same SECRET_KEY and clock, or point the proxy at this installation."
         return fail(ABOUT, says, fix)
-    says = f"Something else than Tickwire answers at {address} ({heard.status})."
+    says = f"Something other than Tickwire answers at {address} ({heard.status})."
     return fail(ABOUT, says, BEHIND)
 
 
 def _encryption(url: SplitResult, heard: Heard) -> Iterator[Diagnosis]:
     if url.scheme == "http" and settings.PRODUCTION:
-        says = f"{url.geturl()} has no TLS: keys and passwords cross the network in the clear."
+        says = f"{url.geturl()} has no TLS: keys and passwords cross the network unencrypted."
         yield fail(ABOUT, says, "Let the proxy end TLS, and send http:// to https://.")
     yield from _certificate(heard.certificate)
 

@@ -36,7 +36,7 @@ def is_direct(sent: Asking, seen: SeenRequest) -> bool:
 def judge_headers(sent: Asking, seen: SeenRequest, *, is_ours: bool) -> Iterator[Diagnosis]:
     """`is_ours`: whether ALLOWED_HOSTS has the host that was seen."""
     if is_direct(sent, seen):
-        yield ok(ABOUT, "Nothing stands between this machine and the service.")
+        yield ok(ABOUT, "There is no proxy between this machine and the service.")
         return
     yield judge_client(sent, seen)
     yield from _judge_scheme(sent, seen)
@@ -68,11 +68,11 @@ def _judge_scheme(sent: Asking, seen: SeenRequest) -> Iterator[Diagnosis]:
     if seen.scheme == "https":
         yield ok(ABOUT, "The service knows that its clients use TLS.")
     elif seen.forwarded_proto == "https":
-        says = "The service does not believe the proxy's X-Forwarded-Proto, and sends clients in circles."
+        says = "The service does not trust the proxy's X-Forwarded-Proto, and redirects clients in circles."
         yield fail(ABOUT, says, "Set TRUSTED_PROXIES for the service to the address of the proxy.")
     else:
         said = f"says {seen.forwarded_proto}" if seen.forwarded_proto else "is missing"
-        says = f"X-Forwarded-Proto {said}, so pages send clients in circles."
+        says = f"X-Forwarded-Proto {said}, so pages redirect clients in circles."
         yield fail(ABOUT, says, SEND_PROTO)
 
 

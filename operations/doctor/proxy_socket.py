@@ -67,7 +67,7 @@ async def _listen(
         yield fail(ABOUT, f"A frame did not come within {PROMPT_S:g} s: the proxy holds it back.", UNBUFFERED)
         return
     except NotOfThisInstallation:
-        yield fail(ABOUT, "Streams lead to something else than this installation.", UPGRADE)
+        yield fail(ABOUT, "Streams lead to something other than this installation.", UPGRADE)
         return
     except ConnectionClosed:
         yield fail(ABOUT, "The proxy closes a stream before its first frame.", UPGRADE)

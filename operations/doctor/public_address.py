@@ -51,7 +51,7 @@ def read_url(text: str) -> SplitResult:
     except ValueError:
         is_one = False
     if not is_one:
-        raise NoAddress(f"{text!r} is no address of a service: write https://api.example.com")
+        raise NoAddress(f"{text!r} is not the address of a service: write https://api.example.com")
     return url
 
 

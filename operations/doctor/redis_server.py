@@ -92,5 +92,5 @@ def _writes(variable: str, facts: dict[str, Any]) -> Iterator[Diagnosis]:
     else:
         yield ok(
             ABOUT,
-            "It takes writes. A restart loses what is newer than its last snapshot, which is told anew.",
+            "It takes writes. A restart loses what is newer than its last snapshot; processes send it again.",
         )

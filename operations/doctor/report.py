@@ -19,7 +19,7 @@ def summary(findings: list[Diagnosis]) -> str:
     faults = sum(found.level == FAIL for found in findings)
     doubts = sum(found.level == WARN for found in findings)
     if not faults and not doubts:
-        return "Everything that was looked at is in order."
+        return "Everything that was checked is in order."
     return f"{_count(faults, 'fault')}, {_count(doubts, 'warning')}."
 
 

@@ -73,7 +73,7 @@ SLOW_BODY = HttpRefusal(408, "body_timeout", "The body did not come in time. Sen
 FULL = HttpRefusal(
     503,
     "overloaded",
-    "The service has as many connections as it can hold. Try again shortly.",
+    "The service has reached its maximum number of connections. Try again shortly.",
     "descriptors",
     headers={"Retry-After": "5"},
 )

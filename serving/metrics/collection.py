@@ -38,7 +38,10 @@ class SupervisorMetrics(Collector):
         self.silent: list[str] = []
         self.registry = CollectorRegistry()
         self.ends = Counter(
-            "tickwire_worker_ends", "Workers that ended untold.", ["why"], registry=self.registry
+            "tickwire_worker_ends",
+            "Workers that ended without being told to.",
+            ["why"],
+            registry=self.registry,
         )
         self.registry.register(self)
 

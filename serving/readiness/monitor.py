@@ -98,7 +98,7 @@ class ReadinessMonitor:
         self._looking: tuple[DatabaseProbe, Future[None]] | None = None
         self._looked_at = float("-inf")
         self._logged: list[str] = []
-        text = "Could not look what is in order"
+        text = "The state of the service could not be checked"
         self._loop = BackgroundLoop(
             "readiness",
             self.look,

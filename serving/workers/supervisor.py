@@ -96,7 +96,7 @@ def cause(code: int) -> str:
     if code >= 0:
         return NOT_STARTED if code == uvicorn.config.STARTUP_FAILURE else f"ended with status {code}"
     name = signal.Signals(-code).name
-    return f"was killed by {name}" + (", by hand or for want of memory" if name == "SIGKILL" else "")
+    return f"was killed by {name}" + (", by hand or for lack of memory" if name == "SIGKILL" else "")
 
 
 def kind_of(why: str) -> str:

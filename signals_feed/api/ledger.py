@@ -19,7 +19,7 @@ from signals_feed.wire import CLOSED_SAMPLE
 ABOUT = (
     "Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in"
     " hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and"
-    " `previous` is the `hash` of the entry before (64 noughts for the first). Read on with `after` = the"
+    " `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the"
     " last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it"
     " is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position,"
     " the past was altered."
@@ -40,18 +40,18 @@ class HeadOfLedger(msgspec.Struct):
     component: ClassVar[str] = "LedgerHead"
 
     position: Annotated[int, Meta(ge=0, description="Of the last entry; positions have no holes.")]
-    hash: Annotated[Hash, Meta(description="Of the last entry; 64 noughts before the first.")]
+    hash: Annotated[Hash, Meta(description="Of the last entry; 64 zeros before the first.")]
 
 
 class LedgerItem(msgspec.Struct):
     position: Position
     kind: Kind
-    signal: Annotated[str, Meta(description="Which signal it tells of.")]
+    signal: Annotated[str, Meta(description="The signal that the entry is about.")]
     payload: Annotated[
         str,
         Meta(description="The facts as JSON text: hashed as it stands here, so keep it byte by byte."),
     ]
-    previous: Annotated[Hash, Meta(description="Hash of the entry before; 64 noughts for the first.")]
+    previous: Annotated[Hash, Meta(description="Hash of the previous entry; 64 zeros for the first.")]
     hash: Annotated[
         Hash,
         Meta(description="SHA-256 of the UTF-8 bytes of `previous` followed by `payload`, in hexadecimal."),

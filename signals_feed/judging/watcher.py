@@ -138,7 +138,7 @@ class SignalWatcher:
                 elif type(record) is HistoryMinute:
                     active.refill(record)
         except Exception:  # noqa: BLE001 - the engine goes on whatever breaks here
-            logger.exception("A tick could not be judged: all signals are read anew")
+            logger.exception("A tick could not be judged: all signals are read again")
             self._is_new = self._is_broken = True
 
     def notes(self, *, is_behind: bool = False) -> Callable[[], None]:

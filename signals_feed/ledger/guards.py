@@ -131,8 +131,8 @@ def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[
     return [
         Warning(
             f"The database would let published signals be changed: {names} missing, disabled or changed.",
-            hint=f"Run `{command('migrate')}`: it puts them up again. Then `{command('verify_ledger')}` "
-            "says whether anything was changed meanwhile.",
+            hint=f"Run `{command('migrate')}` to restore them. Then `{command('verify_ledger')}` "
+            "says whether anything was changed in the meantime.",
             id="signals_feed.W001",
         )
         for names in filter(None, missing)

@@ -131,8 +131,8 @@ def _check_none_is_missing() -> None:
 def _check_guards() -> None:
     if missing := missing_triggers():
         raise Altered(
-            f"Nothing was altered, but the database would let it be: {', '.join(sorted(missing))} missing, "
-            f"disabled or changed. Run `{command('migrate')}` to put them up again."
+            f"Nothing was altered, but the database would allow it: {', '.join(sorted(missing))} missing, "
+            f"disabled or changed. Run `{command('migrate')}` to restore them."
         )
 
 

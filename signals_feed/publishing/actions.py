@@ -235,7 +235,7 @@ SERIES_ENDED = (
     "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
 )
 
-AT_PUBLICATION = " They may not be handed on: it closes at those of its publication."
+AT_PUBLICATION = " They may not be passed on: it closes at those of its publication."
 
 
 @transaction.atomic

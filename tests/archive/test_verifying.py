@@ -91,7 +91,7 @@ def test_a_missing_manifest_is_found(archived: Path) -> None:
 def test_a_manifest_that_names_what_is_not_of_its_day_is_found(archived: Path, path: str) -> None:
     files = [replace(manifest_of(archived).files[0], path=path)]
     rewrite(archived, files=files)
-    assert f"names {path!r}, which is no file of that day" in only_fault(archived)
+    assert f"names {path!r}, which is not a file of that day" in only_fault(archived)
 
 
 def test_rows_that_are_counted_otherwise_are_found(archived: Path) -> None:
@@ -189,14 +189,16 @@ def test_the_command_ends_with_an_error_where_something_differs(archived: Path) 
 def test_days_that_are_not_there_are_said(archived: Path) -> None:
     with pytest.raises(CommandError, match="Its days are from 2026-11-18 to 2026-11-18"):
         run("verify_archive", "--start", "2027-01-01")
-    with pytest.raises(CommandError, match="no day: write 2026-11-01"):
+    with pytest.raises(CommandError, match="not a day: write 2026-11-01"):
         run("verify_archive", "--day", "yesterday")
     with pytest.raises(CommandError, match="either --day"):
         run("verify_archive", "--day", "2026-11-18", "--start", "2026-11-18")
 
 
 def test_a_folder_that_is_no_copy_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is no copy of an archive: name the folder in which ticks/"):
+    with pytest.raises(
+        CommandError, match="is not a copy of an archive: name the folder that contains ticks/"
+    ):
         run("verify_archive", "--folder", str(tmp_path))
 
 

@@ -261,7 +261,7 @@ def test_options_of_redis_are_passed_on(url: str) -> None:
         ("cache:6379", "REDIS_URL should look like"),
         ("redis+sentinel://cache", "REDIS_URL should name the Sentinels and what they watch"),
         ("redis+sentinel:///prices", "REDIS_URL should name the Sentinels and what they watch"),
-        ("redis+sentinel://cache:port/prices", "REDIS_URL names a Sentinel that is no host and port"),
+        ("redis+sentinel://cache:port/prices", "REDIS_URL names a Sentinel that is not a host and port"),
         ("redis+sentinel://cache/prices/main", "REDIS_URL should end with the number of a database"),
         ("redis+sentinel://cache/prices?sentinel_pasword=x", "Did you mean sentinel_password?"),
         ("redis+sentinel://cache/prices?db=3", "'db', which means nothing there"),
@@ -360,7 +360,7 @@ def test_proxy_that_nobody_would_trust_is_refused(trusted: str) -> None:
     ],
 )
 def test_name_that_no_request_can_have_is_refused(name: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="ALLOWED_HOSTS has .* no name of a host"):
+    with pytest.raises(ImproperlyConfigured, match="ALLOWED_HOSTS has .* not a host name"):
         Environment({"ALLOWED_HOSTS": f"www.example.com,{name}"}).words("ALLOWED_HOSTS")
 
 

@@ -146,10 +146,10 @@ def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:
     ("number", "says"),
     [
         (errno.ENOSPC, "The disk is full (/srv/tickwire)."),
-        (errno.EDQUOT, "This user's share of the disk is used up (/srv/tickwire)."),
+        (errno.EDQUOT, "This user's disk quota is used up (/srv/tickwire)."),
         (
             errno.EPERM,
-            "Tickwire may not read or write here (/srv/tickwire). Run it as the user to whom that belongs,",
+            "Tickwire may not read or write here (/srv/tickwire). Run it as the owner,",
         ),
         (errno.EISDIR, "/srv/tickwire is a folder and not a file."),
         (errno.EMFILE, "Too many files are open."),
@@ -272,7 +272,7 @@ def test_why_the_database_refuses_is_said_in_its_own_words(
 @pytest.mark.parametrize(
     ("role", "read_only", "says"),
     [
-        ("guest", "off", "The role of DATABASE_URL lacks rights: permission denied for schema public."),
+        ("guest", "off", "The role in DATABASE_URL lacks permissions: permission denied for schema public."),
         ("reader", "on", "The database takes no writes: it is a standby, or was made read-only."),
     ],
 )
@@ -319,7 +319,7 @@ def test_a_file_of_sqlite_that_may_not_be_written_is_one_clear_sentence(tmp_path
 def test_a_file_of_sqlite_that_is_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a") as restore, sqlite3.connect(tmp_path / "a", timeout=0) as file:
         restore.execute("BEGIN IMMEDIATE")
-        assert "Give the command again when that has ended." in explained(file, "CREATE TABLE a (b)")
+        assert "Repeat the command when that has ended." in explained(file, "CREATE TABLE a (b)")
 
 
 def explained(file: sqlite3.Connection, sql: str) -> str:

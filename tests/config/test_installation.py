@@ -77,7 +77,7 @@ def test_secret_that_was_lost_is_not_replaced_by_another(
     assert ended.stderr.startswith(f"{secret} is missing or empty, and no other opens what is kept beside it")
     assert (secret.exists() and secret.read_text()) == left
     # As it is typed to go on without it.
-    anew = ended.stderr.partition("go on without them: ")[2]
+    anew = ended.stderr.partition("continue without them: ")[2]
     subprocess.run(["bash", "-c", anew], check=True)
     assert manage(tmp_path, "issue_key", "ann").returncode == 0
 
@@ -112,7 +112,7 @@ def test_mistyped_folder_becomes_no_installation(
         ended = manage(var_dir, *words, **given)
         assert (ended.returncode, ended.stdout) == (1, "")
         assert ended.stderr.strip() == (
-            f"Nothing is kept in {var_dir} yet. Begin with `.venv/bin/python manage.py serve`, or name the "
+            f"Nothing is stored in {var_dir} yet. Begin with `.venv/bin/python manage.py serve`, or name the "
             "right folder with --data or VAR_DIR."
         )
     assert list(tmp_path.iterdir()) == []
@@ -145,7 +145,7 @@ def test_doctor_makes_no_database_at_a_mistyped_address(tmp_path: Path) -> None:
 
 def test_backup_is_verified_where_nothing_is_installed(tmp_path: Path) -> None:
     ended = manage(tmp_path / "var", "backup", "--verify", str(tmp_path / "none.zip"))
-    assert "Nothing is kept" not in ended.stderr
+    assert "Nothing is stored" not in ended.stderr
     assert "none.zip" in ended.stderr
     assert list(tmp_path.iterdir()) == []
 

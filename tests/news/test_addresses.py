@@ -7,7 +7,7 @@ import pytest
 from news.addresses import AddressRefused, read_feed_address, read_story_address, story_key
 
 FEED = "https://wire.example/rss/all.xml"
-NO_PASSWORD = "a name or password in the address is not sent to anybody: leave it out"
+NO_PASSWORD = "a name or password in the address is never sent: leave it out"
 
 
 @pytest.mark.parametrize(

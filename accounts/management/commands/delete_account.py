@@ -15,7 +15,8 @@ LEFT = (
 
 class Command(BaseCommand):
     help = (
-        "Delete an account for good: keys and sessions end at once, and nothing names its owner any more but "
+        "Delete an account permanently: keys and sessions end at once, and nothing names its owner any "
+        "more but "
         "scores that they gave to news, and the ledger, if they published signals under version 0.1.0."
     )
     requires_system_checks = (Tags.security,)

@@ -11,7 +11,7 @@ from accounts.models import User
 
 
 class Command(BaseCommand):
-    help = "Write everything that is kept about one person into a ZIP file, as their settings page does."
+    help = "Write everything that is stored about one person into a ZIP file, as their settings page does."
     requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,4 +29,4 @@ class Command(BaseCommand):
                 out.write(account_data.packed(user))
         except OSError as error:
             raise CommandError(f"{path} could not be written: {error.strerror}.") from None
-        self.stdout.write(f"{path} has everything that is kept about {username}.")
+        self.stdout.write(f"{path} has everything that is stored about {username}.")

@@ -18,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username", help="Whose key; the account is made where there is none.")
+        parser.add_argument("username", help="The owner of the key; the account is created if there is none.")
         parser.add_argument("--tier", help="Put the account on this tier: free, pro or premium.")
         parser.add_argument("--name", default="issued by command", help="What the key is for.")
 

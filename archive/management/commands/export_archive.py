@@ -13,7 +13,7 @@ from archive.stores import ArchiveStore, DiskStore, StoreFault
 class Command(BaseCommand):
     help = (
         "Copy days of the archive into a folder, each file compared with its digest. Files of sources that "
-        "may not be handed on stay behind. What is damaged is left out and named, and the command ends with "
+        "may not be passed on are left out. Damaged files are left out and named, and the command exits with "
         "1. Begun again, it goes on with what is missing; days and symbols may be added."
     )
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             self.stdout.write(none_of)
         self.stdout.write(f"{files} files of {days} days are in {folder}, each as its manifest says.")
         for name in sorted(exporting.withheld_files):
-            self.stdout.write(f"Left behind: {name}, whose source may not be handed on.")
+            self.stdout.write(f"Left out: {name}, whose source may not be passed on.")
         for name in exporting.no_longer_named:
             self.stdout.write(f"No longer named: {name}, which the archive's own manifest lacks.")
         if number := len(exporting.faults):

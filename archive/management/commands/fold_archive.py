@@ -17,16 +17,18 @@ NICE = 10
 
 class Command(BaseCommand):
     help = (
-        "Make the archive's files of the days that are over, and drop those that are too old. The engine "
-        "runs this each night; by hand it does what was missed."
+        "Make the archive's files of finished days, and remove those that are too old. The engine does "
+        "this each night; run it by hand to make up for missed days."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--adopt",
             action="store_true",
-            help="First make the archive this installation's: after a move, or when the one that it belongs "
-            "to is no more.",
+            help=(
+                "First take over the archive for this installation: after a move, or if the "
+                "installation to which it belongs no longer exists."
+            ),
         )
 
     def handle(self, **options: Any) -> None:

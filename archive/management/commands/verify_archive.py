@@ -10,13 +10,13 @@ from archive.places import LACKS_PYARROW, has_pyarrow
 from archive.proving import DayVerdict, verify_day
 from archive.stores import ArchiveStore, DiskStore
 
-NO_COPY = "{folder} is no copy of an archive: name the folder in which ticks/ and manifests/ lie."
+NO_COPY = "{folder} is not a copy of an archive: name the folder that contains ticks/ and manifests/."
 
 
 class Command(BaseCommand):
     help = (
-        "Prove the archive: digests and rows of its files, the ledger's head, minutes made of the ticks "
-        "alone, and signals judged again by them. Ends with 1 if anything differs."
+        "Verify the archive: digests and rows of its files, the ledger's head, minutes computed from "
+        "the ticks alone, and signals judged again by them. Exits with 1 if anything differs."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--folder",
             type=Path,
-            help="An exported archive: its files are proved by themselves, without the database.",
+            help="An exported archive: its files are verified on their own, without the database.",
         )
 
     def handle(self, **options: Any) -> None:

@@ -22,7 +22,7 @@ class Download:
     def __init__(self, path: str, to: str | Path, retries: int, walk_retries: int) -> None:
         self.path = f"archive/{quoted(path, safe='/')}"
         if not {"", ".", ".."}.isdisjoint(path.split("/")):
-            raise ValueError(f"{path} is no path of the archive: take one of archive().")
+            raise ValueError(f"{path} is not a path of the archive: use one from archive().")
         target = Path(to)
         self._target = target / path.rsplit("/", 1)[-1] if target.is_dir() else target
         self._part = self._target.with_name(self._target.name + ".part")

@@ -9,7 +9,7 @@ import httpx
 
 Json = dict[str, Any]
 
-BEGIN_ANEW = "Nothing came before: begin anew."
+BEGIN_ANEW = "Nothing was received before: start again."
 GO_ON = "What came before is good: go on after it with the cursor of this error."
 
 

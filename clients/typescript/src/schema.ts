@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and `previous` is the `hash` of the entry before (64 noughts for the first). Read on with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
+         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
          */
         get: operations["listLedger"];
         put?: never;
@@ -771,18 +771,18 @@ export interface components {
         LedgerHead: {
             /** @description Of the last entry; positions have no holes. */
             position: number;
-            /** @description Of the last entry; 64 noughts before the first. */
+            /** @description Of the last entry; 64 zeros before the first. */
             hash: string;
         };
         LedgerItem: {
             position: number;
             /** @enum {string} */
             kind: "publish" | "close" | "cancel" | "remove";
-            /** @description Which signal it tells of. */
+            /** @description The signal that the entry is about. */
             signal: string;
             /** @description The facts as JSON text: hashed as it stands here, so keep it byte by byte. */
             payload: string;
-            /** @description Hash of the entry before; 64 noughts for the first. */
+            /** @description Hash of the previous entry; 64 zeros for the first. */
             previous: string;
             /** @description SHA-256 of the UTF-8 bytes of `previous` followed by `payload`, in hexadecimal. */
             hash: string;
@@ -1005,7 +1005,7 @@ export interface components {
             cumulative_delta: number | null;
             /**
              * Format: date-time
-             * @description Nothing was heard before, so a longer window is no whole one.
+             * @description Nothing was received before, so a longer window is incomplete.
              */
             since: string;
             windows: components["schemas"]["WindowDelta"][];
@@ -1508,7 +1508,7 @@ export interface components {
         "X-AI-Limit": number;
         /** @description AI calls that are left today. */
         "X-AI-Remaining": number;
-        /** @description Epoch seconds of the next UTC midnight, when they begin anew. */
+        /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
         "X-AI-Reset": number;
     };
     pathItems: never;
@@ -2406,7 +2406,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when they begin anew. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2430,7 +2430,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when they begin anew. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2458,7 +2458,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when they begin anew. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2487,7 +2487,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when they begin anew. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };

@@ -6,7 +6,7 @@ MAIL = VariableGroup(
     (
         secret(
             "EMAIL_URL",
-            "smtp+tls://user:password@host:587, smtps://user:password@host:465, or dummymail:// for none.",
+            "smtp+tls://user:password@host:587, smtps://user:password@host:465, or dummymail:// for no mail.",
             default="consolemail://",
             is_needed=True,
             read=read_email_url,

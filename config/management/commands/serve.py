@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError("--workers is how many processes serve: 1 or more.")
         if workers > 1 and not settings.REDIS_URL:
             raise CommandError(
-                "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
+                "Several processes share their limits through Redis: set REDIS_URL, or use one worker."
             )
         log_uncaught()
         listener = take_port(host, port)

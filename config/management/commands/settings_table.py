@@ -25,4 +25,4 @@ class Command(BaseCommand):
         elif PAGE.is_file():
             PAGE.write_text(markdown())
         else:
-            raise CommandError("The page is in a checkout alone: without --write the table is printed.")
+            raise CommandError("The page exists in a checkout only: without --write the table is printed.")

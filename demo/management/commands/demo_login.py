@@ -10,7 +10,7 @@ from serving.server import shown_address
 
 
 class Command(BaseCommand):
-    help = "Print a link that lets the demo's staff in, once, within a quarter of an hour."
+    help = "Print a link with which the demo's staff can log in, once, within a quarter of an hour."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.HOST, help="Default: HOST, or 127.0.0.1.")

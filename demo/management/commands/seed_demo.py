@@ -26,7 +26,7 @@ class Command(BaseCommand):
             "--beside",
             type=int,
             metavar="PID",
-            help="Make what a service has left to be made beside it, as long as it lives.",
+            help="Generate what a service has left to be generated beside it, while it is running.",
         )
 
     def handle(self, *, remove: bool, beside: int | None, **options: Any) -> None:

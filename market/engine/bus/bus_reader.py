@@ -87,7 +87,7 @@ class BusReader:
         try:
             await self._take(entries)
         except OutOfStep as error:
-            logger.warning("The prices are loaded anew: %s", error)
+            logger.warning("The prices are loaded again: %s", error)
             await self._catch_up(error.needed)
 
     def _watch(self, *, is_heard: bool) -> None:
@@ -144,7 +144,7 @@ def out_of_step(known: JournalPosition, following: JournalPosition) -> OutOfStep
     epoch, number = following
     needed = JournalPosition(epoch, number - 1)
     if epoch != known.epoch:
-        return OutOfStep(f"the numbering began anew ({epoch})", needed)
+        return OutOfStep(f"a new numbering began ({epoch})", needed)
     if number != known.number + 1:
         return OutOfStep(f"{number - known.number - 1} entries of the bus are missing", needed)
     return None

@@ -159,7 +159,7 @@ class RedisBus:
             except (RedisError, OSError) as error:
                 bus_waits.tell(error)
                 if time.monotonic() > until_s:
-                    logger.warning("The bus begins anew: Redis has not come up within %g s", self._awaited_s)
+                    logger.warning("The bus starts again: Redis has not come up within %g s", self._awaited_s)
                     return None
             await asyncio.sleep(RETRY_S)
 

@@ -53,7 +53,7 @@ class ImportTally:
 
 REASONS = {
     "malformed": "no line of this format",
-    "not_finite": "a price or volume that is no number",
+    "not_finite": "a price or volume that is not a number",
     "not_positive": "a price not above 0, or a volume below it",
     "crossed": "the ask is below the bid",
     "too_high": "a number that is too high",

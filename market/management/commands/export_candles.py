@@ -67,4 +67,4 @@ def at(text: str) -> datetime:
     try:
         return read_iso(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text} is no date: write 2026-11-01 or 2026-11-01T12:00Z") from None
+        raise ArgumentTypeError(f"{text} is not a date: write 2026-11-01 or 2026-11-01T12:00Z") from None

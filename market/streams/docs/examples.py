@@ -159,7 +159,7 @@ SERVER_EXAMPLES: Examples = {
         "Not offered any more": _notice("deactivated", ["EURUSD"]),
     },
     replies.Gap: {
-        "The numbering began anew": replies.Gap(
+        "A new numbering began": replies.Gap(
             symbols=["EURUSD"], epoch="f09e2b7711ac", positions={"EURUSD": 12}, time=NOW_MS
         )
     },

@@ -163,7 +163,7 @@ def _check_leaves_symbols(chosen: _Chosen) -> None:
     for field in ("timeframes", "categories"):
         if getattr(chosen, field) is not UNSET:
             raise invalid(
-                f"unsubscribe is of whole symbols: leave all, and subscribe with {field} anew.", field
+                f"unsubscribe is for whole symbols: leave all, and subscribe again with {field}.", field
             )
 
 
@@ -171,7 +171,7 @@ def _check_names(message: Unsubscribe, kind: StreamKind) -> None:
     """The spelling of positions would leave nothing."""
     if kind.has_timeframes and message.symbols is not UNSET and any("/" in name for name in message.symbols):
         raise invalid(
-            "unsubscribe is of whole symbols, as EURUSD: leave it, and subscribe with timeframes anew.",
+            "unsubscribe is for whole symbols, as EURUSD: leave it, and subscribe again with timeframes.",
             "symbols",
         )
 

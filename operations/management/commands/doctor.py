@@ -13,7 +13,7 @@ from operations.doctor.proxy import check_proxy
 from operations.doctor.public_address import NoAddress, default_url, read_url
 from operations.doctor.report import as_json, as_lines, summary
 
-SILENCE = "How long a stream is silent to see whether the proxy bears it; 0 leaves that out. Default: 12."
+SILENCE = "How long a stream stays silent to test whether the proxy tolerates it; 0 skips that. Default: 12."
 
 
 class Command(BaseCommand):
@@ -62,4 +62,4 @@ def _check_address(address: str) -> None:
     try:
         validate_email(address)
     except ValidationError:
-        raise CommandError(f"{address!r} is no mail address.") from None
+        raise CommandError(f"{address!r} is not a mail address.") from None

@@ -22,8 +22,8 @@ ON_TARGET = "--on-target"
 class Command(BaseCommand):
     help = (
         "Copy everything from one database into another, empty one: from SQLite to PostgreSQL, back, or "
-        "between two of a kind. Nothing may run on either. Killed, it goes on where it was when it is "
-        "repeated. At the end both are compared row by row and the ledger is verified."
+        "between two of a kind. Nothing may run on either. If it is killed, repeat it to continue "
+        "where it stopped. At the end both are compared row by row and the ledger is verified."
     )
     requires_system_checks = ()
 

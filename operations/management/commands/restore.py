@@ -13,8 +13,8 @@ from operations.copying.unfinished import DESPITE_LEDGER
 
 class Command(BaseCommand):
     help = (
-        "Put a backup into the database: into an empty one, or with --replace in the place of what is there. "
-        "Nothing may run on it. An older backup is migrated to this version. Interrupted, it is repeated."
+        "Put a backup into the database: into an empty one, or with --replace in place of the present data. "
+        "Nothing may run on it. An older backup is migrated to this version. If it is interrupted, repeat it."
     )
     requires_system_checks = ()
 

@@ -39,16 +39,16 @@ class Command(BaseCommand):
             self.stdout.write("There are no KEY_PEPPER_FALLBACKS.")
         elif needed:
             self.stdout.write(
-                f"KEY_PEPPER_FALLBACKS are still needed by {needed} keys. A key is hashed anew within a"
-                " minute of its use; one that is not used before the fallbacks go opens nothing any more."
+                f"KEY_PEPPER_FALLBACKS are still needed by {needed} keys. A key is hashed again within a"
+                " minute of its use; one that is not used before the fallbacks are removed stops working."
             )
         elif unknown:
             self.stdout.write(
-                "Keep KEY_PEPPER_FALLBACKS until a pepper opens each second factor or staff has removed it:"
-                " no key needs them any more, but a part of these factors may."
+                "Keep KEY_PEPPER_FALLBACKS until each second factor can be read or has been removed by staff:"
+                " no key needs them any more, but some of these factors may."
             )
         else:
-            self.stdout.write("No row needs KEY_PEPPER_FALLBACKS any more: they may go.")
+            self.stdout.write("No row needs KEY_PEPPER_FALLBACKS any more: they can be removed.")
         if settings.SECRET_KEY_FALLBACKS:
             days = settings.SESSION_COOKIE_AGE // 86_400
             self.stdout.write(
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             if after is not None:
                 self.stdout.write(f"  {found.total()} second factors looked at")
         self.stdout.write(
-            f"Second factors: {found[Seal.FALLBACK]} sealed anew, {found[Seal.CURRENT]} had the current seal."
+            f"Second factors: {found[Seal.FALLBACK]} encrypted again, {found[Seal.CURRENT]} were up to date."
         )
         if found[Seal.UNKNOWN]:
             self.stderr.write(
@@ -82,7 +82,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{title}: {keys.filter(pepper_name=name).count()} with the current pepper.")
         void = others.exclude(pepper_name__in={*known, ""}).count()
         if void:
-            self.stderr.write(f"{title}: {void} have a pepper that is not set, so they open nothing.")
+            self.stderr.write(f"{title}: {void} have a pepper that is not set, so they do not work.")
         waiting = others.filter(pepper_name__in={*known, ""}) if known else others.none()
         for key in waiting.order_by("prefix")[:shown]:
             used = f"last used {key.last_used_at:%Y-%m-%d}" if key.last_used_at else "never used"

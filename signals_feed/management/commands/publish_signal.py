@@ -16,7 +16,7 @@ def price(text: str) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not found.is_finite():
-        raise ArgumentTypeError(f"{text} is no price.")
+        raise ArgumentTypeError(f"{text} is not a price.")
     return found
 
 
@@ -31,8 +31,12 @@ class Command(BaseCommand):
         parser.add_argument("publisher", help="The name of a user who may publish.")
         parser.add_argument("symbol")
         parser.add_argument("direction", choices=("buy", "sell"))
-        parser.add_argument("--stop", type=price, required=True, help="Below the entry of a buy.")
-        parser.add_argument("--target", type=price, required=True, help="On the other side.")
+        parser.add_argument(
+            "--stop", type=price, required=True, help="Below the entry of a buy, above that of a sell."
+        )
+        parser.add_argument(
+            "--target", type=price, required=True, help="Above the entry of a buy, below that of a sell."
+        )
         parser.add_argument("--entry", type=price, help="Without it: at the market.")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -212,7 +212,7 @@ def test_command_names_the_keys_that_need_a_fallback(key: str, settings: Setting
 
 def test_command_says_when_the_fallback_may_go(key: str, settings: Settings) -> None:
     ApiKey.objects.update(digest=digest_of(key, NEW), pepper_name=name_of(NEW))
-    assert "No row needs KEY_PEPPER_FALLBACKS any more: they may go." in rotate()
+    assert "No row needs KEY_PEPPER_FALLBACKS any more: they can be removed." in rotate()
 
 
 def test_command_does_not_wait_for_keys_that_have_ended(key: str, settings: Settings) -> None:
@@ -241,4 +241,4 @@ def test_command_lets_no_fallback_go_while_a_second_factor_has_an_unknown_seal(s
 
 def test_command_names_a_pepper_that_is_missing(key: str, settings: Settings) -> None:
     settings.KEY_PEPPER_FALLBACKS = []
-    assert "API keys: 1 have a pepper that is not set, so they open nothing." in rotate()
+    assert "API keys: 1 have a pepper that is not set, so they do not work." in rotate()

@@ -156,7 +156,7 @@ def test_of_two_decisions_the_second_is_told(office: Office, ada: Account) -> No
     request = ask(ada)
     accept_request(TierRequest.objects.get(), by="other")
     answer = office.post(address(request, "decline", request.pk), answered="1", answer="No.")
-    assert said(answer) == ["Somebody was faster: this request is no longer waiting."]
+    assert said(answer) == ["Somebody else has already decided on this request."]
     assert TierRequest.objects.get().decided_by == "other"
     assert logged(request) == []
 

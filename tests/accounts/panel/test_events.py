@@ -48,10 +48,10 @@ def test_what_happened_to_keys_and_tier_is_told_newest_first(page: Client, accou
     account.user.save()
     assert told(logged_in(account.user)) == [
         "The password changed. ada",
-        "Access was taken away or given back. grace",
+        "Access was withdrawn or restored. grace",
         "The tier changed to Premium. grace",
         f"Key {successor.prefix}… was revoked. grace",
-        f"Key {key.prefix}… was rolled: another follows it. ada",
+        f"Key {key.prefix}… was rolled: another one replaces it. ada",
         f"Key {successor.prefix}… was issued. ada",
         f"Key {key.prefix}… was issued. ada",
     ]

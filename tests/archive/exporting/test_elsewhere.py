@@ -62,5 +62,5 @@ def test_a_copy_is_proved_where_nothing_is_installed(copy: Path, tmp_path: Path,
 
 def test_the_archive_itself_is_not_proved_where_nothing_is_kept(tmp_path: Path) -> None:
     refused = manage(tmp_path / "var", "verify_archive")
-    assert "Nothing is kept in" in refused.stderr
+    assert "Nothing is stored in" in refused.stderr
     assert list(tmp_path.iterdir()) == []

@@ -84,7 +84,7 @@ def test_nothing_that_may_not_be_handed_on_is_exported(archived: Path, to: Path)
     WithheldSource.objects.create(name="push")
     said, _ = run("export_archive", str(to))
     assert "0 files" in said
-    assert "whose source may not be handed on" in said
+    assert "whose source may not be passed on" in said
     assert not to.exists()
 
 
@@ -140,7 +140,7 @@ def test_what_an_interrupted_export_left_is_named_as_well(archived: Path, to: Pa
 def test_what_may_not_be_handed_on_any_more_is_named_no_longer(archived: Path, to: Path) -> None:
     run("export_archive", str(to))
     WithheldSource.objects.create(name="push")
-    assert "Left behind: ticks/EURUSD" in run("export_archive", str(to))[0]
+    assert "Left out: ticks/EURUSD" in run("export_archive", str(to))[0]
     assert exported(to).files == []
     assert (to / EURUSD).exists()
 

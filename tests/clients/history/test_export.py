@@ -95,7 +95,7 @@ def test_resumed_file_is_as_if_it_was_never_stopped(
     [
         (("--resume",), "name it with --output"),
         (("--start", "2025-11-20", "--bars", "5"), "leave it out with --start"),
-        (("--start", "yesterday"), "yesterday is no date: write 2026-11-01"),
+        (("--start", "yesterday"), "yesterday is not a date: write 2026-11-01"),
     ],
 )
 def test_words_that_do_not_go_together_are_refused(
@@ -110,7 +110,7 @@ def test_file_of_something_else_is_left_alone(begin: Begin, tmp_path: Path) -> N
     file = tmp_path / "letter.txt"
     file.write_text("Dear Marta,\nhow are you?\n")
     code, _, errors = said(begin(*SPAN, "--output", str(file), "--resume"))
-    assert (code, "is no file of candles" in errors) == (1, True)
+    assert (code, "is not a file of candles" in errors) == (1, True)
     assert file.read_text() == "Dear Marta,\nhow are you?\n"
 
 

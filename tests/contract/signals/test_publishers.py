@@ -126,7 +126,7 @@ def test_thirty_signals_are_enough(shared: Api) -> None:
 def test_who_never_published_is_not_found_whether_or_not_they_have_an_account(shared: Api, user: str) -> None:
     message = refusal(shared.ask(f"/api/publishers/{user}"), 404, "not_found")
 
-    assert "Nobody of this name" in message
+    assert "Nobody with this name" in message
 
 
 @pytest.mark.parametrize("path", ["/api/publishers", "/api/publishers/", "/api/publishers/anna/signals"])

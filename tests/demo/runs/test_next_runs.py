@@ -52,7 +52,9 @@ def test_a_taken_port_is_one_clear_sentence(var_dir: Path) -> None:
 
     assert ended.returncode == 1
     (line,) = ended.stderr.strip().splitlines()
-    assert line.startswith(f"CommandError: Port {port} is taken. Stop what uses it, or choose another: `")
+    assert line.startswith(
+        f"CommandError: Port {port} is taken. Stop the program that uses it, or choose another: `"
+    )
     assert line.endswith(f"manage.py serve --port {port + 1}`")
 
 

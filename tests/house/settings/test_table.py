@@ -183,7 +183,7 @@ def test_command_prints_what_the_page_has() -> None:
 def test_command_writes_the_page_in_a_checkout_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "settings.md"
     monkeypatch.setattr(settings_table, "PAGE", page)
-    with pytest.raises(CommandError, match="in a checkout alone"):
+    with pytest.raises(CommandError, match="in a checkout only"):
         call_command("settings_table", write=True)
     page.touch()
     call_command("settings_table", write=True)

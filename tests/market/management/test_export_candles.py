@@ -73,7 +73,7 @@ def test_instrument_that_is_no_longer_offered_is_exported() -> None:
     [
         (["EURUSX", "1m"], "Did you mean EURUSD"),
         (["EURUSD", "7m"], "invalid choice: '7m'"),
-        (["EURUSD", "1m", "--start", "yesterday"], "yesterday is no date: write 2026-11-01"),
+        (["EURUSD", "1m", "--start", "yesterday"], "yesterday is not a date: write 2026-11-01"),
     ],
 )
 def test_wrong_words_are_told(words: list[str], complaint: str) -> None:

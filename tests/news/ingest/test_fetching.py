@@ -18,7 +18,7 @@ from .feed_server import FeedServer, drip, flood, item, redirect, reply, rss
 
 FEED = rss(item("Gold steadies"))
 GZIP_WITH_A_NAME = b"\x1f\x8b\x08\x08" + bytes(6)
-NO_PASSWORD = "a name or password in the address is not sent to anybody: leave it out"
+NO_PASSWORD = "a name or password in the address is never sent: leave it out"
 
 
 @pytest_asyncio.fixture

@@ -207,7 +207,7 @@ def test_a_poll_that_lost_its_claim_asks_no_model() -> None:
         claimed.address = f"{server.url}/feed"
         assert await in_thread(claim_due, claimed.next_poll_at, 10) == [source]
         found = await poll(claimed, scorer, Fetcher(allow_loopback=True))
-        assert found.problem.startswith("it was claimed anew")
+        assert found.problem.startswith("another poll has claimed it")
 
     with_server(run)
     taken = next_poll_of(source)

@@ -60,7 +60,7 @@ def test_a_source_is_added_and_due_at_once(office: Office) -> None:
     ("field", "value", "reason"),
     [
         ("address", "ftp://example.com/feed", "A feed&#x27;s address starts with https:// or http://."),
-        ("address", "https://me:secret@example.com/", "A name or password in the address is not sent"),
+        ("address", "https://me:secret@example.com/", "A name or password in the address is never sent"),
         ("address", "https://example.com:22/", "Port 22 is none of 80, 443, 8080, 8443."),
         ("interval_s", "10", "Ensure this value is greater than or equal to 60."),
     ],

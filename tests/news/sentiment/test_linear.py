@@ -191,5 +191,5 @@ def test_cut_file_is_told_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "cut.model"
     path.write_bytes(FILE.read_bytes()[:-1000])
 
-    with pytest.raises(BadModel, match="Take it from the repository again"):
+    with pytest.raises(BadModel, match="Fetch it from the repository again"):
         read_weights(path)

@@ -86,7 +86,7 @@ async def test_broken_file_is_told_in_one_sentence(
 async def test_answer_that_is_no_number_is_no_score(tmp_path: Path) -> None:
     model = OnnxModel(make_onnx(tmp_path, strength=float("nan")))
 
-    with pytest.raises(SentimentFailed, match="no number"):
+    with pytest.raises(SentimentFailed, match="not a number"):
         await model.check()
 
 

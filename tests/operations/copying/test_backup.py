@@ -102,7 +102,10 @@ def test_head_of_an_empty_ledger_can_be_compared_with(new_database: New, tmp_pat
 
 def test_folder_that_is_not_there_is_not_made(new_database: New, tmp_path: Path) -> None:
     path = tmp_path / "typo" / "b.zip"
-    with in_place(new_database("sqlite")), pytest.raises(CommandError, match=r"typo is not there\. Make it"):
+    with (
+        in_place(new_database("sqlite")),
+        pytest.raises(CommandError, match=r"typo does not exist\. Create it"),
+    ):
         run("backup", path)
     assert not path.parent.exists()
 
@@ -220,7 +223,10 @@ def test_a_damaged_file_is_refused(backup: Callable[[str], Path], new_database: 
         run("backup", "--verify", damaged)
     assert "is whole" in run("backup", "--verify", path)
     path.write_bytes(path.read_bytes()[:-100])
-    with in_place(new_database("sqlite")), pytest.raises(CommandError, match="is no backup, or not whole"):
+    with (
+        in_place(new_database("sqlite")),
+        pytest.raises(CommandError, match="is not a backup, or it is incomplete"),
+    ):
         run("restore", path)
 
 
@@ -250,7 +256,7 @@ def place_in(url: str) -> str:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (KeyboardInterrupt(), "Stopped. What was not finished is done by the same command again"),
+        (KeyboardInterrupt(), "Stopped. To finish it, run the same command again"),
         (ValueError("no number"), "news_newsitem has a value that cannot be read: no number"),
     ],
 )

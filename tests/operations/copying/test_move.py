@@ -173,7 +173,7 @@ def test_an_engine_that_was_killed_is_refused(
     source = filled("sqlite")
     with in_place(source):
         EngineState.objects.update(writer="host:1:x.y")
-    with pytest.raises(CommandError, match="not stopped in order"):
+    with pytest.raises(CommandError, match="not stopped properly"):
         move(source, new_database("sqlite", is_migrated=False))
 
 

@@ -45,11 +45,11 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def see_that_nobody_starts() -> None:
-    with pytest.raises(CommandError, match="has not ended. Run that command again"):
+    with pytest.raises(CommandError, match="has not finished. Run that command again"):
         refuse_unfinished()
     assert only_fault(check_database()) == (
         "fail",
-        "The database is not whole: a `restore` or `move` into it has not ended.",
+        "The database is incomplete: a `restore` or `move` into it has not finished.",
     )
 
 
@@ -115,7 +115,7 @@ def test_the_service_does_not_start_on_it(new_database: New, tmp_path: Path) -> 
         cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
     done = manage(tmp_path / "var", "serve", DATABASE_URL=url)
     assert done.returncode == 1
-    assert done.stderr.strip().endswith("has not ended. Run that command again.")
+    assert done.stderr.strip().endswith("has not finished. Run that command again.")
     assert "Traceback" not in done.stderr
 
 

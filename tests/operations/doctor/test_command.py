@@ -143,4 +143,4 @@ def test_clocks_of_others_are_compared_with_ours(postgres: str, tmp_path: Path) 
 
 def test_a_word_that_is_no_mail_address_is_refused(tmp_path: Path) -> None:
     ended = manage(tmp_path / "var", "doctor", "--mail", "nobody")
-    assert (ended.returncode, "is no mail address" in ended.stderr) == (1, True)
+    assert (ended.returncode, "is not a mail address" in ended.stderr) == (1, True)

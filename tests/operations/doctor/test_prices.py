@@ -75,7 +75,7 @@ def test_instruments_that_nobody_may_push_are_told(settings: Settings) -> None:
     quote("EURUSD")
     quote("XAUUSD", source="push:desk")
     quote("BTCUSD", source="kraken")
-    says = "Of 3 instruments, 2 wait for pushed prices, and nobody may push."
+    says = "Of 3 instruments, 2 wait for pushed prices, and there is no ingest key."
     assert only_fault(check_prices()) == ("warn", says)
 
     issue_ingest_key("desk", by="test")

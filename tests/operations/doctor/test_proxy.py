@@ -129,8 +129,8 @@ def test_nothing_at_the_address_is_a_fault_if_somebody_named_it() -> None:
     ("answer", "says"),
     [
         ("502 Bad Gateway", "does not reach the service (502)."),
-        ("404 Not Found", "Something else than Tickwire answers"),
-        ("200 OK", "Something else than Tickwire answers"),
+        ("404 Not Found", "Something other than Tickwire answers"),
+        ("200 OK", "Something other than Tickwire answers"),
         ("301 Moved\r\nLocation: https://b.example/", "sends clients elsewhere, to https://b.example/."),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_proxy_that_is_not_trusted_is_a_fault(distrustful: Serve, certificate:
     wrong = [each for each in found if each.level == "fail"]
     assert f"takes the proxy at {PROXY} for the client" in wrong[0].says
     assert f"TRUSTED_PROXIES={PROXY}" in wrong[0].fix
-    assert "does not believe the proxy's X-Forwarded-Proto" in wrong[1].says
+    assert "does not trust the proxy's X-Forwarded-Proto" in wrong[1].says
 
 
 @pytest.mark.parametrize(("proto", "said"), [("", "is missing"), ("http", "says http")])
@@ -205,7 +205,7 @@ def test_a_proxy_that_does_not_tell_of_tls_is_a_fault(
     with fake_proxy(service.port, certificate, proto=proto) as url:
         assert only_fault(look(url)) == (
             "fail",
-            f"X-Forwarded-Proto {said}, so pages send clients in circles.",
+            f"X-Forwarded-Proto {said}, so pages redirect clients in circles.",
         )
 
 

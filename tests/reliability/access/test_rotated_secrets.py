@@ -145,7 +145,7 @@ def test_secrets_change_over_several_processes_and_nothing_ends(
         assert is_in(ada, second)
 
         said = manage(own.environment(**changed), "rotate_secrets").stdout
-        assert "Second factors: 3 sealed anew, 0 had the current seal." in said
+        assert "Second factors: 3 encrypted again, 0 were up to date." in said
         assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in said
         assert prefix_of(before.unused) in said
         assert is_open(socket)

@@ -257,5 +257,5 @@ def test_command_says_why_not(anna: User, who: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("stop", ["nan", "abc", "inf"])
 def test_command_takes_prices_only(stop: str) -> None:
-    with pytest.raises(CommandError, match="is no price"):
+    with pytest.raises(CommandError, match="is not a price"):
         told("anna", "EURUSD", "buy", "--stop", stop, "--target", "1")

@@ -111,7 +111,7 @@ def at(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text} is no date: write 2026-11-01 or 2026-11-01T12:00Z"
+            f"{text} is not a date: write 2026-11-01 or 2026-11-01T12:00Z"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

@@ -47,7 +47,7 @@ def read_written(path: Path) -> Written | None:
         names = file.readline().decode(errors="replace")
         is_whole = names.endswith("\n")
         if names.rstrip() != NAMES and (is_whole or not NAMES.startswith(names)):
-            raise ValueError(f"{path} is no file of candles: its first line is not {NAMES}.")
+            raise ValueError(f"{path} is not a file of candles: its first line is not {NAMES}.")
         begin, first = file.tell(), file.readline()
         size = file.seek(0, os.SEEK_END)
         begin = file.seek(max(begin, size - TAIL))

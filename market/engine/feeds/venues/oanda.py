@@ -175,6 +175,6 @@ def raising_feed_lost(url: str) -> Iterator[None]:
     except httpx2.ConnectError as error:
         raise FeedLost(f"{at} cannot be reached: {error}") from None
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-        raise FeedLost(f"{at} is no address", is_lasting=True) from None
+        raise FeedLost(f"{at} is not an address", is_lasting=True) from None
     except httpx2.HTTPError as error:
         raise FeedLost(f"the connection to OANDA broke off ({type(error).__name__})") from None

@@ -45,7 +45,7 @@ class Access(NamedTuple):
     def check(self) -> None:
         for setting, value in (("OANDA_TOKEN", self.token), ("OANDA_ACCOUNT", self.account)):
             if not value:
-                raise FeedLost(f"{setting} is not set; OANDA answers nobody without it", is_lasting=True)
+                raise FeedLost(f"{setting} is not set; OANDA requires it", is_lasting=True)
             if not (value.isascii() and value.isprintable() and " " not in value):
                 raise FeedLost(f"{setting} has a character that cannot be part of it", is_lasting=True)
 

@@ -71,7 +71,7 @@ class VenueQuotes:
 def _check(numbers: Iterable[float]) -> None:
     for number in numbers:
         if not (isfinite(number) and number > 0):
-            raise ValueError(f"{number} is no price or size")
+            raise ValueError(f"{number} is not a price or a size")
 
 
 def _in_step(time_ms: int, other_ms: int | None) -> int:

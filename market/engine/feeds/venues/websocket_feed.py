@@ -142,7 +142,7 @@ def raising_feed_lost(venue: str, url: str, setting: str) -> Iterator[None]:
         is_lasting = httpx2.codes.is_client_error(status)
         raise FeedLost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
     except InvalidURI as error:
-        raise FeedLost(f"{at} is no address of a WebSocket", is_lasting=True) from error
+        raise FeedLost(f"{at} is not the address of a WebSocket", is_lasting=True) from error
     except WebSocketException as error:
         raise FeedLost(f"{at} did not answer as a WebSocket: {error}") from error
     except TimeoutError as error:

@@ -86,8 +86,8 @@ async def test_venue_that_asks_us_to_wait_is_heeded_within_reason(asked: str, wa
 @pytest.mark.parametrize(
     ("token", "account", "sentence"),
     [
-        ("", ACCOUNT, "OANDA_TOKEN is not set; OANDA answers nobody without it"),
-        (TOKEN, " ", "OANDA_ACCOUNT is not set; OANDA answers nobody without it"),
+        ("", ACCOUNT, "OANDA_TOKEN is not set; OANDA requires it"),
+        (TOKEN, " ", "OANDA_ACCOUNT is not set; OANDA requires it"),
         ("a\nb", ACCOUNT, "OANDA_TOKEN has a character that cannot be part of it"),
         ("tökén", ACCOUNT, "OANDA_TOKEN has a character that cannot be part of it"),
         (TOKEN, "101 004", "OANDA_ACCOUNT has a character that cannot be part of it"),
@@ -145,8 +145,8 @@ async def test_refusal_that_never_ends_is_given_up() -> None:
     ("url", "sentence"),
     [
         ("http://127.0.0.1:1", "http://127.0.0.1:1 (OANDA_STREAM_URL) cannot be reached"),
-        ("stream.example", "stream.example (OANDA_STREAM_URL) is no address"),
-        ("http://stream:example", "http://stream:example (OANDA_STREAM_URL) is no address"),
+        ("stream.example", "stream.example (OANDA_STREAM_URL) is not an address"),
+        ("http://stream:example", "http://stream:example (OANDA_STREAM_URL) is not an address"),
     ],
 )
 async def test_address_that_leads_nowhere_is_told(url: str, sentence: str) -> None:

@@ -57,7 +57,7 @@ def test_number_that_is_no_price_is_malformed(field: str, number: float) -> None
     venue.quote()
     say: Any = venue.quote if field in ("bid", "ask") else venue.trade
 
-    with pytest.raises(ValueError, match="no price or size"):
+    with pytest.raises(ValueError, match="not a price or a size"):
         say(**{field: number})
 
 

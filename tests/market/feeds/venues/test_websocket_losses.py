@@ -44,7 +44,7 @@ async def test_address_of_no_websocket_is_told_and_tried_seldom(url: str) -> Non
 
     assert (
         await loss_at(url, waits, longest_retry_s=60.0)
-        == f"{url} (KRAKEN_WS_URL) is no address of a WebSocket"
+        == f"{url} (KRAKEN_WS_URL) is not the address of a WebSocket"
     )
     assert waits.seconds == [60.0]
 
