@@ -31,7 +31,7 @@ class PublisherRequest(models.Model):
         WITHDRAWN = "withdrawn", "withdrawn"
 
     account = models.ForeignKey(
-        "accounts.Account", on_delete=models.CASCADE, related_name="publisher_requests"
+        "accounts.Account", on_delete=models.CASCADE, db_constraint=False, related_name="publisher_requests"
     )
     why = models.CharField(max_length=LONGEST_REASON)
     state = models.CharField(max_length=9, choices=State, default=State.OPEN)
@@ -39,7 +39,12 @@ class PublisherRequest(models.Model):
     decided_at = models.DateTimeField(null=True, blank=True)
     # No text, so that an account that is deleted leaves no name behind.
     decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        db_constraint=False,
+        related_name="+",
     )
     answer = models.CharField(max_length=LONGEST_REASON, blank=True)
 
