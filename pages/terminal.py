@@ -20,6 +20,7 @@ from market import runtime as market
 from market.prices import TIMEFRAMES
 from status.models import Incident
 
+from .modules import modules_of
 from .page_facts import page_facts
 from .watchlist import HOURS_DRAWN, Seen, WatchlistRow, grouped, row_of
 
@@ -98,6 +99,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
         "past": coming_past(),
         "demo": settings.DEMO,
+        "modules": modules_of("terminal/terminal.js"),
     }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)
 

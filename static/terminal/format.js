@@ -26,3 +26,12 @@ export function ago(time, now = Date.now()) {
   if (minutes < 60) return `${minutes} min ago`;
   return minutes < 60 * 24 ? `${Math.floor(minutes / 60)} h ago` : moment(time);
 }
+
+/** How long something has lasted: 40 s, 3 min 20 s, 2 h 5 min, 1 d 3 h. */
+export function span(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const [minutes, hours, days] = [60, 3_600, 86_400].map((size) => Math.floor(seconds / size));
+  if (days) return `${days} d ${hours % 24} h`;
+  if (hours) return `${hours} h ${minutes % 60} min`;
+  return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}

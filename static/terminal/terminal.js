@@ -4,7 +4,6 @@ import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
 import { SHORTCUTS as OF_CHART, listen } from "./chart/tools/shortcuts.js";
 import { isStill } from "./colours.js";
-import { Coming } from "./coming.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
@@ -159,8 +158,10 @@ eachMinute(() => flow.history.renew());
 news.load();
 signals.load();
 if (part("coming")) {
-  new Coming(part("coming"), made, () => {
-    signals.load();
-    news.load();
+  import("./coming.js").then(({ Coming }) => {
+    new Coming(part("coming"), made, () => {
+      signals.load();
+      news.load();
+    });
   });
 }

@@ -138,7 +138,7 @@ export class Signals {
     for (const level of ["entry", "stop_loss", "take_profit"]) fill(level, price(signal[level], digits));
     this.tellWhen(item, signal);
     item.dataset.id = signal.id;
-    Object.assign(partOf(item, "page"), { href: this.page.replace(NO_ID, signal.id), textContent: isOver ? "✓ Verified" : "Details" });
+    Object.assign(partOf(item, "page"), { href: this.page.replace(NO_ID, signal.id), textContent: isOver ? "Proof" : "Details" });
     item.classList.add(signal.direction);
     item.classList.toggle("picked", signal.id === this.picked);
     if (isOver) {

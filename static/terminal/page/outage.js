@@ -1,5 +1,5 @@
 // When no prices come at all: they dim, and the page says how old the last one is.
-import { clock } from "../format.js";
+import { clock, span } from "../format.js";
 
 // A connection that comes back within this time has lost nothing that anybody saw.
 const GRACE_MS = 2_500;
@@ -41,17 +41,9 @@ export class Outage {
   }
 
   tell(status, message) {
-    const seconds = Math.max(0, Math.floor((Date.now() - this.lastMs) / 1000));
-    write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(seconds)} ago.` : "None has arrived yet.");
+    write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(Date.now() - this.lastMs)} ago.` : "None has arrived yet.");
     write(this.cause, (status === "refused" && message) || CAUSES[status]);
   }
-}
-
-/** 40 s, 3 min 20 s, 2 h 5 min */
-export function span(seconds) {
-  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
-  if (hours) return `${hours} h ${minutes % 60} min`;
-  return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
 function write(part, text) {

@@ -1,7 +1,6 @@
 // Why the chart stands still: the market is closed, or its prices stopped. Empty while they come.
-import { clock } from "../format.js";
-import { opening } from "../watchlist/hours.js";
-import { span } from "./outage.js";
+import { clock, span } from "../format.js";
+import { opening } from "./hours.js";
 
 export class TradingState {
   /** `row` is what the watchlist knows of the instrument that is shown. */
@@ -19,5 +18,5 @@ function wordsOf({ state, opensMs, quotedMs }, now) {
   if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
   if (quotedMs === null) return "No price has come yet";
   if (state !== "stale") return "";
-  return `No new prices, last price ${clock(quotedMs)}, ${span(Math.max(0, Math.floor((now - quotedMs) / 1000)))} ago`;
+  return `No new prices, last price ${clock(quotedMs)}, ${span(now - quotedMs)} ago`;
 }

@@ -1,7 +1,7 @@
 // One instrument of the watchlist: its last price, its day, and whether it trades.
 import { isStill } from "../colours.js";
 import { clock, price, signed } from "../format.js";
-import { opening, sessionOf } from "./hours.js";
+import { opening, sessionOf } from "../page/hours.js";
 import { lineOf, placeIn } from "./sparkline.js";
 
 const FLASH_MS = 450;

@@ -179,7 +179,7 @@ def test_page_and_service_word_openings_alike(open_page: OpenPage) -> None:
     asked = [now_ms + minutes * MINUTE_MS for minutes in SPANS]
     said = open_page("/docs").evaluate(
         f"""async () => {{
-            const {{ opening }} = await import("/static/terminal/watchlist/hours.js");
+            const {{ opening }} = await import("/static/terminal/page/hours.js");
             return {json.dumps(asked)}.map((ms) => opening(ms, {now_ms}));
         }}"""
     )

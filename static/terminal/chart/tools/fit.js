@@ -1,7 +1,6 @@
 // Fits a chart out with everything that is operated around it; answers the menu of zones.
 import { Legend } from "../legend.js";
 import { Live } from "../live.js";
-import { Older } from "../older.js";
 import { Studies } from "../studies.js";
 import { Title } from "../title.js";
 import { Zoned } from "../zone.js";
@@ -15,7 +14,7 @@ export function fit(chart, pane, facts) {
   chart.add(new Live(chart, pane.querySelector("[data-tool=live]")));
   const studies = chart.add(new Studies(chart, { over: part("over"), below: part("below"), row: pane.querySelector("#study") }));
   chart.add(new Legend(chart, part("legend")));
-  chart.add(new Older(chart, part("older")));
+  import("../older.js").then(({ Older }) => chart.add(new Older(chart, part("older"))).replaced());
   chart.add(new Title(chart));
   new Toolbar(pane, { chart, studies, zoned, facts });
   return new Zones(pane.querySelector("[data-tool=zone]"), zoned, { exchange: () => facts().zone });

@@ -3,7 +3,6 @@ import { keep, kept, keptObject } from "../../page/kept.js";
 import { PriceScaleMode } from "../charts.js";
 import { INDICATORS } from "../indicators/index.js";
 import { closing } from "./menu.js";
-import { savePicture } from "./picture.js";
 
 const MOST_BARS = 500;
 
@@ -13,7 +12,10 @@ export class Toolbar {
     Object.assign(this, { pane, chart, studies, zoned, facts });
     for (const menu of pane.querySelectorAll("details.menu")) closing(menu);
     this.button("log", () => this.scale(!this.isLog));
-    this.button("picture", () => savePicture(this.chart, this.zoned, this.facts()));
+    this.button("picture", async () => {
+      const { savePicture } = await import("./picture.js");
+      savePicture(this.chart, this.zoned, this.facts());
+    });
     this.button("fullscreen", () => this.fill());
     this.tool("fullscreen").hidden = !document.fullscreenEnabled;
     document.addEventListener("fullscreenchange", () => this.filled());

@@ -1,0 +1,42 @@
+"""A page names every module that its script imports, and none that is fetched only when it is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages.modules import modules_of
+
+
+def test_imports_are_followed_to_the_end() -> None:
+    found = modules_of("terminal/terminal.js")
+    assert found[0] == "terminal/terminal.js"
+    assert {"terminal/api.js", "terminal/chart/chart.js", "terminal/chart/indicators/ema.js"} <= set(found)
+    assert any(name.endswith("lightweight-charts.mjs") for name in found)
+    assert len(set(found)) == len(found) > 40
+
+
+@pytest.mark.parametrize("name", ["keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js"])
+def test_what_may_wait_is_not_named(name: str) -> None:
+    assert f"terminal/{name}" not in modules_of("terminal/terminal.js")
+
+
+def test_each_form_of_import_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    script = """
+        import { a,
+          b } from "./in/two.js";
+        import "./three.js";
+        export * from "./four.js";
+        const later = () => import("./five.js");
+        // import { six } from "./six.js" is no import.
+    """
+    files = {
+        "one.js": "\n".join(line.strip() for line in script.splitlines()),
+        "in/two.js": 'import "../four.js";',
+    }
+    for name in ("one.js", "in/two.js", "three.js", "four.js"):
+        (tmp_path / name).write_text(files.get(name, ""))
+    monkeypatch.setattr("pages.modules.finders.find", lambda name: str(tmp_path / name))
+    assert modules_of("one.js") == ("one.js", "in/two.js", "three.js", "four.js")
