@@ -14,7 +14,7 @@ LONG := archive/exporting/test_elsewhere.py archive/test_killed.py newcomer clie
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/documents/test_samples.py \
     operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
-SCALED := archive contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
+SCALED := archive contract accounts core market signals_feed news analysis config/back_office demo instruments
 # What writes in transactions, asks within them, and waits for what others write.
 POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events
 # What brings its own servers, or needs none, is the same whichever database the settings name.

@@ -67,6 +67,7 @@ from news.scoring import check_sentiment_model
 from news.stream import news
 from operations.copying.addresses import addresses
 from operations.last_backup import backup_watch
+from pages.front.texts import write_first_texts
 from serving import prometheus
 from serving.draining import draining
 from serving.http.refusals import refused_total
@@ -139,6 +140,7 @@ def connect() -> None:
 def complete_migrations() -> None:
     """What `migrate` does besides."""
     post_migrate.connect(keep_roles)
+    post_migrate.connect(write_first_texts, sender=apps.get_app_config("pages"))
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
 
 

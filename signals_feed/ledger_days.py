@@ -1,4 +1,4 @@
-"""Where the ledger stood at the end of a day, for whoever keeps that elsewhere."""
+"""Where the ledger stands, and where it stood at the end of a day: for copies that are kept elsewhere."""
 
 import json
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from core.times import read_iso
 
-from .ledger.ledger import FIRST_PREVIOUS_HASH, LedgerEntry
+from .ledger.ledger import FIRST_PREVIOUS_HASH, LedgerEntry, LedgerHead
 
 # When what an entry records happened, by its kind.
 TIMES = ("closed_at", "cancelled_at", "published_at")
@@ -16,6 +16,11 @@ class LedgerPosition(NamedTuple):
     position: int
     """0 before the first entry."""
     hash: str
+
+
+def position_now() -> LedgerPosition:
+    head = LedgerHead.objects.now()
+    return LedgerPosition(head.position, head.hash)
 
 
 def position_before(end: datetime) -> LedgerPosition:

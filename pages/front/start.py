@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from instruments.facts import TEST_SYMBOL
 from pages.terminal import ComingPast, first_choice, terminal, watchlist
 from pages.watchlist import WatchlistGroup, WatchlistRow, grouped
-from signals_feed.ledger import LedgerHead
+from signals_feed.ledger_days import position_now
 from status.views import summary_cache
 
 MOST_ROWS = 8
@@ -34,7 +34,7 @@ def start(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpR
 def about(request: HttpRequest) -> HttpResponse:
     rows = watchlist()
     page = {
-        "entries": LedgerHead.objects.now().position,
+        "entries": position_now().position,
         "uptime": summary_cache.get().uptime_percent,
         "base": f"{request.scheme}://{request.get_host()}",
         "symbol": first_choice(rows),

@@ -1,11 +1,26 @@
 """/terms and /privacy: texts that staff edit in the back office."""
 
+from pathlib import Path
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from pages.documents.rendering import render_markdown
 from pages.models import SiteText
+
+FIRST_TEXTS = Path(__file__).parent / "first_texts"
+
+
+def write_first_texts(using: str, apps: Any, **_: Any) -> None:
+    """After migrations, where a text is missing. Later versions leave it as it is."""
+    try:
+        texts = apps.get_model("pages", "SiteText")._default_manager.using(using)
+    except LookupError:
+        return
+    for name in SiteText.Name.values:
+        texts.get_or_create(name=name, defaults={"body": (FIRST_TEXTS / f"{name}.md").read_text()})
 
 
 @require_safe

@@ -39,7 +39,7 @@ def quietly(text: str) -> None:
 @pytest.fixture(autouse=True)
 def begun(settings: Any) -> Iterator[None]:
     """Two instruments whose recent past is there."""
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
     with time_machine.travel(NOON, tick=False):
         make_instrument("EURUSD", calendar=make_calendar("day", "Mon-Fri 09:00-14:00"))
         make_instrument("GBPUSD", calendar=make_calendar("night", "Mon-Sun 22:30-03:30"))

@@ -4,7 +4,6 @@ reason why that release can serve while they are applied, and afterwards. A rele
 HARMLESS = {
     "accounts.0011_archive_of_premium": "It sets a column that the last release does not know, in one"
     " row that only staff write.",
-    "pages.0002_first_texts": "It adds two rows to a table that the last release does not know.",
     "market.0013_unfinished_past": "It has rows only until the past of a demo is complete. Meanwhile the last"
     " release cannot remove the instruments of that demo.",
 }

@@ -277,7 +277,7 @@ def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCap
 
     run(go)
 
-    assert "read anew" in caplog.text
+    assert "read again" in caplog.text
     assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
 
 

@@ -181,4 +181,4 @@ def test_change_of_kind_cancels_at_the_quote_of_the_publication(push: WithheldSo
         assert (signal.status, signal.close_reason) == ("closed", "cancelled")
         assert (exit_.bid, exit_.ask, exit_.at) == (entry.bid, entry.ask, entry.at)
         assert exit_.best == exit_.worst == signal.close_price == Decimal("1.0841")
-        assert "may not be handed on" in signal.cancel_reason
+        assert "may not be passed on" in signal.cancel_reason
