@@ -1,4 +1,6 @@
 // Samples in tabs: a language that is chosen once is chosen on every page.
+import { copyFrom } from "../site/clipboard.js";
+
 const KEY = "tickwire-language";
 const MARKS =
   '<svg class="copy-mark" viewBox="0 0 24 24" aria-hidden="true"><rect x="9" y="9" width="11" height="11" rx="2"/><path d="M5 15V6a2 2 0 0 1 2-2h8"/></svg>' +
@@ -50,13 +52,13 @@ export function addCopyButtons() {
     button.className = "copy";
     button.innerHTML = MARKS;
     button.setAttribute("aria-label", "Copy");
-    button.addEventListener("click", () => copy(button, figure.querySelector("code").textContent));
+    button.addEventListener("click", () => copy(button, figure.querySelector("code")));
     figure.append(button);
   }
 }
 
-async function copy(button, text) {
-  await navigator.clipboard.writeText(text);
+async function copy(button, source) {
+  if (!(await copyFrom(source))) return;
   button.classList.add("copied");
   button.setAttribute("aria-label", "Copied");
   setTimeout(() => {

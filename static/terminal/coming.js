@@ -1,4 +1,6 @@
 // The strip that says how far the demo's past is made. It goes away when all of it is there.
+import { write } from "./format.js";
+
 const POLL_MS = 1_500;
 
 export class Coming {
@@ -24,7 +26,7 @@ export class Coming {
     this.unmade = unmade;
     if (come.length) this.made(come);
     if (past) {
-      if (this.strip.textContent !== past.text) this.strip.textContent = past.text;
+      write(this.strip, past.text);
     } else {
       clearInterval(this.timer);
       this.strip.remove();

@@ -27,6 +27,11 @@ export function ago(time, now = Date.now()) {
   return minutes < 60 * 24 ? `${Math.floor(minutes / 60)} h ago` : moment(time);
 }
 
+/** Only what is new: an element that is written again is laid out and announced again. */
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** How long something has lasted: 40 s, 3 min 20 s, 2 h 5 min, 1 d 3 h. */
 export function span(ms) {
   const seconds = Math.max(0, Math.floor(ms / 1000));

@@ -1,4 +1,5 @@
 // The page that shows a new API key, once.
+import { copyFrom } from "../site/clipboard.js";
 
 const secret = document.getElementById("secret");
 const button = document.getElementById("copy").closest("button");
@@ -8,12 +9,5 @@ history.replaceState(null, "", document.querySelector("[data-leave-to]").dataset
 secret.select();
 
 button.addEventListener("click", async () => {
-  secret.select();
-  try {
-    await navigator.clipboard.writeText(secret.value);
-    document.getElementById("copy").textContent = "Copied";
-  } catch {
-    // Without HTTPS there is no clipboard: the key stays selected, to be copied by hand.
-    document.getElementById("copy").textContent = "Press Ctrl+C";
-  }
+  document.getElementById("copy").textContent = (await copyFrom(secret)) ? "Copied" : "Press Ctrl+C";
 });

@@ -1,5 +1,6 @@
 // What the candle under the crosshair says, or the last one where there is no crosshair.
-import { price, signed } from "../format.js";
+import { price, signed, write } from "../format.js";
+import { indexAt } from "./zones/shapes.js";
 
 const VOLUME = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 4 });
 
@@ -36,7 +37,7 @@ export class Legend {
 
   show() {
     const { bars, digits } = this.chart;
-    const at = this.time === undefined ? bars.length - 1 : placeOf(bars, this.time);
+    const at = this.time === undefined ? bars.length - 1 : indexAt(bars, this.time);
     const bar = bars[at];
     this.element.hidden = !bar;
     if (!bar) return;
@@ -55,19 +56,4 @@ export class Legend {
     const axis = this.chart.chart.priceScale("right").width();
     if (axis !== this.axis) this.element.parentElement.style.setProperty("--axis", `${(this.axis = axis)}px`);
   }
-}
-
-/** The index of the bar of a time, or of the last one before. */
-export function placeOf(bars, time) {
-  let [low, high] = [0, bars.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (bars[middle].time <= time) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-function write(cell, text) {
-  if (cell.textContent !== text) cell.textContent = text;
 }

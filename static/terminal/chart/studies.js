@@ -1,6 +1,6 @@
 // Draws the indicators that are switched on: over the candles, or in a pane of their own below them.
 import { HistogramSeries, LineSeries } from "./charts.js";
-import { price } from "../format.js";
+import { price, write } from "../format.js";
 import { Running } from "./indicators/running.js";
 
 const COLOURS = { average: "plot-1", upper: "plot-3", middle: "plot-3", lower: "plot-3", strength: "plot-5", macd: "plot-1", signal: "plot-2" };
@@ -152,8 +152,7 @@ class Study {
   tell(at) {
     const values = this.running.values[at] ?? {};
     this.indicator.lines.forEach((line, each) => {
-      const text = values[line] === undefined ? "–" : this.written(values[line]);
-      if (this.cells[each].textContent !== text) this.cells[each].textContent = text;
+      write(this.cells[each], values[line] === undefined ? "–" : this.written(values[line]));
     });
   }
 

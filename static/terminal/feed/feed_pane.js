@@ -1,6 +1,6 @@
 // What every feed says besides its items: that it is loading, empty, away or not live.
 import { Failure } from "../api.js";
-import { clock } from "../format.js";
+import { clock, write } from "../format.js";
 
 export class FeedPane {
   #renewedMs = null;
@@ -40,8 +40,4 @@ export class FeedPane {
 /** Never broken in the middle. */
 export function phrase(text, name = "") {
   return Object.assign(document.createElement("span"), { className: `phrase ${name}`.trim(), textContent: text });
-}
-
-export function write(part, text) {
-  if (part.textContent !== text) part.textContent = text;
 }

@@ -4,7 +4,7 @@ import { signed } from "../format.js";
 const METAL = /^X(AU|AG|PT|PD)/;
 
 /** Currencies and metals are counted in pips, indices in points, everything else in percent. */
-export function unitOf(symbol, type) {
+function unitOf(symbol, type) {
   if (type === "forex" || METAL.test(symbol)) return "pips";
   return type === "index" ? "points" : "percent";
 }

@@ -1,8 +1,8 @@
 // The public feed of signals, the active ones with what they would make now.
 import { persist } from "../api.js";
 import { isOpen } from "../flow/trading.js";
-import { ago, price, signed } from "../format.js";
-import { FeedPane, phrase, write } from "./feed_pane.js";
+import { ago, price, signed, write } from "../format.js";
+import { FeedPane, phrase } from "./feed_pane.js";
 import { closedGain, gainNow, gainText } from "./gains.js";
 
 const REASONS = {

@@ -1,5 +1,5 @@
 // What the pane of order flow says in words: units, the bar that is looked at, and why nothing moves.
-import { clock, moment, price, signed } from "../format.js";
+import { clock, moment, price, signed, write } from "../format.js";
 import { tradingWords } from "./trading.js";
 
 const BEAT_MS = 1_000;
@@ -94,7 +94,3 @@ function phrase(text, tag = "span", name = "") {
 const coloured = (text, change) => phrase(text, "b", change < 0 ? "down" : change > 0 ? "up" : "");
 // What a narrow pane has no room for.
 const extra = (text) => phrase(text, "span", "extra");
-
-function write(part, text) {
-  if (part.textContent !== text) part.textContent = text;
-}

@@ -1,4 +1,6 @@
 // Whether each pane is live: in one line for all of them, and a line for each.
+import { write } from "../format.js";
+
 const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
 const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not renewed" };
 const REASONS = {
@@ -112,7 +114,3 @@ function listed(missing) {
 }
 
 const joined = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
-
-function write(part, text) {
-  if (part.textContent !== text) part.textContent = text;
-}

@@ -1,5 +1,5 @@
 // When no prices come at all: they dim, and the page says how old the last one is.
-import { clock, span } from "../format.js";
+import { clock, span, write } from "../format.js";
 
 // A connection that comes back within this time has lost nothing that anybody saw.
 const GRACE_MS = 2_500;
@@ -44,8 +44,4 @@ export class Outage {
     write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(Date.now() - this.lastMs)} ago.` : "None has arrived yet.");
     write(this.cause, (status === "refused" && message) || CAUSES[status]);
   }
-}
-
-function write(part, text) {
-  if (part.textContent !== text) part.textContent = text;
 }

@@ -1,5 +1,5 @@
 // Why the chart stands still: the market is closed, or its prices stopped. Empty while they come.
-import { clock, span } from "../format.js";
+import { clock, span, write } from "../format.js";
 import { opening } from "./hours.js";
 
 export class TradingState {
@@ -9,8 +9,7 @@ export class TradingState {
   }
 
   look() {
-    const text = wordsOf(this.row(), Date.now());
-    if (this.element.textContent !== text) this.element.textContent = text;
+    write(this.element, wordsOf(this.row(), Date.now()));
   }
 }
 

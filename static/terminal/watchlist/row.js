@@ -1,6 +1,6 @@
 // One instrument of the watchlist: its last price, its day, and whether it trades.
 import { isStill } from "../colours.js";
-import { clock, price, signed } from "../format.js";
+import { clock, price, signed, write } from "../format.js";
 import { opening, sessionOf } from "../page/hours.js";
 import { lineOf, placeIn } from "./sparkline.js";
 
@@ -127,8 +127,4 @@ export class Row {
     this.flashedAt = now;
     this.cells.bid.animate([{ backgroundColor: this.tint()[`${direction}Soft`] }, { backgroundColor: "transparent" }], { duration: FLASH_MS });
   }
-}
-
-function write(cell, text) {
-  if (cell.textContent !== text) cell.textContent = text;
 }

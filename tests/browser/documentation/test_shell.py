@@ -106,6 +106,14 @@ def test_sample_is_copied_without_its_colours(open_page: OpenPage) -> None:
     assert "tickwire.quote(" in text
 
 
+def test_sample_is_copied_where_the_browser_offers_no_clipboard(open_page: OpenPage) -> None:
+    page = open_page("/docs", script="delete Navigator.prototype.clipboard;", viewport=DESKTOP)
+    figure = page.locator("#quote-python-panel")
+    figure.hover()
+    figure.get_by_role("button", name="Copy").click()
+    expect(figure.get_by_role("button", name="Copied")).to_be_visible()
+
+
 def test_contents_are_a_drawer_on_a_phone(open_page: OpenPage) -> None:
     page = open_page("/docs/signals", viewport=PHONE)
     contents = page.locator("#docs-contents")

@@ -1,4 +1,6 @@
 // Candles of one instrument with the levels of the signal that is being written, as SVG.
+import { price } from "../../terminal/format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const BARS = 96;
 const GUTTER = 72;
@@ -117,8 +119,8 @@ export class LevelsChart {
     ]);
   }
 
-  #text(price) {
-    return price.toLocaleString("en-GB", { minimumFractionDigits: this.#digits, maximumFractionDigits: this.#digits });
+  #text(value) {
+    return price(value, this.#digits);
   }
 }
 
