@@ -267,7 +267,7 @@ def test_page_shows_incident_with_its_notes() -> None:
     page = Client().get("/status").text
     assert "Slow prices" in page
     assert "We look into it." in page
-    assert "not over yet" in page
+    assert "ongoing" in page
 
 
 def test_page_draws_the_last_hour() -> None:
