@@ -1,6 +1,6 @@
 // Whether each pane is live: in one line for all of them, and a line for each.
 const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
-const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not renewed" };
+const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not updated" };
 const REASONS = {
   stream_limit_exceeded: "limit reached",
   rate_limit_exceeded: "limit reached",
