@@ -10,19 +10,21 @@ class Component(NamedTuple):
 
 
 COMPONENTS = (
-    Component("rest", "REST API", "Answers that were not a fault of ours, while the database answers."),
+    Component("rest", "REST API", "Responses without a fault of ours, while the database is available."),
     Component(
-        "market", "Price stream", "/ws/market: the engine is heard, and no socket ends by a fault of ours."
+        "market",
+        "Price stream",
+        "/ws/market: the engine delivers, and no connection ends through a fault of ours.",
     ),
-    Component("orderflow", "Order flow stream", "/ws/orderflow: as the price stream."),
-    Component("candles", "Candle stream", "/ws/candles: as the price stream."),
+    Component("orderflow", "Order flow stream", "/ws/orderflow: measured like the price stream."),
+    Component("candles", "Candle stream", "/ws/candles: measured like the price stream."),
     Component(
         "signals",
         "Signal stream",
-        "/ws/signals: the database answers, and no socket ends by a fault of ours.",
+        "/ws/signals: the database is available, and no connection ends through a fault of ours.",
     ),
-    Component("news", "News stream", "/ws/news: as the signal stream."),
-    Component("feeds", "Price feeds", "Instruments with fresh prices, of those whose market is open."),
-    Component("sources", "News sources", "Sources that could be read, of those that are polled."),
+    Component("news", "News stream", "/ws/news: measured like the signal stream."),
+    Component("feeds", "Price feeds", "Instruments with fresh prices, among those whose market is open."),
+    Component("sources", "News sources", "Sources that could be read, among those that are polled."),
 )
 NAMES = tuple(component.name for component in COMPONENTS)

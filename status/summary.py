@@ -103,7 +103,10 @@ def summary() -> Summary:
 
 def without_database(last: Summary) -> Summary:
     """The last summary, with the outage added."""
-    message = "The database does not answer: logins and changes fail. The following was known before."
+    message = (
+        "The database is not responding, so logins and changes fail. "
+        "The figures below are from before the outage."
+    )
     components = [
         msgspec.structs.replace(each, state="outage") if each.name in OF_DATABASE else each
         for each in last.components
@@ -157,7 +160,7 @@ def sentence(
     if status == "operational":
         return all_well(components)
     parts = []
-    for state, words in (("outage", "Down"), ("degraded", "Works in part")):
+    for state, words in (("outage", "Down"), ("degraded", "Partly available")):
         names = [each.title for each in components if each.state == state and each.name != "feeds"]
         parts += [f"{words}: {listed(names)}."] if names else []
     return " ".join([*parts, of_feeds] if stale else parts)
@@ -173,7 +176,7 @@ def all_well(components: Sequence[ComponentSummary]) -> str:
         if len(hurt) <= MOST_NAMED
         else f"{len(hurt)} of the {len(components)} components"
     )
-    return f"Everything works now. Earlier today there was trouble with {what}."
+    return f"Everything works now. Earlier today there were problems with {what}."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -142,9 +142,9 @@ def used_by(account: Account, now: datetime) -> dict[str, Any]:
             ("AI calls", today.ai_calls, f"{tier.ai_calls_per_day} a day"),
         ),
         "charts": [
-            Chart("Requests of 30 days", "day", bars([day.counts.requests for day in days])),
+            Chart("Requests in 30 days", "day", bars([day.counts.requests for day in days])),
             Chart("Streams opened in 30 days", "day", bars([day.counts.streams for day in days])),
-            Chart("AI calls of 30 days", "day", bars([day.ai_calls for day in days])),
+            Chart("AI calls in 30 days", "day", bars([day.ai_calls for day in days])),
         ],
         "open_streams": streams,
     }

@@ -40,8 +40,8 @@ def close_stream(account: Account, path: str, opened_at: float, *, by: str) -> N
     )
     if closed.count() >= MOST_CLOSED_A_DAY:
         raise TooManyClosed(
-            f"You closed {MOST_CLOSED_A_DAY} streams in a day: as many as can be closed here. End the program"
-            " that opens them, or revoke its key, which closes them all."
+            f"You closed {MOST_CLOSED_A_DAY} streams in a day, which is the most that can be closed here."
+            " Stop the program that opens them, or revoke its key, which closes them all."
         )
     ControlEvent.objects.publish(
         EventKind.STREAM_CLOSED, by=by, account=account.pk, path=path, opened_at=round(opened_at, 6)

@@ -34,12 +34,12 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.FACTOR_ADDED: lambda facts: f"{FACTORS[facts['factor']]} added.",
     EventKind.FACTOR_REMOVED: lambda facts: f"{FACTORS[facts['factor']]} removed.",
     EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} replaced.",
-    EventKind.TIER_ASKED: lambda facts: f"The {facts['tier'].title()} tier was asked for.",
+    EventKind.TIER_ASKED: lambda facts: f"The {facts['tier'].title()} tier was requested.",
     EventKind.TIER_WITHDRAWN: lambda facts: "The request for another tier was withdrawn.",
     EventKind.TIER_DECLINED: lambda facts: (
         f"The {facts['tier'].title()} tier was declined: {facts['answer']}"
     ),
-    EventKind.PUBLISHING_ASKED: lambda facts: "Permission to publish signals was asked for.",
+    EventKind.PUBLISHING_ASKED: lambda facts: "Permission to publish signals was requested.",
     EventKind.PUBLISHING_WITHDRAWN: lambda facts: "The request to publish signals was withdrawn.",
     EventKind.PUBLISHING_ACCEPTED: lambda facts: "The request to publish signals was accepted.",
     EventKind.PUBLISHING_DECLINED: lambda facts: "The request to publish signals was declined.",

@@ -25,7 +25,7 @@ OVERLAPS = ((0, "It stops now"), (1, "1 hour"), (24, "24 hours"), (72, "72 hours
 def refuse_unprintable(text: str) -> None:
     # Line breaks and direction marks would let a name imitate its surroundings in lists and logs.
     if not text.isprintable():
-        raise ValidationError("Write one line of printable characters.")
+        raise ValidationError("Enter one line of printable characters.")
 
 
 class IssueKeyForm(forms.Form):
@@ -77,8 +77,8 @@ def issue_once(account: Account, name: str, *, newest: str, by: User) -> tuple[A
     Account.objects.select_for_update().get(pk=account.pk)
     if newest != newest_key(account):
         raise FormUsedBefore(
-            "No key was issued now: there is a newer one than this page knew. If that is the one you wanted"
-            " but its secret is gone, revoke it. To issue another, send the form again."
+            "No key was issued, because another one was issued after this page was loaded. If that is the key"
+            " you wanted but you do not have its secret, revoke it. To issue another, send the form again."
         )
     return issue_key(account, name, by=by.get_username())
 
@@ -98,7 +98,7 @@ def roll(request: PersonRequest, pk: int) -> HttpResponse:
     try:
         successor, secret = roll_key(key, **form.cleaned_data, by=request.user.get_username())
     except (KeyNotActive, TooManyKeys) as refusal:
-        ended = f"“{key.name}” ({key.prefix}…) has ended or was rolled before: nothing was done."
+        ended = f"“{key.name}” ({key.prefix}…) has ended or has already been rolled; nothing was done."
         messages.error(request, ended if isinstance(refusal, KeyNotActive) else str(refusal))
         return key_page(request, account, status=409)
     key.refresh_from_db()
@@ -112,7 +112,7 @@ def revoke(request: PersonRequest, pk: int) -> HttpResponse:
     if revoke_key(key, by=request.user.get_username()):
         messages.success(request, f"{named} is revoked. It stops working within 2 seconds.")
     else:
-        messages.info(request, f"{named} was revoked before.")
+        messages.info(request, f"{named} has already been revoked.")
     return redirect("keys")
 
 

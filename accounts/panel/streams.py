@@ -82,7 +82,7 @@ def close(request: PersonRequest) -> HttpResponse:
     path, opened_at = form.cleaned_data["path"], form.cleaned_data["opened_at"]
     # Events are written of streams that are there, not of whatever somebody sends.
     if (path, f"{opened_at:.6f}") not in {row[:2] for row in rows_of(account)}:
-        messages.info(request, "No such stream is open any more: nothing was done.")
+        messages.info(request, "This stream is no longer open; nothing was done.")
         return redirect("open_streams")
     try:
         close_stream(account, path, opened_at, by=request.user.get_username())

@@ -25,7 +25,7 @@ class TierRequestForm(forms.Form):
         max_length=TierRequest._meta.get_field("why").max_length,
         validators=[refuse_unprintable],
         help_text="One sentence: what you are building, and what your tier lacks for it.",
-        error_messages={"required": "Say in a sentence why."},
+        error_messages={"required": "Give the reason in one sentence."},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -74,7 +74,7 @@ def withdraw(request: PersonRequest, pk: int) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     try:
         withdraw_request(get_object_or_404(account.tier_requests, pk=pk), by=request.user.get_username())
-        messages.success(request, "Your request is withdrawn.")
+        messages.success(request, "Your request has been withdrawn.")
     except TierRequestRefused:
-        messages.info(request, "It was decided before: see below.")
+        messages.info(request, "It has already been decided; see below.")
     return redirect("tier")

@@ -62,9 +62,9 @@ def usage(request: PersonRequest) -> HttpResponse:
         "charts": [
             Chart("Requests today", "minute", bars([each.requests for each in minutes])),
             Chart("Streams opened today", "minute", bars([each.streams for each in minutes])),
-            Chart("Requests of 30 days", "day", bars([each.counts.requests for each in days])),
+            Chart("Requests in 30 days", "day", bars([each.counts.requests for each in days])),
             Chart("Streams opened in 30 days", "day", bars([each.counts.streams for each in days])),
-            Chart("AI calls of 30 days", "day", bars([each.ai_calls for each in days])),
+            Chart("AI calls in 30 days", "day", bars([each.ai_calls for each in days])),
         ],
         "days": [day for day in reversed(days) if day.ai_calls or any(day.counts)],
     }

@@ -36,10 +36,10 @@ from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Si
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
 NOT_TRADED = {
-    "closed": "The market of {symbol} is closed. Publishing and closing by hand wait until it opens.",
-    "stale": "The quote of {symbol} is too old to trade on: its source is quiet. Try again once it moves.",
+    "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
+    "stale": "The quote of {symbol} is too old to trade on. Try again once a new price arrives.",
 }
-REPRICED = "The prices of {symbol} come from another source now. Try again once the first of them is there."
+REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
 
 
 class SignalNotActive(Exception):
@@ -50,12 +50,12 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     """Put a new signal into the feed, or raise SignalRefused. A form that is sent twice, by its token, is one
     signal."""
     if not publisher.has_perm(PERMISSION):
-        raise SignalRefused("", f"{publisher} may not publish: staff give the permission.")
+        raise SignalRefused("", f"{publisher} may not publish signals. Staff can grant the permission.")
     if first := _sent_before(terms, publisher, token):
         return first
     facts = catalogue.find(terms.symbol)
     if facts is None:
-        raise SignalRefused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
+        raise SignalRefused("symbol", f"No instrument {terms.symbol[:20]} is traded here.")
     if facts.is_withheld:
         raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
@@ -116,18 +116,18 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
 def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
     """Its publisher closes it at the current price of the exit side."""
     if signal.user_id != by.pk or not by.has_perm(PERMISSION):
-        raise SignalRefused("", "Only its publisher closes a signal by hand.")
+        raise SignalRefused("", "Only its publisher can close a signal by hand.")
     facts = catalogue.known(signal.instrument.symbol)
     if facts is None or not facts.active:
         raise SignalRefused(
-            "", f"{signal.instrument.symbol} is not traded here any more; staff can cancel the signal."
+            "", f"{signal.instrument.symbol} is no longer traded here; staff can cancel the signal."
         )
     if facts.is_withheld:
         raise SignalRefused("", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms)
     if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, now_ms)):
-        raise SignalNotActive("This signal was closed before.")
+        raise SignalNotActive("This signal has already been closed.")
 
 
 @transaction.atomic
@@ -144,7 +144,7 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
         .update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
     )
     if not marked:
-        raise SignalNotActive("This signal was closed or cancelled before.")
+        raise SignalNotActive("This signal has already been closed or cancelled.")
     ControlEvent.objects.publish(
         EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )
@@ -192,16 +192,16 @@ def _sent_before(terms: SignalTerms, publisher: User, token: UUID | None) -> Sig
     if terms not in (published, published._replace(entry=None)):
         raise SignalRefused(
             "",
-            f"This form was sent before, and published a {first.direction} of {first.instrument.symbol} that "
-            "keeps its terms. For another signal open the page again.",
+            f"This form has already published a {first.direction} of {first.instrument.symbol}, whose terms "
+            "cannot change. To publish another signal, open the page again.",
         )
     return first
 
 
 TOO_MANY = (
-    "You published {most} signals within a minute, which is the most. Wait a minute, then publish this one."
+    "You published {most} signals within a minute, which is the limit. Wait a minute, then publish this one."
 )
-TOO_MANY_ACTIVE = "{most} of your signals are active, which is the most. Close one, or wait until one ends."
+TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close one, or wait until one ends."
 
 
 def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, at: datetime) -> None:

@@ -30,7 +30,7 @@ class AskToPublishForm(forms.Form):
         max_length=PublisherRequest._meta.get_field("why").max_length,
         validators=[refuse_unprintable],
         help_text="A sentence on the markets and the method.",
-        error_messages={"required": "Say in a sentence what you would publish."},
+        error_messages={"required": "Describe in a sentence what you would publish."},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -61,7 +61,7 @@ def ask(request: PersonRequest) -> HttpResponse:
     except PublisherRequestRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, "Your request is with the staff. They answer here and by mail.")
+        messages.success(request, "Your request has been sent to the staff. They answer here and by e-mail.")
     return redirect(PAGE)
 
 
@@ -72,9 +72,9 @@ def withdraw(request: PersonRequest, pk: int) -> HttpResponse:
     own = PublisherRequest.objects.filter(account=Account.objects.for_user(request.user))
     try:
         withdraw_request(get_object_or_404(own, pk=pk), by=request.user)
-        messages.success(request, "Your request is withdrawn.")
+        messages.success(request, "Your request has been withdrawn.")
     except PublisherRequestRefused:
-        messages.info(request, "It was decided before: see below.")
+        messages.info(request, "It has already been decided; see below.")
     return redirect(PAGE)
 
 

@@ -51,9 +51,13 @@ def traded(wanted: str) -> str:
 class PublishForm(forms.Form):
     symbol = forms.ChoiceField(choices=offered, label="Instrument")
     direction = forms.ChoiceField(choices=Signal.Direction.choices)
-    entry = price_input("A buy may not be below the ask, a sell not above the bid, and neither 1 % away.")
-    stop_loss = price_input("Below the entry of a buy, above that of a sell. From here to the entry is 1 R.")
-    take_profit = price_input("Above the entry of a buy, below that of a sell.")
+    entry = price_input(
+        "For a buy, not below the ask; for a sell, not above the bid; in both cases, less than 1 % away."
+    )
+    stop_loss = price_input(
+        "Below the entry for a buy, above it for a sell. The distance to the entry is 1 R."
+    )
+    take_profit = price_input("Above the entry for a buy, below it for a sell.")
     # The same form sent twice is one signal.
     token = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
@@ -72,7 +76,7 @@ def quote_of(facts: InstrumentFacts) -> dict[str, Any]:
 def why_not(facts: InstrumentFacts, state: str) -> str:
     """Why nothing can be published or closed by hand now; empty if it can."""
     if state == "stale":
-        return f"No fresh price of {facts.symbol} comes from its source. You can publish once one does."
+        return f"There is no fresh price of {facts.symbol}. You can publish once one arrives."
     if state != "closed":
         return ""
     now_ms = clock.now_ms()

@@ -69,7 +69,7 @@ def test_no_reason_or_an_endless_one_cancels_nothing(office: Office, reason: str
 def test_a_closed_signal_is_refused_in_words_and_holds_up_nothing(office: Office) -> None:
     closed, active = make_signal(status="closed"), make_signal()
     told = said(office.answer("cancel_chosen", closed, active, reason="Bad feed"))
-    assert any("was closed or cancelled before" in message for message in told)
+    assert any("already been closed or cancelled" in message for message in told)
     assert Signal.objects.get(pk=active.pk).cancel_reason == "Bad feed"
     assert logged(closed) == []
 

@@ -70,7 +70,7 @@ def review(page: Page) -> None:
 
 def publish(page: Page) -> None:
     review(page)
-    page.get_by_role("button", name="Publish for good").click()
+    page.get_by_role("button", name="Publish permanently").click()
 
 
 def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
@@ -100,13 +100,13 @@ def test_quote_beside_the_form_is_live_and_says_when_it_is_not(open_page: OpenPa
     page.get_by_label("Instrument").select_option("GBPUSD")
     page.locator("[data-bid]", has_text="1.31020").wait_for()
     page.get_by_label("Direction").select_option("sell")
-    page.get_by_role("button", name="Take the market price").click()
+    page.get_by_role("button", name="Use the market price").click()
     assert page.get_by_label("Entry").input_value() == "1.31020"
 
     page.route("**/live?*", lambda route: route.fulfill(status=200, body="no JSON"))
-    page.get_by_text("The quote does not come through").wait_for()
+    page.get_by_text("The quote could not be loaded").wait_for()
     page.unroute("**/live?*")
-    page.get_by_text("The quote does not come through").wait_for(state="hidden")
+    page.get_by_text("The quote could not be loaded").wait_for(state="hidden")
 
 
 def test_refusal_stands_beside_its_field_and_is_read_out_with_it(open_page: OpenPage) -> None:
@@ -211,7 +211,7 @@ def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:
     held: list[Route] = []
     page.route(f"**{PAGE}", lambda route: hold_form(route, held))
     review(page)
-    page.get_by_role("button", name="Publish for good").evaluate(PRESS_TWICE)
+    page.get_by_role("button", name="Publish permanently").evaluate(PRESS_TWICE)
     held[0].continue_()
     page.get_by_text("Published: buy EURUSD.").wait_for()
     assert len(held) == 1

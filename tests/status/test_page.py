@@ -115,7 +115,7 @@ def test_open_incident_speaks_for_the_service(impact: str, status: str) -> None:
     ("share", "status", "message"),
     [
         (0.0, "outage", "Down: signal stream."),
-        (0.6, "degraded", "Works in part: signal stream."),
+        (0.6, "degraded", "Partly available: signal stream."),
         (1.0, "operational", "Everything works."),
     ],
 )
@@ -131,7 +131,7 @@ def test_all_that_is_down_or_works_in_part_is_named() -> None:
     put_quote("BTCUSD", at_ms=now_ms() - 300_000)
     component_watch.latest = {"rest": 0.9, "market": 0.0, "orderflow": 0.1, "candles": 0.0}
     assert status_now()["message"] == (
-        "Down: price stream, order flow stream and candle stream. Works in part: REST API. "
+        "Down: price stream, order flow stream and candle stream. Partly available: REST API. "
         "No fresh prices of BTCUSD."
     )
     assert component("feeds")["state"] == "degraded"
@@ -142,7 +142,7 @@ def test_all_that_is_down_or_works_in_part_is_named() -> None:
     [
         ("minor", 0.0, "Down: news stream."),
         ("major", 0.0, "Ours"),
-        ("maintenance", 0.6, "Works in part: news stream."),
+        ("maintenance", 0.6, "Partly available: news stream."),
     ],
 )
 def test_what_is_worse_speaks_and_of_two_as_bad_the_incident(impact: str, share: float, said: str) -> None:
@@ -157,13 +157,15 @@ def test_trouble_earlier_today_is_told_though_all_is_well_now() -> None:
     with time_machine.travel(NOW, tick=False):
         seen = status_now()
     assert seen["status"] == "operational"
-    assert seen["message"] == "Everything works now. Earlier today there was trouble with the signal stream."
+    assert (
+        seen["message"] == "Everything works now. Earlier today there were problems with the signal stream."
+    )
 
 
 def test_many_troubles_are_counted() -> None:
     put_components(NOW.replace(hour=12, minute=0, second=0), 20)
     with time_machine.travel(NOW, tick=False):
-        assert status_now()["message"].endswith("there was trouble with 8 of the 8 components.")
+        assert status_now()["message"].endswith("there were problems with 8 of the 8 components.")
 
 
 def test_components_have_ninety_days_and_an_uptime() -> None:
@@ -245,7 +247,7 @@ def test_page_outlives_its_database() -> None:
     with connection.execute_wrapper(refuse):
         seen = status_now()
     assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])
-    assert "database does not answer" in seen["message"]
+    assert "database is not responding" in seen["message"]
     down = [each["name"] for each in seen["components"] if each["state"] == "outage"]
     assert down == ["rest", "signals", "news"]
 
@@ -267,7 +269,7 @@ def test_page_shows_incident_with_its_notes() -> None:
     page = Client().get("/status").text
     assert "Slow prices" in page
     assert "We look into it." in page
-    assert "not over yet" in page
+    assert "ongoing" in page
 
 
 def test_page_draws_the_last_hour() -> None:

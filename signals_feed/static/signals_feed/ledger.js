@@ -28,7 +28,7 @@ async function patiently(after, signal) {
       return await page(after, signal);
     } catch (failure) {
       if (!failure.retries || tries === 5) throw failure;
-      tell("", `${failure.message} The check goes on by itself.`);
+      tell("", `${failure.message} The check continues automatically.`);
       await new Promise((done) => setTimeout(done, 1000 * Math.max(1, failure.waitS || 0)));
       signal.throwIfAborted();
     }
@@ -88,7 +88,7 @@ function note({ position, hash }) {
 function showNoted() {
   const noted = readNoted();
   part.noted.hidden = !noted;
-  if (noted) part.noted.textContent = `This browser last noted entry ${grouped(noted.position)} on ${noted.day}, and compares it the next time.`;
+  if (noted) part.noted.textContent = `This browser last noted entry ${grouped(noted.position)} on ${noted.day}, and will compare it next time.`;
 }
 
 function showRunning(running) {

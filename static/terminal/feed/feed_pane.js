@@ -24,8 +24,8 @@ export class FeedPane {
 
   /** What is known stays, and says of when it is. */
   fail(error) {
-    const why = error instanceof Failure ? error.message : "The service does not answer.";
-    if (this.#renewedMs) return this.tell(`Not renewed since ${clock(this.#renewedMs)}. Trying again…`);
+    const why = error instanceof Failure ? error.message : "The service is not responding.";
+    if (this.#renewedMs) return this.tell(`Not updated since ${clock(this.#renewedMs)}. Trying again…`);
     this.list.removeAttribute("aria-busy");
     this.list.replaceChildren();
     write(this.said, `${this.what} could not be loaded. ${why} Trying again…`);

@@ -23,7 +23,7 @@ export class Signals {
   /** `changed` hears that the list did, `point` which signal is looked at, `bring` which one was picked. */
   constructor(pane, { api, instruments, changed, point, bring }) {
     Object.assign(this, { api, instruments, changed, point, bring });
-    this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. What publishers enter appears here at once." });
+    this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. New signals appear here as they are published." });
     this.template = pane.querySelector("template");
     this.page = this.pane.list.dataset.page;
     this.known = new Map();
@@ -70,7 +70,7 @@ export class Signals {
   streamIs({ status, message }) {
     const wasLive = this.isLive;
     this.isLive = status === "live";
-    const every = `The list is renewed every ${POLL_MS / 1000} s.`;
+    const every = `The list is updated every ${POLL_MS / 1000} s.`;
     this.words = status === "refused" || message ? `Not live: ${message || "the stream was refused."} ${every}` : "";
     this.pane.tell(this.words);
     if (this.isLive && !wasLive) this.load();

@@ -70,7 +70,7 @@ export class FlowHistory {
       this.#fail(null);
       return items;
     } catch (error) {
-      this.#fail(error instanceof Failure ? error.message : "The service does not answer.");
+      this.#fail(error instanceof Failure ? error.message : "The service is not responding.");
       throw error;
     }
   }

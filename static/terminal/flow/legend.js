@@ -67,7 +67,7 @@ export class FlowLegend {
     this.parts.canvas.classList.toggle("skeleton", isBare && !hasLoaded && !failure);
     let words = "";
     if (isBare && failure) words = `The order flow of ${symbol} could not be loaded. ${failure} Trying again…`;
-    else if (isBare && hasLoaded) words = `${symbol} has no order flow yet. It is summed up from live prices, minute by minute.`;
+    else if (isBare && hasLoaded) words = `${symbol} has no order flow yet. It is computed from live prices, minute by minute.`;
     write(this.parts.state, words);
     this.pane.classList.toggle("bare", isBare);
     if (isBare) write(this.parts.caption, words || `Order flow of ${symbol}: loading.`);
@@ -81,8 +81,8 @@ export class FlowLegend {
 
 function streamWords(state) {
   if (!state || (state.status === "live" && !state.isStale)) return "";
-  if (state.status === "refused") return `Not live: ${state.message || "the stream was refused."} Closed minutes still come.`;
-  if (state.isStale) return "The service hears no prices at present.";
+  if (state.status === "refused") return `Not live: ${state.message || "the stream was refused."} Closed minutes are still updated.`;
+  if (state.isStale) return "The service is not receiving any prices.";
   return state.status === "reconnecting" ? "Reconnecting…" : "Connecting…";
 }
 

@@ -8,7 +8,7 @@ const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 export const SHORTCUTS = [
   { keys: ["Ctrl", "K"], does: "Search for a symbol" },
   { keys: ["A", "–", "Z"], does: "Search for a symbol by typing it" },
-  { keys: ["↑", "↓"], does: "Go through the watchlist" },
+  { keys: ["↑", "↓"], does: "Move through the watchlist" },
   { keys: ["?"], does: "Show these shortcuts" },
 ];
 

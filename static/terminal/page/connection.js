@@ -2,7 +2,7 @@
 import { write } from "../format.js";
 
 const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
-const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not renewed" };
+const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not updated" };
 const REASONS = {
   stream_limit_exceeded: "limit reached",
   rate_limit_exceeded: "limit reached",

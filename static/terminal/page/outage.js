@@ -5,7 +5,7 @@ import { clock, span, write } from "../format.js";
 const GRACE_MS = 2_500;
 const FIRST_GRACE_MS = 6_000;
 const CAUSES = {
-  stale: "The service itself receives no prices just now.",
+  stale: "The service itself is not receiving any prices.",
   refused: "The service refused the connection.",
   reconnecting: "Reconnecting…",
   connecting: "Connecting…",
@@ -41,7 +41,7 @@ export class Outage {
   }
 
   tell(status, message) {
-    write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(Date.now() - this.lastMs)} ago.` : "None has arrived yet.");
+    write(this.age, this.lastMs ? `Last price ${clock(this.lastMs)}, ${span(Date.now() - this.lastMs)} ago.` : "No price has arrived yet.");
     write(this.cause, (status === "refused" && message) || CAUSES[status]);
   }
 }

@@ -15,7 +15,7 @@ export class TradingState {
 
 function wordsOf({ state, opensMs, quotedMs }, now) {
   if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
-  if (quotedMs === null) return "No price has come yet";
+  if (quotedMs === null) return "No price has arrived yet";
   if (state !== "stale") return "";
   return `No new prices, last price ${clock(quotedMs)}, ${span(now - quotedMs)} ago`;
 }

@@ -46,7 +46,7 @@ export class Token {
 async function sentence(answer) {
   if (answer.status === 403) return "Your session has ended. Reload the page.";
   const { error } = await answer.json().catch(() => ({}));
-  return error?.message ?? "The service refused this page a token.";
+  return error?.message ?? "The service did not give this page a token.";
 }
 
 export class Refused extends Error {

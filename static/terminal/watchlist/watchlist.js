@@ -81,7 +81,7 @@ export class Watchlist {
       else cell.removeAttribute("aria-sort");
     }
     this.none.hidden = found.length > 0;
-    this.none.textContent = found.length ? "" : `Nothing here matches “${this.search.value.trim()}”.`;
+    this.none.textContent = found.length ? "" : `No instrument matches “${this.search.value.trim()}”.`;
   }
 
   /** What no tick tells: that there are none any more, or of others. */
@@ -99,7 +99,7 @@ export class Watchlist {
     const before = this.states();
     for (const [symbol, known] of Object.entries(instruments)) this.rows.get(symbol)?.know(known);
     const others = Object.keys(instruments).filter((symbol) => !this.rows.has(symbol));
-    this.added.textContent = others.length ? `New here: ${others.join(", ")}. Reload the page to watch them too.` : "";
+    this.added.textContent = others.length ? `New instruments: ${others.join(", ")}. Reload the page to add them.` : "";
     if (before !== this.states()) this.arrange();
     this.learn(more);
   }

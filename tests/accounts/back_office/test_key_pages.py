@@ -179,7 +179,7 @@ def test_a_name_that_would_imitate_its_surroundings_is_refused(
 ) -> None:
     key = key_of(account)
     answer = office.post(change(key), name=name)
-    assert "Write one line of printable characters." in text_of(answer)
+    assert "Enter one line of printable characters." in text_of(answer)
     assert ApiKey.objects.get().name == key.name
 
 

@@ -46,14 +46,14 @@ def test_the_page_says_what_stays(page: Client, account: Account) -> None:
     answer = page.get(PAGE)
     assert answer.status_code == 200
     assert f"The public ledger calls you publisher-{account.user_id}" in answer.text
-    assert "Only entries that version 0.1.0 wrote keep your username" in answer.text
+    assert "Only entries written by version 0.1.0 keep your username" in answer.text
 
 
 def test_who_published_is_told_what_stays(page: Client, account: Account) -> None:
     make_published(user=account.user)
     told = page.post(PAGE, {"name": "ada"}).text
     assert f"under the name deleted-{account.user_id}" in told
-    assert f"such as publisher-{account.user_id}; only entries that version 0.1.0 wrote" in told
+    assert f"such as publisher-{account.user_id}; only entries written by version 0.1.0" in told
 
 
 def test_everything_is_taken_along_but_no_secret(page: Client, account: Account) -> None:

@@ -89,7 +89,7 @@ def test_the_database_holds_one_open_request_for_an_account(ada: Account) -> Non
     [
         ({"wanted": "", "why": "A bot."}, "Choose a tier."),
         ({"wanted": "0", "why": "A bot."}, "Select a valid choice."),
-        ({"why": "  "}, "Say in a sentence why."),
+        ({"why": "  "}, "Give the reason in one sentence."),
         ({"why": "A\nbot"}, "one line of printable characters"),
         ({"why": "x" * 501}, "at most 500 characters"),
     ],
@@ -113,8 +113,8 @@ def test_requests_of_a_day_are_bounded(ada: Account) -> None:
 
 def test_a_request_can_be_withdrawn(client: Client, ada: Account) -> None:
     path = reverse("withdraw_tier_request", args=[ask(ada).pk])
-    assert "Your request is withdrawn." in client.post(path, follow=True).text
-    assert "It was decided before" in client.post(path, follow=True).text
+    assert "Your request has been withdrawn." in client.post(path, follow=True).text
+    assert "It has already been decided" in client.post(path, follow=True).text
     assert TierRequest.objects.get().state == "withdrawn"
 
 

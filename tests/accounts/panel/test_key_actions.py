@@ -102,7 +102,7 @@ def test_revoking_ends_the_key_and_tells_every_process(page: Client, account: Ac
 def test_revoking_again_changes_nothing(page: Client, account: Account) -> None:
     key = a_key(account)
     revoke_key(key, by="test")
-    assert "was revoked before" in page.post(f"{KEYS}/{key.pk}/revoke", follow=True).text
+    assert "has already been revoked" in page.post(f"{KEYS}/{key.pk}/revoke", follow=True).text
     assert ControlEvent.objects.filter(kind=EventKind.KEY_REVOKED).count() == 1
 
 

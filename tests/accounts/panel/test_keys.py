@@ -155,7 +155,7 @@ def test_sending_the_form_again_issues_no_second_key(page: Client, account: Acco
     secret = issue(page).context["secret"]
     again = issue(page)
     assert again.status_code == 409
-    assert "No key was issued now" in again.text
+    assert "No key was issued, because" in again.text
     assert secret not in again.text
     assert account.keys.count() == 1
 

@@ -68,9 +68,9 @@ def test_charts_tell_in_words_what_they_show(page: Client, account: Account) -> 
     assert labels(page.get(PAGE).text) == [
         "Requests today, by minute: 1,200 in all, 1,200 at most.",
         "Streams opened today, by minute: 3 in all, 3 at most.",
-        "Requests of 30 days, by day: 1,234 in all, 1,200 at most.",
+        "Requests in 30 days, by day: 1,234 in all, 1,200 at most.",
         "Streams opened in 30 days, by day: 3 in all, 3 at most.",
-        "AI calls of 30 days, by day: 4 in all, 4 at most.",
+        "AI calls in 30 days, by day: 4 in all, 4 at most.",
     ]
 
 

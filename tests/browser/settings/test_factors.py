@@ -108,8 +108,8 @@ def test_passkey_is_added_and_logs_in_alone(people: None, server: Server, open_p
     log_in(page, "ada")
     add_passkey(page)
     page.get_by_role("link", name="Two-factor").click()
-    page.get_by_role("link", name="Look at them").click()
-    expect(page.get_by_role("heading", name="phone")).to_contain_text("logs in alone")
+    page.get_by_role("link", name="Manage them").click()
+    expect(page.get_by_role("heading", name="phone")).to_contain_text("logs in without a password")
 
     log_out(page)
     page.get_by_role("button", name="Log in with a passkey").click()
@@ -158,5 +158,5 @@ def test_staff_are_led_to_enrol_and_then_let_in(people: None, open_page: OpenPag
     keep(page, f"settings-app-360-{scheme}")
     assert violations(page) == []
     set_up_app(page)
-    page.get_by_role("link", name="On to the back office").click()
+    page.get_by_role("link", name="Continue to the back office").click()
     expect(page.get_by_text("Needs attention")).to_be_visible()

@@ -91,7 +91,7 @@ def test_a_tier_is_asked_for_and_the_request_withdrawn(
     page.get_by_role("button", name="Send the request").click()
     expect(page.get_by_role("heading", name="You asked for Premium")).to_contain_text("waiting")
     page.get_by_role("button", name="Withdraw it").click()
-    expect(page.get_by_text("Your request is withdrawn.")).to_be_visible()
+    expect(page.get_by_text("Your request has been withdrawn.")).to_be_visible()
     expect(page.get_by_role("button", name="Send the request")).to_be_visible()
 
 

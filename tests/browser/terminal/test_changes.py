@@ -156,7 +156,7 @@ def test_page_without_a_third_stream_says_so_and_asks_for_signals(
         expect(line(page, "Signals")).to_contain_text("as many streams open as they may")
         expect(page.locator("#connection summary")).to_have_text("Live except signals: limit reached")
         expect(page.locator("#connection")).to_have_attribute("data-status", "partial")
-        expect(page.locator("#signals-pane .note")).to_contain_text("The list is renewed every 20 s.")
+        expect(page.locator("#signals-pane .note")).to_contain_text("The list is updated every 20 s.")
         drop_sockets(server)
         expect(line(page, "Prices")).to_contain_text("reconnect")
 

@@ -210,7 +210,7 @@ def test_empty_panes_say_so(ticker: Ticker, open_page: OpenPage) -> None:
     page.goto("/")
 
     expect(said(live(page), "signals")).to_have_text(
-        "No signals yet. What publishers enter appears here at once."
+        "No signals yet. New signals appear here as they are published."
     )
     expect(said(page, "news")).to_have_text("No news yet. Items appear here as they are published.")
     assert is_whole(page, "#signals-pane .said")

@@ -147,7 +147,7 @@ def test_no_key_fires_in_a_field_with_a_modifier_or_once_switched_off(
     expect(chart_of(page)).to_have_text("BTCUSD")
 
     page.keyboard.press("?")
-    page.get_by_role("checkbox", name="Use shortcuts of a single key").uncheck()
+    page.get_by_role("checkbox", name="Use single-key shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("e")
     page.keyboard.press("?")

@@ -125,7 +125,7 @@ LOST = """async () => {
 
 
 def test_short_interruption_alarms_nobody(open_page: OpenPage) -> None:
-    nothing_yet = "None has arrived yet."
+    nothing_yet = "No price has arrived yet."
     assert open_page("/docs").evaluate(LOST) == [
         *("", "", f"{nothing_yet}Connecting…", ""),
         *("", "", f"{nothing_yet}Reconnecting…", ""),
@@ -197,7 +197,7 @@ def test_instrument_without_a_price_says_so_and_shows_no_other_one(
 
     page.get_by_role("button", name="NEWUSD").click()
 
-    expect(page.locator("#trading")).to_have_text("No price has come yet")
+    expect(page.locator("#trading")).to_have_text("No price has arrived yet")
     expect(page.locator("#chart-caption")).to_contain_text("NEWUSD")
     expect(page).not_to_have_title(re.compile("BTCUSD"))
     prices = """async () => {

@@ -70,8 +70,8 @@ def shown_limits() -> list[str]:
 def test_order_flow_says_what_an_absorption_is_and_what_counts_where() -> None:
     flow = Client().get("/docs/computed").text.partition('id="flow"')[2].partition("<h2")[0]
     assert all(f"<code>{name}</code>" in flow for name in ("price", "volume", "price_range", "strength"))
-    assert "in the candle and on neither side" in flow
-    assert "counts in the minute of its window" in flow
+    assert "towards the candle but towards neither side" in flow
+    assert "counts towards the minute that contains its window" in flow
 
 
 def test_limits_are_those_of_the_tiers() -> None:

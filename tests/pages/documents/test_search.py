@@ -33,7 +33,7 @@ def test_every_page_is_in_it(passages: Any) -> None:
         ("X-Last-Closed", "/docs/api/headers"),
         ("slow_consumer", "/docs/streams/refusals"),
         ("tickwire-server doctor", "/docs/operate/doctor"),
-        ("absorption counts in the minute", "/docs/computed#flow"),
+        ("absorption counts towards the minute", "/docs/computed#flow"),
     ],
 )
 def test_word_is_found_where_it_is_explained(passages: Any, word: str, address: str) -> None:

@@ -158,7 +158,7 @@ def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) 
 
     run(act)
 
-    with pytest.raises(SignalRefused, match="from another source now"):
+    with pytest.raises(SignalRefused, match="now come from another source"):
         publish(BUY, publisher, quoted(ahead_ms))
     assert publish(BUY, publisher, quoted(ahead_ms + 1)).status == "active"
 

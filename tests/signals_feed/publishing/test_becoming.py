@@ -61,7 +61,7 @@ def kinds() -> list[str]:
 
 def test_form_sends_the_request_and_the_page_says_that_it_waits(page: Client, ada: Account) -> None:
     answer = page.post(ASK, {"why": "Gold, by hand."}, follow=True)
-    assert "Your request is with the staff." in answer.text
+    assert "Your request has been sent to the staff." in answer.text
     assert "You asked to publish" in answer.text
     assert f'action="{ASK}"' not in answer.text
     assert_is_ours(answer.text)
@@ -101,10 +101,10 @@ def test_so_many_requests_a_day_are_the_most(ada: Account) -> None:
 
 def test_own_request_is_withdrawn(page: Client, ada: Account) -> None:
     request = asked(ada)
-    assert "is withdrawn" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
+    assert "has been withdrawn" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
     request.refresh_from_db()
     assert request.state == "withdrawn"
-    assert "decided before" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
+    assert "already been decided" in page.post(f"{PAGE}/requests/{request.pk}/withdraw", follow=True).text
 
 
 def test_nobody_withdraws_the_request_of_another(page: Client) -> None:
@@ -139,7 +139,7 @@ def test_of_two_who_decide_the_second_is_told(ada: Account, boss: User) -> None:
 
 
 DECISIONS: dict[str, tuple[dict[str, Any], bool, str, str]] = {
-    "accept": ({}, True, "You may publish signals", "The form is at http"),
+    "accept": ({}, True, "You may publish signals", "You can publish signals at http"),
     "decline": ({"answer": "Tell us “more”."}, False, "was declined", "Tell us “more”."),
 }
 

@@ -118,7 +118,7 @@ def test_form_that_was_sent_and_changed_is_not_said_to_be_published(page: Client
     answer = send(page, token=token, stop_loss="1.07")
 
     assert answer.status_code == 400
-    assert "This form was sent before, and published a buy of EURUSD" in answer.text
+    assert "This form has already published a buy of EURUSD" in answer.text
 
 
 def test_another_form_is_another_signal(page: Client) -> None:
@@ -266,7 +266,7 @@ def test_closed_market_says_when_it_opens(page: Client) -> None:
 
 def test_stale_quote_says_why_nothing_can_be_published(page: Client) -> None:
     put_quote("EURUSD", at_ms=1)
-    assert "No fresh price of EURUSD" in shown(page.get(f"{PAGE}?symbol=EURUSD"))
+    assert "no fresh price of EURUSD" in shown(page.get(f"{PAGE}?symbol=EURUSD"))
 
 
 def test_page_says_what_can_never_be_changed(page: Client) -> None:
@@ -286,7 +286,7 @@ def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: Us
 
 def test_signal_closed_before_is_refused_in_words(page: Client, anna: User) -> None:
     signal = make_signal(user=anna, status="closed")
-    assert "closed before" in shown(page.post(f"{PAGE}/{signal.pk}/close", follow=True))
+    assert "already been closed" in shown(page.post(f"{PAGE}/{signal.pk}/close", follow=True))
 
 
 def test_nobody_closes_the_signal_of_another(page: Client) -> None:

@@ -42,7 +42,7 @@ def test_so_many_a_minute_and_no_more(anna: User, settings: Any) -> None:
     settings.PUBLICATIONS_PER_MINUTE = 2
     for _ in range(2):
         publish(BUY, anna, QUOTE)
-    with pytest.raises(SignalRefused, match="2 signals within a minute, which is the most. Wait a minute"):
+    with pytest.raises(SignalRefused, match="2 signals within a minute, which is the limit. Wait a minute"):
         publish(BUY, anna, QUOTE)
     assert publish(BUY, make_publisher("ben"), QUOTE).status == "active"
     with time_machine.travel(NOON + timedelta(seconds=60), tick=False):
@@ -70,7 +70,7 @@ def test_so_many_active_and_no_more(anna: User, settings: Any) -> None:
     settings.ACTIVE_SIGNALS_PER_PUBLISHER = 3
     for _ in range(3):
         publish(BUY, anna, QUOTE)
-    with pytest.raises(SignalRefused, match="3 of your signals are active, which is the most. Close one"):
+    with pytest.raises(SignalRefused, match="3 of your signals are active, which is the limit. Close one"):
         publish(BUY, anna, QUOTE)
 
 

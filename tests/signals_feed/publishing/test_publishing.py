@@ -103,7 +103,7 @@ def test_without_an_entry_it_is_published_at_the_market(anna: User) -> None:
         (terms(take_profit="1e10"), "take_profit", "above 0"),
         (terms(take_profit="1.090001"), "take_profit", "5 decimals"),
         (terms(direction="hold"), "direction", "buy or sell"),
-        (terms(symbol="NOPE"), "symbol", "no instrument NOPE"),
+        (terms(symbol="NOPE"), "symbol", "No instrument NOPE"),
     ],
 )
 def test_what_is_refused_says_which_field_and_why(
@@ -154,7 +154,7 @@ def test_nobody_trades_at_the_last_price_of_an_engine_that_is_not_heard(
 
 
 def test_nobody_publishes_without_the_permission() -> None:
-    with pytest.raises(SignalRefused, match="staff give the permission"):
+    with pytest.raises(SignalRefused, match="Staff can grant the permission"):
         publish(BUY, make_user(), QUOTE)
 
 
@@ -162,7 +162,7 @@ def test_instrument_that_is_not_offered_takes_no_signal(anna: User) -> None:
     Instrument.objects.update(active=False)
     catalogue.load_now()
 
-    with pytest.raises(SignalRefused, match="no instrument EURUSD"):
+    with pytest.raises(SignalRefused, match="No instrument EURUSD"):
         publish(BUY, anna, QUOTE)
 
 
@@ -192,7 +192,7 @@ def test_the_same_token_with_other_terms_is_not_taken_for_the_first_signal(
     token = UUID(int=5)
     publish(BUY, anna, QUOTE, token)
 
-    with pytest.raises(SignalRefused, match="sent before, and published a buy of EURUSD"):
+    with pytest.raises(SignalRefused, match="already published a buy of EURUSD"):
         publish(terms(**changes), anna, QUOTE, token)
 
     assert Signal.objects.get().stop_loss == BUY.stop_loss

@@ -126,7 +126,7 @@ async function review() {
     latest = await look();
   } catch {
     part("lost").hidden = false;
-    stake("hint").textContent = "The service does not answer, so nothing was published. Try again.";
+    stake("hint").textContent = "The service is not responding, so nothing was published. Try again.";
     return;
   }
   if (mine === asked) show(latest);
@@ -134,7 +134,7 @@ async function review() {
   if (market?.why) return;
   if (preview.risk) confirming.show(preview);
   else if (preview.refusal) form.elements[preview.field || "entry"].focus();
-  else stake("hint").textContent = "A price is missing, or is no number.";
+  else stake("hint").textContent = "A price is missing or is not a number.";
 }
 
 async function keepFresh() {
@@ -149,7 +149,7 @@ async function showCandles() {
     part("chart-note").textContent = "";
     part("chart").setAttribute("aria-label", `Candles of ${form.elements.symbol.value} with the levels of the signal`);
   } catch (failure) {
-    part("chart-note").textContent = `The chart is missing: ${failure.message}`;
+    part("chart-note").textContent = `The chart could not be loaded: ${failure.message}`;
   }
 }
 

@@ -67,7 +67,7 @@ def test_nobody_closes_the_streams_of_others(
 ) -> None:
     socket, eve = opened(key=key), make_account(tier=account.tier)
     socket.subscribe(symbol)
-    assert "No such stream is open any more: nothing was done." in close(
+    assert "This stream is no longer open; nothing was done." in close(
         logged_in(eve.user), service, account, MARKET
     )
     assert events_of(eve) == 0
@@ -92,7 +92,7 @@ def test_a_stream_that_is_not_open_is_not_written_of(
     socket = opened(key=key)
     socket.subscribe(symbol)
     for path, opened_at in ((MARKET, "1700000000.000001"), ("/nowhere", "0"), (ORDERFLOW, "-1")):
-        assert "No such stream is open any more" in press(page, service, path, opened_at)
+        assert "This stream is no longer open" in press(page, service, path, opened_at)
     assert (events_of(account), socket.is_open) == (0, True)
     assert f"The stream on {MARKET} closes within 2 seconds." in close(page, service, account, MARKET)
     assert events_of(account) == 1
