@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from . import files, operations, streams
+from . import files
+from .reference import operations, streams
 
 # In reading order. Whatever else lies in a folder follows; what lies in none of these ends the last section.
 GUIDES = (
