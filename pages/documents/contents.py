@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from . import files, operations, streams
+from . import files
+from .reference import operations, streams
 
 # In reading order. Whatever else lies in a folder follows; what lies in none of these ends the last section.
 GUIDES = (
-    *("guides/start", "guides/keys-and-tiers", "guides/rest", "guides/streams", "guides/clients"),
+    *("guides/start", "guides/keys-and-tiers", "guides/streams"),
     *("signals", "news", "sentiment", "analysis", "archive", "archive-rest", "data", "ingest", "feeds"),
 )
 OPERATE = (

@@ -12,7 +12,13 @@ from .rendering import Rendered, render_markdown
 FOLDER = settings.BASE_DIR / "docs"
 IMAGES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".webp": "image/webp"}
 # What lies beside the folder and has a page of its own.
-BESIDE = {"../CHANGELOG.md": "/docs/changelog", "../README.md": "/docs"}
+BESIDE = {
+    "../CHANGELOG.md": "/docs/changelog",
+    "../README.md": "/docs",
+    "../clients/python/README.md": "/docs/clients",
+    "../clients/typescript/README.md": "/docs/clients",
+    "../templates/docs/about.md": "/docs/api",
+}
 
 
 @cache

@@ -7,8 +7,8 @@ from django.conf import settings
 
 from market.streams.protocol.messages import KINDS
 
-from . import operations, streams
 from .changes import shown_changes
+from .reference import operations, streams
 from .rendering import DocumentHeading, Rendered, render_markdown
 from .samples import Filled, from_templates, of_stream
 

@@ -12,9 +12,9 @@ from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 
 from .highlighting import highlighted
-from .operations import Operation
-from .requests import LANGUAGES, requests
-from .streams import DescribedStream, scheme_of
+from .reference.operations import Operation
+from .reference.requests import LANGUAGES, requests
+from .reference.streams import DescribedStream, scheme_of
 
 WITHOUT_MARKET = "BTCUSD"
 

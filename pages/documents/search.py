@@ -13,9 +13,10 @@ from django.views.decorators.http import require_safe
 
 from core.contract.answers import Document, answer_document, encode_document
 
-from . import files, operations
+from . import files
 from .contents import ContentsSection, Entry, sections
 from .own_pages import OWN_PAGES
+from .reference import operations
 from .rendering import Passage, Rendered
 from .samples import Filled
 

@@ -10,11 +10,12 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Tier
 
-from . import files, operations
+from . import files
 from .contents import place_of, sections
 from .own_pages import OWN_PAGES
+from .reference import operations
+from .reference.streams import described_streams
 from .samples import console, filled, of_operation
-from .streams import described_streams
 
 Words = dict[str, Any]
 

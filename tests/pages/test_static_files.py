@@ -39,7 +39,7 @@ def collected(source: Path, target: Path) -> HashedFiles:
 @pytest.fixture
 def static(tmp_path: Path) -> Path:
     source = tmp_path / "source"
-    for room in ("terminal", "docs", "vendor"):
+    for room in ("terminal", "docs", "site", "vendor"):
         shutil.copytree(settings.BASE_DIR / "static" / room, source / room)
     return source
 
@@ -169,3 +169,20 @@ def test_a_folder_where_they_cannot_be_written_is_one_sentence(source: Path, tmp
     (tmp_path / "var").write_text("a file where the folder should be")
     with pytest.raises(CommandError, match="nothing can be written"):
         collect()
+
+
+# Every colour has a name there, and a value for each theme.
+TOKENS = Path("static/site/tokens.css")
+RAW = re.compile(r":[^;{}]*?(#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?|oklch)\()", re.IGNORECASE)
+
+
+def test_no_style_sheet_mixes_a_colour_of_its_own() -> None:
+    sheets = [path for path in Path().glob("**/static/**/*.css") if "vendor" not in path.parts]
+    mixed = {
+        str(path): colours
+        for path in sheets
+        if path != TOKENS and not path.parts[0].startswith((".", "var"))
+        if (colours := RAW.findall(path.read_text()))
+    }
+    assert TOKENS in sheets
+    assert not mixed, f"{mixed}: give it a name in {TOKENS}"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .__main__ import too_long
@@ -10,6 +12,12 @@ from .tracing import Call
 
 def calls(*names: str, under: str = "root:main") -> list[Call]:
     return [Call(at_ns, (under, name)) for at_ns, name in enumerate(names)]
+
+
+def test_architecture_shows_the_limits() -> None:
+    page = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
+    rows = [f"| {name} | {most.modules} | {most.moves} | {most.returns} |" for name, most in LIMITS.items()]
+    assert [row for row in rows if row not in page.splitlines()] == []
 
 
 def test_a_move_is_a_change_of_module() -> None:

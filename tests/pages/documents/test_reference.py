@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 from tickwire import Client as OfficialClient
 
-from pages.documents.operations import headers, operations, shared_refusals
-from pages.documents.requests import CALLS, requests
+from pages.documents.reference.operations import headers, operations, shared_refusals
+from pages.documents.reference.requests import CALLS, requests
 from tests.contract.openapi.documented import DOCUMENT, operation, resolved
 
 PATHS = list(DOCUMENT["paths"])

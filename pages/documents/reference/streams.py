@@ -16,8 +16,8 @@ from market.streams.protocol.replies import CONTROLS
 from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 
+from ..highlighting import highlighted
 from .fields import Field, Schemas, last_part
-from .highlighting import highlighted
 
 Json = dict[str, Any]
 

@@ -10,9 +10,9 @@ from django.utils.safestring import SafeString
 from core.contract.openapi import document
 from core.plain_json import spelled_out
 
+from ..highlighting import highlighted
+from ..rendering import render_markdown
 from .fields import Field, Schemas, last_part
-from .highlighting import highlighted
-from .rendering import render_markdown
 
 Json = dict[str, Any]
 JSON = "application/json"
