@@ -2,8 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -18,8 +17,8 @@ from django.utils.safestring import SafeString
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import NO_OWNER, ReadOnlyAdmin, StaffAdmin, button, label
-from accounts.models import LONGEST_REASON, User
+from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label
+from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
@@ -215,38 +214,15 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
             self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
 
 
-class AnswerForm(forms.Form):
-    answer = forms.CharField(
-        label="Reason",
-        max_length=LONGEST_REASON,
-        help_text="The person who asked can read it.",
-        widget=UnfoldAdminTextInputWidget,
-    )
-
-
 @admin.register(PublisherRequest)
-class PublisherRequestAdmin(StaffAdmin[PublisherRequest]):
-    owner = "account__user"
-    decides_about_owner = True
-    never = ("add", "delete")
+class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
+    decline_request = staticmethod(decline_request)
     list_display = ("account", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "decided_by")
     list_filter = ("state",)
-    search_fields = ("account__user__username__startswith",)
-    search_help_text = "The beginning of a username."
     fields = readonly_fields = (
         *("account", "why", "asked_at", "state_now", "decided_at", "decided_by", "answer"),
     )
-    actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
-
-    @label("State", waiting="warning", accepted="success", declined="danger")
-    def state_now(self, request: PublisherRequest) -> str:
-        return request.get_state_display()
-
-    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        found = self.get_object(request, object_id)
-        offered: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]
-        return offered if found and found.state == PublisherRequest.State.OPEN else []
 
     @button("Accept", permission="change", icon="check")
     def accept(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
@@ -256,15 +232,6 @@ class PublisherRequestAdmin(StaffAdmin[PublisherRequest]):
         return self.ask(
             request, forms.Form(), title=f"Let {found.account} publish", text=text, submit="Accept"
         )
-
-    @button("Decline", permission="change", icon="close", danger=True)
-    def decline(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
-        form = AnswerForm(request.POST if "answered" in request.POST else None)
-        if form.is_valid():
-            return self.decide(request, found, partial(decline_request, **form.cleaned_data), "Declined.")
-        text = f"Asked for because: “{found.why}”"
-        title = f"Decline the request of {found.account}"
-        return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
 
     def decide(
         self, request: HttpRequest, found: PublisherRequest, act: Callable[..., None], done: str

@@ -1,6 +1,16 @@
 """The staff's site and the kinds of page it is built from; each app registers its own pages."""
 
 from .key_pages import KeyAdmin
+from .request_pages import RequestAdmin
 from .staff_pages import NO_OWNER, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
 
-__all__ = ["KeyAdmin", "NO_OWNER", "ReadOnlyAdmin", "StaffAdmin", "button", "label", "staff_page"]
+__all__ = [
+    "KeyAdmin",
+    "NO_OWNER",
+    "ReadOnlyAdmin",
+    "RequestAdmin",
+    "StaffAdmin",
+    "button",
+    "label",
+    "staff_page",
+]

@@ -1,0 +1,57 @@
+"""What somebody asks of staff, who accept or decline it: another tier, or to publish signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.models import LONGEST_REASON
+
+from .staff_pages import M, StaffAdmin, button, label
+
+
+class DeclineForm(forms.Form):
+    answer = forms.CharField(
+        label="Reason",
+        max_length=LONGEST_REASON,
+        help_text="The person who asked can read it.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
+class RequestAdmin(StaffAdmin[M]):
+    owner = "account__user"
+    decides_about_owner = True
+    never = ("add", "delete")
+    search_fields = ("account__user__username__startswith",)
+    search_help_text = "The beginning of a username."
+    actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
+    decline_request: Callable[..., None]
+
+    @label("State", waiting="warning", accepted="success", declined="danger")
+    def state_now(self, found: Any) -> str:
+        state: str = found.get_state_display()
+        return state
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        found: Any = self.get_object(request, object_id)
+        offered: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]
+        return offered if found and found.state == found.State.OPEN else []
+
+    @button("Decline", permission="change", icon="close", danger=True)
+    def decline(self, request: HttpRequest, found: Any) -> HttpResponse:
+        form = DeclineForm(request.POST if "answered" in request.POST else None)
+        if form.is_valid():
+            return self.decide(
+                request, found, partial(self.decline_request, **form.cleaned_data), "Declined."
+            )
+        text, title = f"Asked for because: “{found.why}”", f"Decline the request of {found.account}"
+        return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
+
+    def decide(self, request: HttpRequest, found: Any, act: Callable[..., None], done: str) -> HttpResponse:
+        raise NotImplementedError
