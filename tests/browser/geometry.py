@@ -1,4 +1,4 @@
-"""Where things stand on a page: what overlaps, and what is cut off or wrapped."""
+"""Where things stand on a page: what overlaps, is cut off, or reaches beyond what it stands in."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ FAULTS = """
     .map(([other]) => `${named(part)} overlaps ${named(other)}`));
   const cut = shown.filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth)
     .map((part) => `${named(part)} is cut off`);
-  return [...overlapping, ...cut];
+  const frame = container.getBoundingClientRect();
+  const beyond = boxes.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1
+    || box.top < frame.top - 1 || box.bottom > frame.bottom + 1).map(([part]) => `${named(part)} sticks out`);
+  return [...overlapping, ...cut, ...beyond];
 })
 """
 
 
 def misplaced(page: Page, containers: str, parts: str) -> list[str]:
-    """Within each container, the parts that overlap or do not fit."""
+    """Within each container, the parts that overlap, do not fit or stick out."""
     found: list[str] = page.evaluate(FAULTS, [containers, parts])
     return found
 

@@ -62,26 +62,3 @@ def drag(page: Page, by_px: int) -> None:
     page.mouse.move(at[0] + by_px, at[1], steps=8)
     page.mouse.up()
     page.mouse.move(0, 0)
-
-
-# Of boxes that overlap, and of those that reach beyond the one around them.
-FAULTS = """([around, inner]) => {
-  const isWithin = (box, other) => box.left >= other.left && box.right <= other.right
-    && box.top >= other.top && box.bottom <= other.bottom;
-  const shared = (box, other, from, to) => Math.min(box[to], other[to]) - Math.max(box[from], other[from]);
-  const nameOf = (each) => each.textContent.trim() || each.ariaLabel || each.className;
-  const outer = document.querySelector(around).getBoundingClientRect();
-  const seen = [...document.querySelectorAll(inner)].filter((each) => each.checkVisibility());
-  const boxes = seen.map((each) => [nameOf(each), each.getBoundingClientRect()]);
-  const sides = [["left", "right"], ["top", "bottom"]];
-  const meet = (box, other) => sides.every(([from, to]) => shared(box, other, from, to) > 0.5);
-  const beyond = boxes.filter(([, box]) => !isWithin(box, outer)).map(([name]) => `${name} leaves ${around}`);
-  const overlaps = boxes.flatMap(([name, box], at) => boxes.slice(at + 1)
-    .filter(([, other]) => meet(box, other)).map(([other]) => `${name} overlaps ${other}`));
-  return [...beyond, ...overlaps];
-}"""
-
-
-def layout_faults(page: Page, around: str, inner: str) -> list[str]:
-    found: list[str] = page.evaluate(FAULTS, [around, inner])
-    return found

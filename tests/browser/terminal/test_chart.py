@@ -11,9 +11,10 @@ from playwright.sync_api import Page, Request, Route, expect
 
 from core.times import MINUTE_MS
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
 
-from .charted import STORED, charted, drag, layout_faults, of_chart, shown, until_chart
+from .charted import STORED, charted, drag, of_chart, shown, until_chart
 from .test_terminal import live, publisher
 
 __all__ = ("charted", "publisher")
@@ -93,7 +94,7 @@ def test_legend_breaks_between_phrases_alone_and_leaves_the_axis_free(
 
     lines = page.eval_on_selector_all(PHRASES, "(all) => all.map((each) => each.getClientRects().length)")
     assert lines == [1] * 6
-    assert layout_faults(page, ".price .plot", PHRASES) == []
+    assert misplaced(page, ".price .plot", PHRASES) == []
     axis = of_chart(page, "chart.chart.priceScale('right').width()")
     ends = page.eval_on_selector_all(
         PHRASES, "(all) => all.map((each) => each.getBoundingClientRect().right)"

@@ -12,9 +12,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
 
-from .charted import charted, layout_faults, of_chart, shown, until_chart
+from .charted import charted, of_chart, shown, until_chart
 from .test_chart import opened
 from .test_terminal import publisher
 
@@ -223,7 +224,7 @@ def test_tools_stand_side_by_side_in_one_row(charted: Ticker, open_page: OpenPag
     page = opened(open_page, viewport={"width": width, "height": 900})
     switch_on(page, "SMA", "RSI")
 
-    assert layout_faults(page, ".price", TOOLS) == []
+    assert misplaced(page, ".price", TOOLS) == []
     box = page.locator(".tools").bounding_box()
     assert box is not None
     assert box["height"] < 48
@@ -236,9 +237,9 @@ def test_menu_lies_within_the_window(charted: Ticker, open_page: OpenPage, width
 
     tool(page, menu).locator("summary").click()
 
-    assert layout_faults(page, "html", f"[data-tool={menu}] .panel") == []
+    assert misplaced(page, "html", f"[data-tool={menu}] .panel") == []
     assert (
-        layout_faults(
+        misplaced(
             page, f"[data-tool={menu}] .panel", f"[data-tool={menu}] .panel label, .panel [type=number]"
         )
         == []

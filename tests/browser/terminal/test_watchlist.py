@@ -17,6 +17,7 @@ from market import runtime as market
 from market.prices import PriceBar
 from pages.watchlist import HOUR_MS, opening
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
@@ -24,28 +25,7 @@ from .test_terminal import live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
 DAY_MS = 24 * HOUR_MS
-# Whatever of a row is cut off, and which of its parts lie over each other.
-CRAMPED = """() => {
-  const boxes = (row) => [...row.querySelectorAll("small, .name button, [data-cell]:not(.unseen), svg")]
-    .map((part) => [part, part.getBoundingClientRect()])
-    .filter(([, { width }]) => width);
-  const meet = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
-    && one.top < other.bottom - 1 && other.top < one.bottom - 1;
-  const found = [];
-  for (const row of document.querySelectorAll("tr[data-symbol]")) {
-    const frame = row.getBoundingClientRect(), parts = boxes(row);
-    for (const [part, box] of parts) {
-      const say = (what) => found.push(`${row.dataset.symbol}: ${part.textContent} ${what}`);
-      if (box.left < frame.left || box.right > frame.right + 1) say("sticks out");
-      if (part.clientWidth && part.scrollWidth > part.clientWidth + 1) say("is cut");
-      for (const [other, at] of parts) {
-        const isWithin = part.contains(other) || other.contains(part);
-        if (!isWithin && meet(box, at)) say(`lies over ${other.textContent}`);
-      }
-    }
-  }
-  return found;
-}"""
+ROWS, PARTS = "tr[data-symbol]", "small, .name button, [data-cell]:not(.unseen), svg"
 
 # Into a row that no price comes for.
 WRITE = "text => { document.querySelector('tr[data-symbol=GBPUSD] [data-cell=bid]').textContent = text; }"
@@ -99,9 +79,9 @@ def test_nothing_in_a_row_is_cut_or_covered(
 ) -> None:
     page = live(open_page("/", viewport={"width": width, "height": 900}))
     page.evaluate(WRITE, "123,456.78")
-    assert page.evaluate(CRAMPED) == []
+    assert misplaced(page, ROWS, PARTS) == []
     page.evaluate(WRITE, "1,234,567,890.12345")
-    assert page.evaluate(CRAMPED) != []
+    assert misplaced(page, ROWS, PARTS) != []
 
 
 def test_favourites_come_first_and_are_remembered(ticker: Ticker, open_page: OpenPage) -> None:
