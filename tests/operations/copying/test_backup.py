@@ -357,7 +357,7 @@ def test_nobody_starts_on_a_part_of_a_copy(new_database: New, tmp_path: Path) ->
         refuse_unfinished()
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
-        with pytest.raises(CommandError, match="has not ended"):
+        with pytest.raises(CommandError, match="has not finished"):
             refuse_unfinished()
         with pytest.raises(CommandError, match="not whole"):
             run("backup", tmp_path / "part.zip")

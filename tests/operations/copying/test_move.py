@@ -94,7 +94,7 @@ def test_a_killed_move_goes_on(
         patched.setattr(moving, "note", note_and_die)
         with pytest.raises(Killed):
             move(source, target)
-    with in_place(target), pytest.raises(CommandError, match="has not ended"):
+    with in_place(target), pytest.raises(CommandError, match="has not finished"):
         refuse_unfinished()
     with pytest.raises(CommandError, match="part of another copy"):
         move(filled("sqlite"), target)
@@ -114,7 +114,7 @@ def test_what_was_killed_while_tables_were_made_is_made_again(
         patched.setattr(moving, "make_months_named", die)
         with pytest.raises(Killed):
             move(source, target)
-    with in_place(target), pytest.raises(CommandError, match="has not ended"):
+    with in_place(target), pytest.raises(CommandError, match="has not finished"):
         refuse_unfinished()
     move(source, target)
     assert rows_of(target) == rows_of(source)

@@ -138,7 +138,7 @@ def test_a_killed_move_goes_on_where_it_was(
     words = ("move", embedded.database_url, address)
     killed_at(embedded, "instruments_instrument", *words)
     refused = moved.manage("serve")
-    assert (refused.returncode, "has not ended" in refused.stderr) == (1, True)
+    assert (refused.returncode, "has not finished" in refused.stderr) == (1, True)
     done = embedded.manage(*words)
     assert done.returncode == 0, done.stderr
     assert "Going on after" in done.stdout
