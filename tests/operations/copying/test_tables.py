@@ -37,7 +37,7 @@ def test_a_table_comes_after_those_that_it_refers_to() -> None:
 
 
 def test_an_earlier_state_has_the_tables_of_its_time() -> None:
-    earlier = {name for name in all_migrations() if name != ("status", "0002_process_report")}
+    earlier = {(app, name) for app, name in all_migrations() if app != "status" or name < "0002"}
     names = {table.name for table in schema_after(earlier).tables}
     assert "status_processreport" not in names
     assert ("status", "0001_status") in last_migrations(earlier)
