@@ -21,14 +21,14 @@ class WeighedItem(msgspec.Struct, frozen=True):
     timestamp: Moment
     relevance: Annotated[
         Literal["symbol", "category"],
-        Meta(description="It names the instrument, or is of its category."),
+        Meta(description="The item names the instrument, or belongs to its category."),
     ]
     side: Annotated[
         int,
         Meta(
             ge=-1,
             le=1,
-            description="1, or −1 where good news lower the price, as those of the yen do USDJPY.",
+            description="1, or −1 where good news lowers the price, as news about the yen does for USDJPY.",
         ),
     ]
     weight: Annotated[
@@ -39,7 +39,7 @@ class WeighedItem(msgspec.Struct, frozen=True):
 
 class NewsEvidence(msgspec.Struct, frozen=True):
     considered: Annotated[int, Meta(ge=1, description="Items of the last 72 hours.")]
-    items: Annotated[list[WeighedItem], Meta(description="The weightiest, eight at most.")]
+    items: Annotated[list[WeighedItem], Meta(description="The items with the most weight, eight at most.")]
 
 
 class TimeframeTrend(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class OrderFlowEvidence(msgspec.Struct, frozen=True):
     source: Literal["trades", "tick_rule"]
     cumulative_delta: Annotated[float | None, Meta(description="Since 00:00 UTC.")]
     since: Annotated[
-        Moment, Meta(description="Nothing was received before, so a longer window is incomplete.")
+        Moment, Meta(description="Nothing was received before this time, so a longer window is incomplete.")
     ]
     windows: list[WindowDelta]
 
@@ -84,7 +84,11 @@ class SignalsEvidence(msgspec.Struct, frozen=True):
     sells: Annotated[int, Meta(ge=0)]
     r_at_risk: Annotated[
         float,
-        Meta(ge=0, description="What all of them lose from here to their stops, in units of their risk."),
+        Meta(
+            ge=0,
+            description="What all of them would lose from the current price to their stops, in "
+            "units of their risk.",
+        ),
     ]
 
 
@@ -101,12 +105,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 class AnyDriver(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    available: Annotated[bool, Meta(description="False where there are no data: then it weighs nothing.")]
+    available: Annotated[bool, Meta(description="False if there are no data; the driver then has no weight.")]
     weight: Share
     direction: Label
     score: Score
     contribution: Annotated[float, Meta(ge=-1, le=1, description="Weight times score.")]
-    text: Annotated[str, Meta(description="What it found, in a sentence.")]
+    text: Annotated[str, Meta(description="The finding, in a sentence.")]
     evidence: Evidence | None
 
 
@@ -163,11 +167,9 @@ class DayRange(msgspec.Struct, frozen=True):
 class PriceLevels(msgspec.Struct, frozen=True):
     component: ClassVar[str] = "Levels"
 
-    supports: Annotated[
-        list[PriceLevel], Meta(description="Below the price, the nearest first; three at most.")
-    ]
+    supports: Annotated[list[PriceLevel], Meta(description="Below the price, nearest first; three at most.")]
     resistances: Annotated[
-        list[PriceLevel], Meta(description="Above the price, the nearest first; three at most.")
+        list[PriceLevel], Meta(description="Above the price, nearest first; three at most.")
     ]
     atr_bands: Bands | None
     day: DayRange | None
@@ -184,9 +186,9 @@ class AsOf(msgspec.Struct, frozen=True):
 class Analysis(msgspec.Struct, frozen=True):
     symbol: str
     model: Annotated[str, Meta(description="Who answered.")]
-    generated_at: Annotated[Moment, Meta(description="When its inputs were read.")]
+    generated_at: Annotated[Moment, Meta(description="When the inputs were read.")]
     market_state: Annotated[str, openapi(enum=("open", "closed", "stale"))]
-    price: Annotated[float | None, Meta(description="The mid then.")]
+    price: Annotated[float | None, Meta(description="The mid price at that time.")]
     direction: Annotated[Label, Meta(description="Bullish from 0.15, bearish to −0.15.")]
     score: Annotated[
         float,
@@ -209,5 +211,9 @@ class AnsweredAnalysis(Analysis, frozen=True):
     component: ClassVar[str] = "Analysis"
 
     cached: Annotated[
-        bool, Meta(description="Made by an earlier request or another one's, so it cost no AI call.")
+        bool,
+        Meta(
+            description="The answer was made by an earlier request or by somebody else's, so it "
+            "cost no AI call."
+        ),
     ]

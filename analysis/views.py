@@ -19,7 +19,9 @@ from .samples import SAMPLE
 
 
 class AnalysisQuerySerializer(QuerySerializer):
-    model = ChoiceParameter(identifiers, help_text="Who should answer; without it the best that does.")
+    model = ChoiceParameter(
+        identifiers, help_text="Which model should answer; without it, the best one available."
+    )
 
 
 class AnalysisViewSet(KeyedViewSet):
@@ -28,14 +30,15 @@ class AnalysisViewSet(KeyedViewSet):
     @describes(
         "getAnalysis",
         AnsweredAnalysis,
-        "What the data say of one instrument",
+        "What the data say about one instrument",
         tag="Analysis",
         examples={"EURUSD in an afternoon": SAMPLE},
-        details="Drivers with their weights and evidence, levels, a direction and how sure it is. An answer "
-        "that is made for you costs an AI call beside the request; one that is younger than five minutes, or "
-        "that another request is just making, costs the request alone, and so does a failure. `X-AI-*` say "
-        "what is left of the UTC day. Without `model` a language model answers where one is configured and "
-        f"well, otherwise `{built_in_analyst.identifier}`, which always does.",
+        details="Drivers with their weights and evidence, levels, a direction and a confidence. An answer "
+        "that is generated for you costs an AI call in addition to the request; one that is less than five "
+        "minutes old, or that another request is already generating, costs only the request, and so does "
+        "a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model` a language "
+        f"model answers if one is configured and available, otherwise `{built_in_analyst.identifier}`, "
+        "which always does.",
         query=[AnalysisQuerySerializer],
         refused_queries=["model=oracle"],
         refusals=(

@@ -26,7 +26,7 @@ class SymbolsQuerySerializer(QuerySerializer):
 class InstrumentHours(msgspec.Struct):
     component: ClassVar[str] = "Hours"
 
-    timezone: Annotated[str, Meta(description="Of all times in it, as in America/New_York.")]
+    timezone: Annotated[str, Meta(description="Of all times in the calendar, such as America/New_York.")]
     sessions: Annotated[str, Meta(description="24/7, or Mon-Fri 09:30-16:00.")]
     holidays: Annotated[
         Sequence[str], Meta(description="2026-12-25, or 2026-11-27@13:00 for an early close.")
@@ -52,7 +52,9 @@ class InstrumentItem(msgspec.Struct):
     hours: InstrumentHours | UnsetType = UNSET
     state: Annotated[
         str | UnsetType,
-        openapi(enum=["open", "closed", "stale"], description="Of the market now. Only on request."),
+        openapi(
+            enum=["open", "closed", "stale"], description="The current state of the market. Only on request."
+        ),
     ] = UNSET
     order_flow_source: Annotated[
         str | UnsetType,
@@ -63,7 +65,7 @@ class InstrumentItem(msgspec.Struct):
     ] = UNSET
     volume_kind: Annotated[
         str | UnsetType,
-        openapi(enum=Instrument.VolumeKind.values, description="What volume counts. Only on request."),
+        openapi(enum=Instrument.VolumeKind.values, description="What the volume counts. Only on request."),
     ] = UNSET
 
 
@@ -84,7 +86,7 @@ class SymbolViewSet(KeyedViewSet):
         "The instruments and their contract specifications",
         tag="Market",
         examples={"Two instruments": InstrumentList([EURUSD, XAUUSD], 2)},
-        details="All instruments on offer, by symbol.",
+        details="All instruments on offer, ordered by symbol.",
         query=[SymbolsQuerySerializer],
         refused_queries=["expand=leverage"],
     )

@@ -73,7 +73,7 @@ class NewsList(msgspec.Struct):
     items: list[NewsFeedItem]
     next: Annotated[
         str | None | UnsetType,
-        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the page that follows."),
+        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the next page."),
     ] = UNSET
 
 

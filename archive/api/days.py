@@ -21,13 +21,13 @@ KINDS = ("candles", "manifest", "ticks")
 class ArchiveFile(msgspec.Struct, frozen=True):
     component: ClassVar[str] = "ArchiveFile"
 
-    path: Annotated[str, Meta(description="It is served at /api/archive/ and this.")]
+    path: Annotated[str, Meta(description="The file is served at /api/archive/ followed by this path.")]
     kind: Annotated[str, openapi(enum=list(KINDS))]
     symbol: Annotated[str | None, Meta(description="Null for a manifest.")]
     day: Annotated[Date, Meta(description="The UTC day whose data it holds.")]
     bytes: Annotated[int, Meta(ge=0)]
     rows: Annotated[int | None, Meta(description="Ticks or candles; null for a manifest.")]
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="Of its bytes; its ETag as well.")]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="Of the file's bytes; also its ETag.")]
 
 
 class Kept(NamedTuple):

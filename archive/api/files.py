@@ -53,11 +53,11 @@ class ArchiveFileViewSet(KeyedViewSet):
         "A file of the archive",
         tag="Archive",
         examples={"A manifest": MANIFEST_BODY},
-        details="Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is "
-        "the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes "
-        "in `Range` is answered with 206 and that part, so a download can be resumed, safely with "
-        "`If-Range`; several are answered with the whole. A body that turns out to differ from its SHA-256 "
-        "breaks off before its end.",
+        details="Parquet, or JSON for a manifest, byte for byte. Its SHA-256 is the one in the manifest, and "
+        "also the `ETag`. With `If-None-Match`, a 304 says that the file is still the same. One range of "
+        "bytes in `Range` is answered with 206 and that part, so a download can be resumed, safely with "
+        "`If-Range`; several ranges are answered with the whole file. A body that turns out to differ "
+        "from its SHA-256 is cut off before its end.",
         other_forms={PARQUET: "A Parquet file (zstd) of ticks or candles."},
         refusals=[WITHOUT, NotFound(NO_SUCH_FILE), RangeNotSatisfiable(1_904_771)],
         headers=["ETag", "Accept-Ranges"],

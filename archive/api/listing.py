@@ -55,17 +55,17 @@ class DayParameter(TimeParameter):
 
 
 class SymbolFilterSerializer(QuerySerializer):
-    symbol = TextParameter(help_text="Files of this instrument alone; manifests are of none.")
+    symbol = TextParameter(help_text="Only files of this instrument; manifests belong to none.")
 
 
 class ArchiveQuerySerializer(QuerySerializer):
-    kind = ChoiceParameter(KINDS, help_text="Files of this kind alone.")
-    start = DayParameter(help_text="The first day: 2026-11-20, or a moment of it.")
+    kind = ChoiceParameter(KINDS, help_text="Only files of this kind.")
+    start = DayParameter(help_text="The first day, such as 2026-11-20, or a time within it.")
     end = DayParameter(
-        help_text="Only days that begin before it: a day, which is not listed itself, or a moment."
+        help_text="Only days that begin before this day, which is itself excluded, or before this time."
     )
     limit = IntegerParameter(default=100, max_value=500, help_text="Maximum number of files.")
-    cursor = TextParameter(help_text="`next` of the page before.")
+    cursor = TextParameter(help_text="`next` of the previous page.")
 
 
 class ArchiveList(msgspec.Struct):
@@ -73,7 +73,7 @@ class ArchiveList(msgspec.Struct):
 
     items: Annotated[Sequence[ArchiveFile], Meta(description="By day, then by path.")]
     count: Annotated[int, Meta(ge=0, description="Files in this answer.")]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null on the last.")]
+    next: Annotated[str | None, Meta(description="The cursor of the next page; null on the last page.")]
 
 
 class ArchiveViewSet(KeyedViewSet):
@@ -84,8 +84,9 @@ class ArchiveViewSet(KeyedViewSet):
         tag="Archive",
         examples={"A day of one instrument": ArchiveList([CANDLES, MANIFEST, TICKS], 3, None)},
         details="Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the "
-        "candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger of "
-        "signals ended. A day is there when its manifest is, soon after midnight; the open day is not.",
+        "candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger "
+        "of signals ended. A day is available once its manifest is, soon after midnight; the current day "
+        "is not.",
         query=[SymbolFilterSerializer, ArchiveQuerySerializer],
         refused_queries=["kind=quotes", "start=yesterday", "end=2026-02-30", "limit=501"],
         refusals=[

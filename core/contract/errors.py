@@ -45,13 +45,13 @@ CODES = (
 
 
 class Refusal(msgspec.Struct, kw_only=True):
-    code: Annotated[str, openapi(enum=CODES, description="Stable: what a program should look at.")]
-    message: Annotated[str, Meta(description="For people; may change.")]
-    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status once more.")]
+    code: Annotated[str, openapi(enum=CODES, description="Stable, and meant for programs.")]
+    message: Annotated[str, Meta(description="Meant for people; it may change.")]
+    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status, repeated.")]
     field: Annotated[str | UnsetType, Meta(description="The parameter that was refused.")] = UNSET
-    allowed: Annotated[Sequence[str] | UnsetType, Meta(description="The words it may be.")] = UNSET
-    max: Annotated[int | UnsetType, Meta(description="The largest number it may be.")] = UNSET
-    request_id: Annotated[str, Meta(description="The header X-Request-Id once more.")]
+    allowed: Annotated[Sequence[str] | UnsetType, Meta(description="The values that are allowed.")] = UNSET
+    max: Annotated[int | UnsetType, Meta(description="The largest number that is allowed.")] = UNSET
+    request_id: Annotated[str, Meta(description="The X-Request-Id header, repeated.")]
 
 
 class ErrorBody(msgspec.Struct):

@@ -41,20 +41,20 @@ HEADERS: dict[str, tuple[str, Json]] = {
         "Names this request; quote it when you write to us.", "^req_[a-z2-7]{16}$", REQUEST_ID
     ),
     "X-API-Version": one_word("The version of the contract.", "1"),
-    "X-RateLimit-Limit": counting("Requests that your tier admits in 60 seconds.", 120),
-    "X-RateLimit-Remaining": counting("Requests that would be admitted now.", 57),
-    "X-RateLimit-Reset": counting("Epoch seconds when the next slot frees.", 1795262412),
+    "X-RateLimit-Limit": counting("Requests that your tier allows in 60 seconds.", 120),
+    "X-RateLimit-Remaining": counting("Requests that are left now.", 57),
+    "X-RateLimit-Reset": counting("Epoch seconds when the next request becomes available.", 1795262412),
     "RateLimit-Policy": patterned(
-        "The limit in the form of the IETF draft: tier, quota, window in seconds.",
+        "The limit, in the form of the IETF draft: tier, quota, window in seconds.",
         '^"[^"]+";q=[0-9]+;w=60$',
         '"pro";q=120;w=60',
     ),
     "RateLimit": patterned(
-        "What remains in the form of the IETF draft: tier, requests, seconds until a slot frees.",
+        "What remains, in the form of the IETF draft: tier, requests, seconds until the next one.",
         '^"[^"]+";r=[0-9]+;t=[0-9]+$',
         '"pro";r=57;t=12',
     ),
-    "Retry-After": counting("Whole seconds; waiting that long succeeds.", 12, minimum=1),
+    "Retry-After": counting("Whole seconds after which a request succeeds.", 12, minimum=1),
     "WWW-Authenticate": one_word("How to authenticate.", "ApiKey"),
     "X-Last-Closed": (
         "Time of the last closed candle. Absent where there is none yet.",
@@ -72,17 +72,15 @@ HEADERS: dict[str, tuple[str, Json]] = {
         '^"[0-9a-f]{64}"$',
         EXAMPLE_TAG,
     ),
-    "Accept-Ranges": one_word("A part can be asked for, with Range.", "bytes"),
+    "Accept-Ranges": one_word("Part of the body can be requested with Range.", "bytes"),
     "Content-Range": patterned(
-        "Which bytes these are, and of how many; after an asterisk how many there are.",
+        "Which bytes these are, and of how many; after an asterisk, the total number.",
         r"^bytes (?:[0-9]+-[0-9]+|\*)/[0-9]+$",
         "bytes 0-1023/48213",
     ),
     "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
     "X-AI-Remaining": counting("AI calls that are left today.", 18),
-    "X-AI-Reset": counting(
-        "Epoch seconds of the next UTC midnight, when the count starts again.", 1795305600
-    ),
+    "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when the count is reset.", 1795305600),
 }
 ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
 OF_THE_WINDOW = (
@@ -97,13 +95,13 @@ SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
-    403: "The key came without TLS, as the proxy says, or does not open this.",
-    404: "What the path or the parameter names does not exist.",
-    406: "The header Accept names no form in which this path answers.",
-    416: "The range begins behind the end.",
+    403: "The key was sent without TLS, or does not give access to this.",
+    404: "What the path or a parameter names does not exist.",
+    406: "The Accept header names no format that this path offers.",
+    416: "The range begins after the end.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
-    503: "The service cannot answer just now.",
+    503: "The service cannot answer at the moment.",
 }
 
 # These are the same for every action, so they are components under these names.
@@ -146,7 +144,7 @@ def part_responses(description: Description, whole: Json) -> Json:
             "headers": headers | _references(["Content-Range"]),
             "content": forms,
         },
-        "304": {"description": "The client has it already.", "headers": headers},
+        "304": {"description": "The client already has it.", "headers": headers},
     }
 
 

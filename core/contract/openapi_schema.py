@@ -40,7 +40,7 @@ PATH_PARAMETERS = {
     "user": in_path("user", "Publisher, as in the feed.", "marta"),
     "path": in_path(
         "path",
-        "As the list has it, with its slashes as they are.",
+        "The path as listed, with its slashes unencoded.",
         "ticks/EURUSD/2026-11-20.parquet",
         "manifests/2026-11-20.json",
     ),
@@ -53,9 +53,9 @@ def in_header(name: str, description: str, example: str) -> OpenApiParameter:
 
 
 OF_PARTS = (
-    in_header("Range", "One range of bytes. What cannot be read is as if it were absent.", "bytes=0-1023"),
-    in_header("If-Range", "The range is only meant if the ETag is still this one.", EXAMPLE_TAG),
-    in_header("If-None-Match", "ETags that the client has already.", EXAMPLE_TAG),
+    in_header("Range", "One range of bytes. A malformed range is ignored.", "bytes=0-1023"),
+    in_header("If-Range", "The range only applies if the ETag is still this one.", EXAMPLE_TAG),
+    in_header("If-None-Match", "ETags that the client already has.", EXAMPLE_TAG),
 )
 
 

@@ -60,13 +60,13 @@ class HistoryQuerySerializer(QuerySerializer):
     )
     start = TimeParameter(
         help_text="The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: "
-        "the first that is stored."
+        "the first candle that is stored."
     )
-    end = TimeParameter(help_text="The first time to leave out, written alike. Absent: now.")
+    end = TimeParameter(help_text="The end, which is excluded, in the same format. Absent: now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")
     cursor = TextParameter(
-        help_text="`next` of the page before, with the parameters of its request; only `limit` and the form "
-        "may differ."
+        help_text="`next` of the previous page, with the parameters of its request; only `limit` and the "
+        "format may differ."
     )
 
 
@@ -77,7 +77,7 @@ class SymbolHistory(msgspec.Struct):
     timeframe: Annotated[str, openapi(enum=list(TIMEFRAMES))]
     ohlcv: list[OhlcvCandle]
     count: Annotated[int, Meta(ge=0, description="Candles in this page.")]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null where there is none.")]
+    next: Annotated[str | None, Meta(description="The cursor of the next page; null if there is none.")]
 
 
 MINUTES = SymbolHistory(
@@ -112,11 +112,11 @@ class HistoryViewSet(KeyedViewSet):
         examples={"The last minutes of a page": MINUTES},
         tag="Market",
         details="All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
-        "the page that follows, to be sent with the same parameters (only `limit` and the form may differ). "
-        "It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles "
-        "close; a candle is there within about a second of its close. `Accept` chooses JSON, `text/csv` or "
-        "`application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. "
-        "Clients that accept gzip get it.",
+        "the next page, to be sent with the same parameters (only `limit` and the format may differ). It is "
+        "null at the end, and remains valid across restarts. No candle is left out or repeated, even "
+        "while candles close; a candle is available within about a second of its close. `Accept` chooses "
+        "JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in "
+        "the header `X-Next-Cursor`. Clients that accept gzip receive it.",
         query=[HistoryQuerySerializer],
         refused_queries=["timeframe=2h", "limit=10001", "start=yesterday"],
         refusals=[
@@ -130,7 +130,7 @@ class HistoryViewSet(KeyedViewSet):
         headers=["X-Next-Cursor"],
         other_forms={
             CSV: "The same fields with a header row, as `export_candles` writes them.",
-            ARROW: "Batches of some hundred candles: `time` in milliseconds of UTC, the rest as floats.",
+            ARROW: "Batches of several hundred candles: `time` in milliseconds of UTC, the rest as floats.",
         },
     )
     async def history(self, symbol: str) -> Answer:

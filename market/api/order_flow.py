@@ -25,10 +25,10 @@ MOST = 500
 
 class OrderFlowQuerySerializer(QuerySerializer):
     start = TimeParameter(
-        help_text="Minutes that opened then or later. An ISO 8601 time with its zone, or milliseconds since "
-        "the epoch. Without it, the newest."
+        help_text="Minutes that opened at this time or later: an ISO 8601 time with its zone, or "
+        "milliseconds since the epoch. Without it, the newest."
     )
-    end = TimeParameter(help_text="Minutes that opened before then, which is written in the same ways.")
+    end = TimeParameter(help_text="Minutes that opened before this time, in the same format.")
     limit = IntegerParameter(default=100, max_value=MOST, help_text="Maximum number of minutes.")
 
 
@@ -44,8 +44,8 @@ class FlowBucket(msgspec.Struct):
         int,
         Meta(
             ge=0,
-            description="How many were found in its windows. One whose `time` is the end of the minute is of "
-            "this minute, not of the next.",
+            description="How many were found in the windows of this minute. One whose `time` is the end of "
+            "the minute belongs to it, not to the next.",
         ),
     ]
 
@@ -75,11 +75,12 @@ class OrderFlowViewSet(KeyedViewSet):
         "Order flow of one instrument, minute by minute",
         examples={"Two minutes": TWO_MINUTES},
         tag="Market",
-        details="The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a "
-        "second of its close, and changes no more. Only minutes that were made of ticks have order flow: one "
-        "that was imported, or read from a venue's history after a gap, is left out. Where the side is "
-        "estimated, the ticks before the first move of the mid are on neither side: in the minute in which "
-        "an instrument's order flow begins, the two volumes may come to less than the candle's.",
+        details="The sums of what `/ws/orderflow` sends, oldest first. A minute is available within about a "
+        "second of its close, and then no longer changes. Only minutes that were made from ticks have "
+        "order flow: one that was imported, or read from a venue's history after a gap, is left out. "
+        "Where the side is estimated, ticks before the first move of the mid count towards neither side: "
+        "in the minute in which an instrument's order flow begins, the two volumes may add up to less "
+        "than the candle's volume.",
         query=[OrderFlowQuerySerializer],
         refused_queries=["start=yesterday", "end=2026-11-20T14:00:00", "limit=501", "limit=many"],
         refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],

@@ -55,7 +55,7 @@ class SymbolQuote(NestedQuote, kw_only=True):
 class OhlcvCandle(msgspec.Struct):
     component: ClassVar[str] = "Candle"
 
-    time: Annotated[Moment, Meta(description="The open of the interval.")]
+    time: Annotated[Moment, Meta(description="The start of the interval.")]
     open: float
     high: float
     low: float
@@ -91,9 +91,10 @@ class MarketViewSet(KeyedViewSet):
         "Candles and the current quote of one instrument",
         examples={"Hourly candles": EURUSD_HOURS},
         tag="Market",
-        details="Candles are stamped with the open of their interval (UTC) and come oldest first. On an open "
-        "market the last one is still forming; `X-Last-Closed` names the last that is not. A minute is "
-        "closed when a tick of a later one comes, or two seconds after its end; then it changes no more.",
+        details="Candles are stamped with the start of their interval (UTC) and listed oldest first. On an "
+        "open market, the last one is still forming; `X-Last-Closed` names the last one that is closed. A "
+        "minute is closed when a tick of a later one arrives, or two seconds after its end; then it no "
+        "longer changes.",
         query=[BarsQuerySerializer],
         refused_queries=["timeframe=2h", "bars=501", "bars=ten", "closed_only=yes"],
         refusals=REFUSALS,
@@ -121,7 +122,7 @@ class MarketViewSet(KeyedViewSet):
         "The current quote of one instrument",
         examples={"EURUSD": SymbolQuote(*QUOTED, symbol="EURUSD")},
         tag="Market",
-        details="For lightweight polling. On a closed or stale market it is the last quote there was, with "
+        details="For lightweight polling. On a closed or stale market, the last known quote is returned with "
         "its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.",
         refusals=REFUSALS,
         headers=["X-Quote-Age-Ms", "X-Market-State"],

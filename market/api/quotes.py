@@ -44,12 +44,12 @@ class QuotesQuerySerializer(QuerySerializer):
 class ListedQuote(SymbolQuote, kw_only=True):
     component: ClassVar[str] = "ListedQuote"
 
-    state: Annotated[str, openapi(enum=STATES, description="Of its market now.")]
+    state: Annotated[str, openapi(enum=STATES, description="The current state of its market.")]
     age_ms: Annotated[int, Meta(ge=0, description="Milliseconds since the quote's own time.")]
 
 
 class RejectedSymbol(msgspec.Struct):
-    symbol: Annotated[str, Meta(description="As it was first asked for, without spaces around it.")]
+    symbol: Annotated[str, Meta(description="The symbol as requested, without spaces around it.")]
     code: Annotated[
         Literal["symbol_not_found", "quote_unavailable"],
         Meta(description="There is no such instrument, or it has not been quoted yet."),
@@ -78,10 +78,11 @@ class QuotesViewSet(KeyedViewSet):
             )
         },
         tag="Market",
-        details="For polling many at once: one request, whatever it names. They come in the order asked, "
-        "each once, however often it is named. On a closed or stale market it is the last quote there was, "
-        "with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and "
-        "the others are answered. With a name that no instrument can have, the whole request is refused.",
+        details="For polling many instruments at once; it counts as one request, whatever it names. Quotes "
+        "are returned in the order requested, each once, even if named repeatedly. On a closed or stale "
+        "market, the last known quote is returned with its own time; `state` and `age_ms` say so. A "
+        "symbol without a quote is listed in `rejected`, and the others are returned. If a name is one "
+        "that no instrument can have, the whole request is refused.",
         query=[QuotesQuerySerializer],
         refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],

@@ -17,12 +17,12 @@ from signals_feed.ledger.ledger import FIRST_PREVIOUS_HASH, LedgerEntry, LedgerH
 from signals_feed.wire import CLOSED_SAMPLE
 
 ABOUT = (
-    "Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in"
-    " hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and"
-    " `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the"
-    " last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it"
-    " is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position,"
-    " the past was altered."
+    "Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in "
+    "hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and "
+    "`previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = "
+    "the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; "
+    "`/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash "
+    "at its position, the past was altered."
 )
 Position = Annotated[int, Meta(ge=1)]
 Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values)]
@@ -39,7 +39,7 @@ class LedgerQuerySerializer(QuerySerializer):
 class HeadOfLedger(msgspec.Struct):
     component: ClassVar[str] = "LedgerHead"
 
-    position: Annotated[int, Meta(ge=0, description="Of the last entry; positions have no holes.")]
+    position: Annotated[int, Meta(ge=0, description="Of the last entry; positions have no gaps.")]
     hash: Annotated[Hash, Meta(description="Of the last entry; 64 zeros before the first.")]
 
 
@@ -49,7 +49,7 @@ class LedgerItem(msgspec.Struct):
     signal: Annotated[str, Meta(description="The signal that the entry is about.")]
     payload: Annotated[
         str,
-        Meta(description="The facts as JSON text: hashed as it stands here, so keep it byte by byte."),
+        Meta(description="The facts as JSON text, hashed exactly as shown here, so keep it byte for byte."),
     ]
     previous: Annotated[Hash, Meta(description="Hash of the previous entry; 64 zeros for the first.")]
     hash: Annotated[

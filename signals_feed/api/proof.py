@@ -30,12 +30,12 @@ from .ledger import Hash, Kind, Position
 from .signals import NO_SUCH_SIGNAL, uuid_of
 
 ABOUT = (
-    "Everything that the result follows from: the quote at entry, what closed it, the rule, and the"
-    " arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where"
-    " `decimals` says so, half away from zero, and you get every `exact` that stands there, `pnl` to the"
-    " last digit."
+    "Everything that the result follows from: the quote at entry, what closed it, the rule, and the "
+    "arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where "
+    "`decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the "
+    "last digit."
 )
-Exact = Annotated[str, Meta(description="The same with every digit, for decimal arithmetic.")]
+Exact = Annotated[str, Meta(description="The same value with every digit, for decimal arithmetic.")]
 OptionalPrice = float | UnsetType
 
 
@@ -54,7 +54,7 @@ class ShownEvidence(msgspec.Struct):
     ]
     rule: Annotated[str, openapi(enum=list(RULES))]
     rule_text: Annotated[str, Meta(description="The rule in words.")]
-    time: Annotated[Moment, Meta(description="The tick's own time, or the open of the candle.")]
+    time: Annotated[Moment, Meta(description="The tick's own time, or the start of the candle.")]
     epoch: Annotated[str | None, Meta(description="Of the numbering of ticks; null if unknown.")]
     seq: Annotated[
         int | None,
@@ -99,12 +99,14 @@ class ProofStep(msgspec.Struct):
     component: ClassVar[str] = "Step"
 
     name: str
-    formula: Annotated[str, Meta(description="In the names of the inputs and of the steps before.")]
+    formula: Annotated[
+        str, Meta(description="Written with the names of the inputs and of the previous steps.")
+    ]
     value: float
     exact: Exact
     decimals: Annotated[
         int | None,
-        Meta(description="Rounded to these, half away from zero; null where nothing is rounded."),
+        Meta(description="Rounded to this many decimals, half away from zero; null if nothing is rounded."),
     ]
 
 
@@ -122,9 +124,10 @@ class Proof(msgspec.Struct):
     status: Annotated[str, openapi(enum=Signal.Status.values)]
     entry: ProofOfEntry
     exit: Annotated[ProofOfExit | None, Meta(description="Null while it is active.")]
-    inputs: Annotated[list[ProofInput], Meta(description="What the arithmetic starts from.")]
+    inputs: Annotated[list[ProofInput], Meta(description="The values that the arithmetic starts from.")]
     steps: Annotated[
-        list[ProofStep], Meta(description="In order. Of an active signal only those known already.")
+        list[ProofStep],
+        Meta(description="In order. For an active signal, only those that are already known."),
     ]
     ledger: Annotated[list[LedgerMark], Meta(description="Its entries in `/api/signals/ledger`.")]
 

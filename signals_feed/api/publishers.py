@@ -20,7 +20,7 @@ from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, s
 from signals_feed.publishers.scorecards import Scorecard, TrackRecord
 
 Count = Annotated[int, Meta(ge=0)]
-ClosedCount = Annotated[int, Meta(ge=0, description="Closed ones; all of them count.")]
+ClosedCount = Annotated[int, Meta(ge=0, description="Closed signals; all of them count.")]
 WinRate = Annotated[
     float | None,
     Meta(description="Share of signals with a `pnl_r` above 0; null before the first has closed."),
@@ -48,11 +48,11 @@ class ClosedBy(msgspec.Struct):
 class EquitySum(msgspec.Struct):
     component: ClassVar[str] = "EquityPoint"
 
-    signals: Annotated[int, Meta(ge=1, description="After so many closed signals.")]
+    signals: Annotated[int, Meta(ge=1, description="The number of closed signals so far.")]
     time: Annotated[Moment, Meta(description="When the last of them closed.")]
     r: Annotated[float, Meta(description="Sum of `pnl_r` up to here.")]
-    low_r: Annotated[float, Meta(description="Lowest sum since the point before.")]
-    high_r: Annotated[float, Meta(description="Highest sum since the point before.")]
+    low_r: Annotated[float, Meta(description="Lowest sum since the previous point.")]
+    high_r: Annotated[float, Meta(description="Highest sum since the previous point.")]
 
 
 class PublisherRecord(msgspec.Struct):
@@ -64,7 +64,7 @@ class PublisherRecord(msgspec.Struct):
     win_rate: WinRate
     expectancy_r: ExpectancyR
     total_r: TotalR
-    too_few: Annotated[bool, Meta(description="Fewer than 30 closed signals: the numbers say little yet.")]
+    too_few: Annotated[bool, Meta(description="Fewer than 30 closed signals, so the figures say little yet.")]
     best_excursion_r: Annotated[
         float | None, Meta(description="The most that any signal was ahead while it was open.")
     ]
@@ -75,20 +75,20 @@ class PublisherRecord(msgspec.Struct):
         float,
         Meta(
             ge=0,
-            description="Deepest fall of the sum of `pnl_r` below its highest point, which is 0 at first.",
+            description="Deepest fall of the sum of `pnl_r` below its highest point, which starts at 0.",
         ),
     ]
     max_drawdown_signals: Annotated[
         int,
         Meta(ge=0, description="Most signals in a row after which the sum was below its highest point."),
     ]
-    closed_by: Annotated[ClosedBy, Meta(description="How many signals ended in each way.")]
+    closed_by: Annotated[ClosedBy, Meta(description="How many signals closed for each reason.")]
     by_symbol: list[SymbolRecord]
     equity: Annotated[
         list[EquitySum],
         Meta(
-            description="In the order of closing, oldest first. At most 400 points: of a longer history, "
-            "neighbours share one."
+            description="In the order of closing, oldest first. At most 400 points; in a longer history, "
+            "neighbouring signals share one."
         ),
     ]
 
@@ -121,8 +121,8 @@ class PublisherViewSet(KeyedViewSet):
         "A publisher's scorecard",
         tag="Signals",
         examples={"A publisher with too few signals": SAMPLE},
-        details="Over all closed signals, expired and cancelled ones included, none left out. 1 R is what a"
-        " signal risked: the distance from the price that was paid to the stop.",
+        details="Covers all closed signals, including expired and cancelled ones. 1 R is what a signal "
+        "risked: the distance from the price paid to the stop.",
         refusals=[NotFound(NO_SUCH_PUBLISHER)],
     )
     async def retrieve(self, user: str) -> Answer:

@@ -25,10 +25,10 @@ from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, AnySignal, 
 CURSORS = Cursors("signals")
 AT, PK = COLUMNS.index("published_at"), COLUMNS.index("id")
 ABOUT = (
-    "Newest first. A closed signal carries its verified result; an active one none of it. With `start`, `end`"
-    " or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together"
-    " hold each signal once, whatever is published or closed meanwhile. Each page has what is of the `status`"
-    " by then; a walk with `all` misses none."
+    "Newest first. A closed signal carries its verified result; an active one has none yet. With "
+    "`start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
+    "together, the pages contain each signal once, whatever is published or closed in the meantime. Each "
+    "page lists the signals that have the `status` at that time; with `all`, none is missed."
 )
 NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 
@@ -53,7 +53,7 @@ class FilterSerializer(QuerySerializer):
     """Read first: an unknown symbol or user is refused before any other bad parameter."""
 
     symbol = TextParameter(help_text="Only signals for this instrument; upper or lower case.")
-    user = TextParameter(help_text="Only signals of this publisher; the name as the feed writes it.")
+    user = TextParameter(help_text="Only signals of this publisher; the name as shown in the feed.")
 
 
 class SignalList(msgspec.Struct):
@@ -61,7 +61,7 @@ class SignalList(msgspec.Struct):
     count: Annotated[int, Meta(ge=0, description="Signals in this answer.")]
     next: Annotated[
         str | None | UnsetType,
-        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the page that follows."),
+        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the next page."),
     ] = UNSET
 
 
@@ -106,7 +106,7 @@ class SignalViewSet(KeyedViewSet):
         "One signal, as the feed shows it",
         tag="Signals",
         examples={"An active signal": ACTIVE_SAMPLE, "A closed signal": CLOSED_SAMPLE},
-        details="Active or closed, of whatever age, also of an instrument that is not offered any more.",
+        details="Active or closed, of any age, including those of instruments that are no longer offered.",
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
     async def retrieve(self, id: str) -> Answer:  # noqa: A002 - the name in the path

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * The instruments and their contract specifications
-         * @description All instruments on offer, by symbol.
+         * @description All instruments on offer, ordered by symbol.
          */
         get: operations["listSymbols"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Candles and the current quote of one instrument
-         * @description Candles are stamped with the open of their interval (UTC) and come oldest first. On an open market the last one is still forming; `X-Last-Closed` names the last that is not. A minute is closed when a tick of a later one comes, or two seconds after its end; then it changes no more.
+         * @description Candles are stamped with the start of their interval (UTC) and listed oldest first. On an open market, the last one is still forming; `X-Last-Closed` names the last one that is closed. A minute is closed when a tick of a later one arrives, or two seconds after its end; then it no longer changes.
          */
         get: operations["getMarket"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * The current quote of one instrument
-         * @description For lightweight polling. On a closed or stale market it is the last quote there was, with its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.
+         * @description For lightweight polling. On a closed or stale market, the last known quote is returned with its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.
          */
         get: operations["getQuote"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Every closed candle of one instrument
-         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the page that follows, to be sent with the same parameters (only `limit` and the form may differ). It is null at the end, and outlasts restarts. No time is left out or repeated, even while candles close; a candle is there within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two the cursor is the header `X-Next-Cursor`. Clients that accept gzip get it.
+         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the next page, to be sent with the same parameters (only `limit` and the format may differ). It is null at the end, and remains valid across restarts. No candle is left out or repeated, even while candles close; a candle is available within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`. Clients that accept gzip receive it.
          */
         get: operations["getHistory"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The current quotes of many instruments
-         * @description For polling many at once: one request, whatever it names. They come in the order asked, each once, however often it is named. On a closed or stale market it is the last quote there was, with its own time; `state` and `age_ms` say so. A symbol without a quote stands in `rejected`, and the others are answered. With a name that no instrument can have, the whole request is refused.
+         * @description For polling many instruments at once; it counts as one request, whatever it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; `state` and `age_ms` say so. A symbol without a quote is listed in `rejected`, and the others are returned. If a name is one that no instrument can have, the whole request is refused.
          */
         get: operations["listQuotes"];
         put?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Order flow of one instrument, minute by minute
-         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is there within about a second of its close, and changes no more. Only minutes that were made of ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out. Where the side is estimated, the ticks before the first move of the mid are on neither side: in the minute in which an instrument's order flow begins, the two volumes may come to less than the candle's.
+         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is available within about a second of its close, and then no longer changes. Only minutes that were made from ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out. Where the side is estimated, ticks before the first move of the mid count towards neither side: in the minute in which an instrument's order flow begins, the two volumes may add up to less than the candle's volume.
          */
         get: operations["getOrderFlow"];
         put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * The public feed of trade signals
-         * @description Newest first. A closed signal carries its verified result; an active one none of it. With `start`, `end` or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together hold each signal once, whatever is published or closed meanwhile. Each page has what is of the `status` by then; a walk with `all` misses none.
+         * @description Newest first. A closed signal carries its verified result; an active one has none yet. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each signal once, whatever is published or closed in the meantime. Each page lists the signals that have the `status` at that time; with `all`, none is missed.
          */
         get: operations["listSignals"];
         put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as they stand here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; whose signal it is now, `/api/signals/{id}` says. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
+         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
          */
         get: operations["listLedger"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * One signal, as the feed shows it
-         * @description Active or closed, of whatever age, also of an instrument that is not offered any more.
+         * @description Active or closed, of any age, including those of instruments that are no longer offered.
          */
         get: operations["getSignal"];
         put?: never;
@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * How a signal's result came about, to be computed again
-         * @description Everything that the result follows from: the quote at entry, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` that stands there, `pnl` to the last digit.
+         * @description Everything that the result follows from: the quote at entry, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the last digit.
          */
         get: operations["getSignalProof"];
         put?: never;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * A publisher's scorecard
-         * @description Over all closed signals, expired and cancelled ones included, none left out. 1 R is what a signal risked: the distance from the price that was paid to the stop.
+         * @description Covers all closed signals, including expired and cancelled ones. 1 R is what a signal risked: the distance from the price paid to the stop.
          */
         get: operations["getPublisher"];
         put?: never;
@@ -272,8 +272,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the data say of one instrument
-         * @description Drivers with their weights and evidence, levels, a direction and how sure it is. An answer that is made for you costs an AI call beside the request; one that is younger than five minutes, or that another request is just making, costs the request alone, and so does a failure. `X-AI-*` say what is left of the UTC day. Without `model` a language model answers where one is configured and well, otherwise `tickwire-analyst-1`, which always does.
+         * What the data say about one instrument
+         * @description Drivers with their weights and evidence, levels, a direction and a confidence. An answer that is generated for you costs an AI call in addition to the request; one that is less than five minutes old, or that another request is already generating, costs only the request, and so does a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model` a language model answers if one is configured and available, otherwise `tickwire-analyst-1`, which always does.
          */
         get: operations["getAnalysis"];
         put?: never;
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * The files of the archive: ticks and candles by day
-         * @description Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger of signals ended. A day is there when its manifest is, soon after midnight; the open day is not.
+         * @description Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger of signals ended. A day is available once its manifest is, soon after midnight; the current day is not.
          */
         get: operations["listArchive"];
         put?: never;
@@ -313,7 +313,7 @@ export interface paths {
         };
         /**
          * A file of the archive
-         * @description Parquet, or JSON for a manifest, byte for byte as its manifest's SHA-256 has it, which is the `ETag` as well. With `If-None-Match` a 304 says that it is still the same. One range of bytes in `Range` is answered with 206 and that part, so a download can be resumed, safely with `If-Range`; several are answered with the whole. A body that turns out to differ from its SHA-256 breaks off before its end.
+         * @description Parquet, or JSON for a manifest, byte for byte. Its SHA-256 is the one in the manifest, and also the `ETag`. With `If-None-Match`, a 304 says that the file is still the same. One range of bytes in `Range` is answered with 206 and that part, so a download can be resumed, safely with `If-Range`; several ranges are answered with the whole file. A body that turns out to differ from its SHA-256 is cut off before its end.
          */
         get: operations["getArchiveFile"];
         put?: never;
@@ -404,14 +404,14 @@ export interface components {
             model: string;
             /**
              * Format: date-time
-             * @description When its inputs were read.
+             * @description When the inputs were read.
              */
             generated_at: string;
             /** @enum {string} */
             market_state: "open" | "closed" | "stale";
             /**
              * Format: double
-             * @description The mid then.
+             * @description The mid price at that time.
              */
             price: number | null;
             /**
@@ -436,11 +436,11 @@ export interface components {
             levels: components["schemas"]["Levels"];
             /** @description How recent each input was; null where there was none. */
             as_of: components["schemas"]["AsOf"];
-            /** @description Made by an earlier request or another one's, so it cost no AI call. */
+            /** @description The answer was made by an earlier request or by somebody else's, so it cost no AI call. */
             cached: boolean;
         };
         ArchiveFile: {
-            /** @description It is served at /api/archive/ and this. */
+            /** @description The file is served at /api/archive/ followed by this path. */
             path: string;
             /** @enum {string} */
             kind: "candles" | "manifest" | "ticks";
@@ -454,7 +454,7 @@ export interface components {
             bytes: number;
             /** @description Ticks or candles; null for a manifest. */
             rows: number | null;
-            /** @description Of its bytes; its ETag as well. */
+            /** @description Of the file's bytes; also its ETag. */
             sha256: string;
         };
         ArchiveList: {
@@ -462,7 +462,7 @@ export interface components {
             items: components["schemas"]["ArchiveFile"][];
             /** @description Files in this answer. */
             count: number;
-            /** @description The cursor of the next page; null on the last. */
+            /** @description The cursor of the next page; null on the last page. */
             next: string | null;
         };
         ArchiveManifest: {
@@ -516,7 +516,7 @@ export interface components {
         Candle: {
             /**
              * Format: date-time
-             * @description The open of the interval.
+             * @description The start of the interval.
              */
             time: string;
             /** Format: double */
@@ -604,7 +604,7 @@ export interface components {
             evidence: components["schemas"]["Evidence"] | null;
         };
         EquityPoint: {
-            /** @description After so many closed signals. */
+            /** @description The number of closed signals so far. */
             signals: number;
             /**
              * Format: date-time
@@ -618,12 +618,12 @@ export interface components {
             r: number;
             /**
              * Format: double
-             * @description Lowest sum since the point before.
+             * @description Lowest sum since the previous point.
              */
             low_r: number;
             /**
              * Format: double
-             * @description Highest sum since the point before.
+             * @description Highest sum since the previous point.
              */
             high_r: number;
         };
@@ -642,7 +642,7 @@ export interface components {
             rule_text: string;
             /**
              * Format: date-time
-             * @description The tick's own time, or the open of the candle.
+             * @description The tick's own time, or the start of the candle.
              */
             time: string;
             /** @description Of the numbering of ticks; null if unknown. */
@@ -688,7 +688,7 @@ export interface components {
             ohlcv: components["schemas"]["Candle"][];
             /** @description Candles in this page. */
             count: number;
-            /** @description The cursor of the next page; null where there is none. */
+            /** @description The cursor of the next page; null if there is none. */
             next: string | null;
         };
         Hole: {
@@ -699,7 +699,7 @@ export interface components {
             lost: boolean;
         };
         Hours: {
-            /** @description Of all times in it, as in America/New_York. */
+            /** @description Of all times in the calendar, such as America/New_York. */
             timezone: string;
             /** @description 24/7, or Mon-Fri 09:30-16:00. */
             sessions: string;
@@ -711,7 +711,7 @@ export interface components {
             name: string;
             /** Format: double */
             value: number;
-            /** @description The same with every digit, for decimal arithmetic. */
+            /** @description The same value with every digit, for decimal arithmetic. */
             exact: string;
         };
         Instrument: {
@@ -737,7 +737,7 @@ export interface components {
             digits?: number;
             hours?: components["schemas"]["Hours"];
             /**
-             * @description Of the market now. Only on request.
+             * @description The current state of the market. Only on request.
              * @enum {string}
              */
             state?: "open" | "closed" | "stale";
@@ -747,7 +747,7 @@ export interface components {
              */
             order_flow_source?: "trades" | "tick_rule";
             /**
-             * @description What volume counts. Only on request.
+             * @description What the volume counts. Only on request.
              * @enum {string}
              */
             volume_kind?: "traded" | "ticks";
@@ -769,7 +769,7 @@ export interface components {
             hash: string;
         };
         LedgerHead: {
-            /** @description Of the last entry; positions have no holes. */
+            /** @description Of the last entry; positions have no gaps. */
             position: number;
             /** @description Of the last entry; 64 zeros before the first. */
             hash: string;
@@ -780,7 +780,7 @@ export interface components {
             kind: "publish" | "close" | "cancel" | "remove";
             /** @description The signal that the entry is about. */
             signal: string;
-            /** @description The facts as JSON text: hashed as it stands here, so keep it byte by byte. */
+            /** @description The facts as JSON text, hashed exactly as shown here, so keep it byte for byte. */
             payload: string;
             /** @description Hash of the previous entry; 64 zeros for the first. */
             previous: string;
@@ -801,9 +801,9 @@ export interface components {
             touches: number;
         };
         Levels: {
-            /** @description Below the price, the nearest first; three at most. */
+            /** @description Below the price, nearest first; three at most. */
             supports: components["schemas"]["Level"][];
-            /** @description Above the price, the nearest first; three at most. */
+            /** @description Above the price, nearest first; three at most. */
             resistances: components["schemas"]["Level"][];
             atr_bands: components["schemas"]["Bands"] | null;
             day: components["schemas"]["DayRange"] | null;
@@ -832,7 +832,7 @@ export interface components {
             timestamp: string;
             symbol: string;
             /**
-             * @description Of its market now.
+             * @description The current state of its market.
              * @enum {string}
              */
             state: "open" | "closed" | "stale";
@@ -905,7 +905,7 @@ export interface components {
              * @enum {string}
              */
             name: "news";
-            /** @description False where there are no data: then it weighs nothing. */
+            /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
             /** Format: double */
             weight: number;
@@ -918,14 +918,14 @@ export interface components {
              * @description Weight times score.
              */
             contribution: number;
-            /** @description What it found, in a sentence. */
+            /** @description The finding, in a sentence. */
             text: string;
             evidence: components["schemas"]["NewsEvidence"] | null;
         };
         NewsEvidence: {
             /** @description Items of the last 72 hours. */
             considered: number;
-            /** @description The weightiest, eight at most. */
+            /** @description The items with the most weight, eight at most. */
             items: components["schemas"]["WeighedItem"][];
         };
         NewsItem: {
@@ -959,7 +959,7 @@ export interface components {
         };
         NewsList: {
             items: components["schemas"]["NewsItem"][];
-            /** @description Only with `start`, `end` or `cursor`: the cursor of the page that follows. */
+            /** @description Only with `start`, `end` or `cursor`: the cursor of the next page. */
             next?: string | null;
         };
         OpenStream: {
@@ -978,7 +978,7 @@ export interface components {
              * @enum {string}
              */
             name: "order_flow";
-            /** @description False where there are no data: then it weighs nothing. */
+            /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
             /** Format: double */
             weight: number;
@@ -991,7 +991,7 @@ export interface components {
              * @description Weight times score.
              */
             contribution: number;
-            /** @description What it found, in a sentence. */
+            /** @description The finding, in a sentence. */
             text: string;
             evidence: components["schemas"]["OrderFlowEvidence"] | null;
         };
@@ -1005,7 +1005,7 @@ export interface components {
             cumulative_delta: number | null;
             /**
              * Format: date-time
-             * @description Nothing was received before, so a longer window is incomplete.
+             * @description Nothing was received before this time, so a longer window is incomplete.
              */
             since: string;
             windows: components["schemas"]["WindowDelta"][];
@@ -1036,7 +1036,7 @@ export interface components {
              * @description The running sum of delta since 00:00 UTC.
              */
             cumulative_delta: number;
-            /** @description How many were found in its windows. One whose `time` is the end of the minute is of this minute, not of the next. */
+            /** @description How many were found in the windows of this minute. One whose `time` is the end of the minute belongs to it, not to the next. */
             absorptions: number;
         };
         Proof: {
@@ -1051,9 +1051,9 @@ export interface components {
             entry: components["schemas"]["Entry"];
             /** @description Null while it is active. */
             exit: components["schemas"]["Exit"] | null;
-            /** @description What the arithmetic starts from. */
+            /** @description The values that the arithmetic starts from. */
             inputs: components["schemas"]["Input"][];
-            /** @description In order. Of an active signal only those known already. */
+            /** @description In order. For an active signal, only those that are already known. */
             steps: components["schemas"]["Step"][];
             /** @description Its entries in `/api/signals/ledger`. */
             ledger: components["schemas"]["LedgerMark"][];
@@ -1062,7 +1062,7 @@ export interface components {
             user: string;
             /** @description Signals that are still open. */
             active: number;
-            /** @description Closed ones; all of them count. */
+            /** @description Closed signals; all of them count. */
             signals: number;
             /**
              * Format: double
@@ -1079,7 +1079,7 @@ export interface components {
              * @description Sum of `pnl_r`.
              */
             total_r: number;
-            /** @description Fewer than 30 closed signals: the numbers say little yet. */
+            /** @description Fewer than 30 closed signals, so the figures say little yet. */
             too_few: boolean;
             /**
              * Format: double
@@ -1093,15 +1093,15 @@ export interface components {
             worst_excursion_r: number | null;
             /**
              * Format: double
-             * @description Deepest fall of the sum of `pnl_r` below its highest point, which is 0 at first.
+             * @description Deepest fall of the sum of `pnl_r` below its highest point, which starts at 0.
              */
             max_drawdown_r: number;
             /** @description Most signals in a row after which the sum was below its highest point. */
             max_drawdown_signals: number;
-            /** @description How many signals ended in each way. */
+            /** @description How many signals closed for each reason. */
             closed_by: components["schemas"]["ClosedBy"];
             by_symbol: components["schemas"]["SymbolRecord"][];
-            /** @description In the order of closing, oldest first. At most 400 points: of a longer history, neighbours share one. */
+            /** @description In the order of closing, oldest first. At most 400 points; in a longer history, neighbouring signals share one. */
             equity: components["schemas"]["EquityPoint"][];
         };
         Quote: {
@@ -1129,25 +1129,25 @@ export interface components {
         };
         Refusal: {
             /**
-             * @description Stable: what a program should look at.
+             * @description Stable, and meant for programs.
              * @enum {string}
              */
             code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "range_not_satisfiable" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
-            /** @description For people; may change. */
+            /** @description Meant for people; it may change. */
             message: string;
-            /** @description The HTTP status once more. */
+            /** @description The HTTP status, repeated. */
             status: number;
             /** @description The parameter that was refused. */
             field?: string;
-            /** @description The words it may be. */
+            /** @description The values that are allowed. */
             allowed?: string[];
-            /** @description The largest number it may be. */
+            /** @description The largest number that is allowed. */
             max?: number;
-            /** @description The header X-Request-Id once more. */
+            /** @description The X-Request-Id header, repeated. */
             request_id: string;
         };
         RejectedSymbol: {
-            /** @description As it was first asked for, without spaces around it. */
+            /** @description The symbol as requested, without spaces around it. */
             symbol: string;
             /**
              * @description There is no such instrument, or it has not been quoted yet.
@@ -1172,7 +1172,7 @@ export interface components {
             items: components["schemas"]["Signal"][];
             /** @description Signals in this answer. */
             count: number;
-            /** @description Only with `start`, `end` or `cursor`: the cursor of the page that follows. */
+            /** @description Only with `start`, `end` or `cursor`: the cursor of the next page. */
             next?: string | null;
         };
         SignalsDriver: {
@@ -1181,7 +1181,7 @@ export interface components {
              * @enum {string}
              */
             name: "signals";
-            /** @description False where there are no data: then it weighs nothing. */
+            /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
             /** Format: double */
             weight: number;
@@ -1194,7 +1194,7 @@ export interface components {
              * @description Weight times score.
              */
             contribution: number;
-            /** @description What it found, in a sentence. */
+            /** @description The finding, in a sentence. */
             text: string;
             evidence: components["schemas"]["SignalsEvidence"] | null;
         };
@@ -1203,19 +1203,19 @@ export interface components {
             sells: number;
             /**
              * Format: double
-             * @description What all of them lose from here to their stops, in units of their risk.
+             * @description What all of them would lose from the current price to their stops, in units of their risk.
              */
             r_at_risk: number;
         };
         Step: {
             name: string;
-            /** @description In the names of the inputs and of the steps before. */
+            /** @description Written with the names of the inputs and of the previous steps. */
             formula: string;
             /** Format: double */
             value: number;
-            /** @description The same with every digit, for decimal arithmetic. */
+            /** @description The same value with every digit, for decimal arithmetic. */
             exact: string;
-            /** @description Rounded to these, half away from zero; null where nothing is rounded. */
+            /** @description Rounded to this many decimals, half away from zero; null if nothing is rounded. */
             decimals: number | null;
         };
         Streams: {
@@ -1224,7 +1224,7 @@ export interface components {
         };
         SymbolRecord: {
             symbol: string;
-            /** @description Closed ones; all of them count. */
+            /** @description Closed signals; all of them count. */
             signals: number;
             /**
              * Format: double
@@ -1270,7 +1270,7 @@ export interface components {
              * @enum {string}
              */
             name: "trend";
-            /** @description False where there are no data: then it weighs nothing. */
+            /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
             /** Format: double */
             weight: number;
@@ -1283,7 +1283,7 @@ export interface components {
              * @description Weight times score.
              */
             contribution: number;
-            /** @description What it found, in a sentence. */
+            /** @description The finding, in a sentence. */
             text: string;
             evidence: components["schemas"]["TrendEvidence"] | null;
         };
@@ -1296,7 +1296,7 @@ export interface components {
              * @enum {string}
              */
             name: "volatility";
-            /** @description False where there are no data: then it weighs nothing. */
+            /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
             /** Format: double */
             weight: number;
@@ -1309,7 +1309,7 @@ export interface components {
              * @description Weight times score.
              */
             contribution: number;
-            /** @description What it found, in a sentence. */
+            /** @description The finding, in a sentence. */
             text: string;
             evidence: components["schemas"]["VolatilityEvidence"] | null;
         };
@@ -1336,11 +1336,11 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             /**
-             * @description It names the instrument, or is of its category.
+             * @description The item names the instrument, or belongs to its category.
              * @enum {string}
              */
             relevance: "symbol" | "category";
-            /** @description 1, or −1 where good news lower the price, as those of the yen do USDJPY. */
+            /** @description 1, or −1 where good news lowers the price, as news about the yen does for USDJPY. */
             side: number;
             /**
              * Format: double
@@ -1382,20 +1382,20 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key came without TLS, as the proxy says, or does not open this. */
+        /** @description The key was sent without TLS, or does not give access to this. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
-                /** @description Requests that your tier admits in 60 seconds. */
+                /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that would be admitted now. */
+                /** @description Requests that are left now. */
                 "X-RateLimit-Remaining"?: number;
-                /** @description Epoch seconds when the next slot frees. */
+                /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
-                /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                 "RateLimit-Policy"?: string;
-                /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                 RateLimit?: string;
                 [name: string]: unknown;
             };
@@ -1409,15 +1409,15 @@ export interface components {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
                 "Retry-After": components["headers"]["Retry-After"];
-                /** @description Requests that your tier admits in 60 seconds. */
+                /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that would be admitted now. */
+                /** @description Requests that are left now. */
                 "X-RateLimit-Remaining"?: number;
-                /** @description Epoch seconds when the next slot frees. */
+                /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
-                /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                 "RateLimit-Policy"?: string;
-                /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                 RateLimit?: string;
                 [name: string]: unknown;
             };
@@ -1430,15 +1430,15 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
-                /** @description Requests that your tier admits in 60 seconds. */
+                /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that would be admitted now. */
+                /** @description Requests that are left now. */
                 "X-RateLimit-Remaining"?: number;
-                /** @description Epoch seconds when the next slot frees. */
+                /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
-                /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                 "RateLimit-Policy"?: string;
-                /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                 RateLimit?: string;
                 [name: string]: unknown;
             };
@@ -1446,21 +1446,21 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service cannot answer just now. */
+        /** @description The service cannot answer at the moment. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
                 "Retry-After": components["headers"]["Retry-After"];
-                /** @description Requests that your tier admits in 60 seconds. */
+                /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that would be admitted now. */
+                /** @description Requests that are left now. */
                 "X-RateLimit-Remaining"?: number;
-                /** @description Epoch seconds when the next slot frees. */
+                /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
-                /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                 "RateLimit-Policy"?: string;
-                /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                 RateLimit?: string;
                 [name: string]: unknown;
             };
@@ -1476,17 +1476,17 @@ export interface components {
         "X-Request-Id": string;
         /** @description The version of the contract. */
         "X-API-Version": "1";
-        /** @description Requests that your tier admits in 60 seconds. */
+        /** @description Requests that your tier allows in 60 seconds. */
         "X-RateLimit-Limit": number;
-        /** @description Requests that would be admitted now. */
+        /** @description Requests that are left now. */
         "X-RateLimit-Remaining": number;
-        /** @description Epoch seconds when the next slot frees. */
+        /** @description Epoch seconds when the next request becomes available. */
         "X-RateLimit-Reset": number;
-        /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+        /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
         "RateLimit-Policy": string;
-        /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+        /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
         RateLimit: string;
-        /** @description Whole seconds; waiting that long succeeds. */
+        /** @description Whole seconds after which a request succeeds. */
         "Retry-After": number;
         /** @description How to authenticate. */
         "WWW-Authenticate": "ApiKey";
@@ -1500,15 +1500,15 @@ export interface components {
         "X-Market-State": "open" | "closed" | "stale";
         /** @description The SHA-256 of the whole body, in quotes. */
         ETag: string;
-        /** @description A part can be asked for, with Range. */
+        /** @description Part of the body can be requested with Range. */
         "Accept-Ranges": "bytes";
-        /** @description Which bytes these are, and of how many; after an asterisk how many there are. */
+        /** @description Which bytes these are, and of how many; after an asterisk, the total number. */
         "Content-Range": string;
         /** @description AI calls of your tier on one UTC day. */
         "X-AI-Limit": number;
         /** @description AI calls that are left today. */
         "X-AI-Remaining": number;
-        /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
+        /** @description Epoch seconds of the next UTC midnight, when the count is reset. */
         "X-AI-Reset": number;
     };
     pathItems: never;
@@ -1622,7 +1622,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1640,21 +1640,21 @@ export interface operations {
             };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            /** @description The service cannot answer just now. */
+            /** @description The service cannot answer at the moment. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     "Retry-After": components["headers"]["Retry-After"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     [name: string]: unknown;
                 };
@@ -1696,7 +1696,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1714,21 +1714,21 @@ export interface operations {
             };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            /** @description The service cannot answer just now. */
+            /** @description The service cannot answer at the moment. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     "Retry-After": components["headers"]["Retry-After"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     [name: string]: unknown;
                 };
@@ -1743,13 +1743,13 @@ export interface operations {
             query?: {
                 /** @description The interval of a candle. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
-                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: the first that is stored. */
+                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: the first candle that is stored. */
                 start?: string | number;
-                /** @description The first time to leave out, written alike. Absent: now. */
+                /** @description The end, which is excluded, in the same format. Absent: now. */
                 end?: string | number;
                 /** @description Number of candles. */
                 limit?: number;
-                /** @description `next` of the page before, with the parameters of its request; only `limit` and the form may differ. */
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` and the format may differ. */
                 cursor?: string;
             };
             header?: never;
@@ -1797,20 +1797,20 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            /** @description The key was sent without TLS, or does not give access to this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     [name: string]: unknown;
                 };
@@ -1818,7 +1818,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1834,7 +1834,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The header Accept names no form in which this path answers. */
+            /** @description The Accept header names no format that this path offers. */
             406: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1909,9 +1909,9 @@ export interface operations {
     getOrderFlow: {
         parameters: {
             query?: {
-                /** @description Minutes that opened then or later. An ISO 8601 time with its zone, or milliseconds since the epoch. Without it, the newest. */
+                /** @description Minutes that opened at this time or later: an ISO 8601 time with its zone, or milliseconds since the epoch. Without it, the newest. */
                 start?: string | number;
-                /** @description Minutes that opened before then, which is written in the same ways. */
+                /** @description Minutes that opened before this time, in the same format. */
                 end?: string | number;
                 /** @description Maximum number of minutes. */
                 limit?: number;
@@ -1959,7 +1959,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1995,7 +1995,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only signals for this instrument; upper or lower case. */
                 symbol?: string;
-                /** @description Only signals of this publisher; the name as the feed writes it. */
+                /** @description Only signals of this publisher; the name as shown in the feed. */
                 user?: string;
             };
             header?: never;
@@ -2038,7 +2038,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2142,7 +2142,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2193,7 +2193,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2244,7 +2244,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2361,7 +2361,7 @@ export interface operations {
     getAnalysis: {
         parameters: {
             query?: {
-                /** @description Who should answer; without it the best that does. */
+                /** @description Which model should answer; without it, the best one available. */
                 model?: "tickwire-analyst-1";
             };
             header?: never;
@@ -2406,7 +2406,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count is reset. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2416,7 +2416,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2430,7 +2430,7 @@ export interface operations {
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count is reset. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2444,21 +2444,21 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     "Retry-After": components["headers"]["Retry-After"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     /** @description AI calls of your tier on one UTC day. */
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count is reset. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2467,27 +2467,27 @@ export interface operations {
                 };
             };
             500: components["responses"]["InternalError"];
-            /** @description The service cannot answer just now. */
+            /** @description The service cannot answer at the moment. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     "Retry-After": components["headers"]["Retry-After"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     /** @description AI calls of your tier on one UTC day. */
                     "X-AI-Limit"?: number;
                     /** @description AI calls that are left today. */
                     "X-AI-Remaining"?: number;
-                    /** @description Epoch seconds of the next UTC midnight, when the count starts again. */
+                    /** @description Epoch seconds of the next UTC midnight, when the count is reset. */
                     "X-AI-Reset"?: number;
                     [name: string]: unknown;
                 };
@@ -2500,17 +2500,17 @@ export interface operations {
     listArchive: {
         parameters: {
             query?: {
-                /** @description Files of this instrument alone; manifests are of none. */
+                /** @description Only files of this instrument; manifests belong to none. */
                 symbol?: string;
-                /** @description Files of this kind alone. */
+                /** @description Only files of this kind. */
                 kind?: "candles" | "manifest" | "ticks";
-                /** @description The first day: 2026-11-20, or a moment of it. */
+                /** @description The first day, such as 2026-11-20, or a time within it. */
                 start?: string | number;
-                /** @description Only days that begin before it: a day, which is not listed itself, or a moment. */
+                /** @description Only days that begin before this day, which is itself excluded, or before this time. */
                 end?: string | number;
                 /** @description Maximum number of files. */
                 limit?: number;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2552,20 +2552,20 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            /** @description The key was sent without TLS, or does not give access to this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     [name: string]: unknown;
                 };
@@ -2573,7 +2573,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2598,15 +2598,15 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One range of bytes. What cannot be read is as if it were absent. */
+                /** @description One range of bytes. A malformed range is ignored. */
                 Range?: string;
-                /** @description The range is only meant if the ETag is still this one. */
+                /** @description The range only applies if the ETag is still this one. */
                 "If-Range"?: string;
-                /** @description ETags that the client has already. */
+                /** @description ETags that the client already has. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description As the list has it, with its slashes as they are. */
+                /** @description The path as listed, with its slashes unencoded. */
                 path: string;
             };
             cookie?: never;
@@ -2652,7 +2652,7 @@ export interface operations {
                     "application/vnd.apache.parquet": string;
                 };
             };
-            /** @description The client has it already. */
+            /** @description The client already has it. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2669,20 +2669,20 @@ export interface operations {
                 content?: never;
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key came without TLS, as the proxy says, or does not open this. */
+            /** @description The key was sent without TLS, or does not give access to this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
-                    /** @description Requests that your tier admits in 60 seconds. */
+                    /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that would be admitted now. */
+                    /** @description Requests that are left now. */
                     "X-RateLimit-Remaining"?: number;
-                    /** @description Epoch seconds when the next slot frees. */
+                    /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
-                    /** @description The limit in the form of the IETF draft: tier, quota, window in seconds. */
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
                     "RateLimit-Policy"?: string;
-                    /** @description What remains in the form of the IETF draft: tier, requests, seconds until a slot frees. */
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
                     RateLimit?: string;
                     [name: string]: unknown;
                 };
@@ -2690,7 +2690,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or the parameter names does not exist. */
+            /** @description What the path or a parameter names does not exist. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2706,7 +2706,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The range begins behind the end. */
+            /** @description The range begins after the end. */
             416: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

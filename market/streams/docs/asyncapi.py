@@ -31,57 +31,58 @@ from market.streams.wire import AbsorptionSignal, CandleUpdate, OrderFlowTick, P
 
 from .examples import CLIENT_EXAMPLES, SERVER_EXAMPLES, Examples
 
-INTRODUCTION = """Prices, order flow, candles, trade signals and news over WebSocket; one envelope for all.
+INTRODUCTION = """Prices, order flow, candles, trade signals and news over WebSocket, all in one envelope.
 
-Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
-closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
-WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
-given here. `null` for what may be left out is as if it were left out. No number has an exponent: 0.00003."""
+Connect and send `subscribe` within 10 seconds. Data frames have no `type`, except absorption signals and
+closures; all other frames have one. Send at most 10 messages a second (20 at once) of at most 16 KiB
+each. The service sends a WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one, the
+socket closes with the code given here. An optional field that is `null` counts as absent. Numbers have no
+exponent: 0.00003."""
 SEQ = (
-    "With the feature seq: one more than in the frame of this symbol before; 0 in a snapshot if none was sent"
-    " since the numbering began."
+    "With the feature seq: one more than in the previous frame of this symbol; 0 in a snapshot if none has"
+    " been sent since the numbering began."
 )
 CANDLE_SEQ = (
-    "With the feature seq, on closed candles: one more than in that of this symbol and timeframe before;"
-    " 0 while none was sent."
+    "With the feature seq, on closed candles: one more than in the previous one of this symbol and timeframe;"
+    " 0 if none has been sent."
 )
-SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
+SENT = "With the feature lag: when the frame was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {
-    "seq": "Numbers the frames of each symbol, on candles of each symbol and timeframe, so that you see a"
-    " hole and can resume. Not on signals and news.",
-    "snapshot": "Sends the last tick of each symbol after the reply, before live ones; on candles the last"
-    " closed one of each timeframe. Not on signals and news.",
-    "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
-    "heartbeat": "Sends a heartbeat after 10 s without another frame.",
-    "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
-    " summed, and says how many were left out. It changes nothing on the other streams.",
+    "seq": "Numbers the frames of each symbol (of each symbol and timeframe on candles), so that you can"
+    " detect gaps and resume. Not available on signals and news.",
+    "snapshot": "Sends the last tick of each symbol (on candles, the last closed one of each timeframe) after"
+    " the reply and before live data. Not available on signals and news.",
+    "lag": "Adds the time of sending to each frame, so that you can tell our delay from the network's.",
+    "heartbeat": "Sends a heartbeat after 10 s without any other frame.",
+    "latest": "On prices, if you read too slowly: keeps the newest tick of each symbol, with the volumes"
+    " added up, and says how many were left out. It has no effect on the other streams.",
 }
 _HERE = f"Only in the demo, on prices and order flow, for {TEST_SYMBOL} when you name it"
 FAULTS: dict[Chaos, str] = {
     "chaos:gap": f"{_HERE}: leaves out every frame whose seq is a multiple of {EVERY}."
-    " resume on a new connection brings what was left out.",
+    " Use resume on a new connection to get what was left out.",
     "chaos:duplicate": f"{_HERE}: sends one frame of {EVERY} twice.",
     "chaos:stale": f"{_HERE}: sends nothing in the last {(CYCLE_MS - STALE_AFTER_MS) // 1000} of every"
-    f" {CYCLE_MS // 1000} seconds of the clock. Heartbeats go on.",
+    f" {CYCLE_MS // 1000} seconds of the clock. Heartbeats continue.",
     "chaos:burst": f"{_HERE}: holds frames back and sends {FRAMES_AT_ONCE} at once,"
-    " or fewer when another client asks to have TEST misbehave.",
+    " or fewer if another client requests a fault for TEST.",
 }
 LIMITS: dict[str, str] = {
     "Subscribe after connecting": "within 10 seconds",
     "Symbols in one message": f"{MAX_SYMBOLS}; subscriptions add up",
     "Size of a message": f"{MAX_BYTES // 1024} KiB",
     "Messages you send": f"{A_SECOND} a second, {BURST} at once",
-    "Attempts without a valid key": "60 a minute from one address, on REST too; after that each is told"
-    " how long to wait. Valid keys are never affected",
-    "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
+    "Attempts without a valid key": "60 a minute from one address, including REST; after that, each refusal"
+    " says how long to wait. Valid keys are never affected",
+    "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds closes the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
-    "What resume replays": f"{KEEP_MS // 1000} seconds, but at most {MAX_FRAMES:,} frames of each symbol; of"
+    "What resume replays": f"{KEEP_MS // 1000} seconds, but at most {MAX_FRAMES:,} frames of each symbol; for"
     f" candles {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds if the service was restarted"
-    f" meanwhile. A socket that resumes again and again is replayed each frame once in {KEEP_MS // 1000}"
+    f" meanwhile. A socket that resumes repeatedly is sent each frame again only once in {KEEP_MS // 1000}"
     " seconds",
     "What since replays": "7 days of signals and of news",
-    "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
+    "Silence": "the service pings every 10 seconds, and disconnects within 30 seconds if there is no answer",
 }
 
 Json = dict[str, Any]
@@ -128,21 +129,20 @@ class Channel(msgspec.Struct, frozen=True):
         return [*ANSWERS, *ANSWERS.values(), *self.data, *self.announcements]
 
 
-PRICES = Channel(
-    MARKET, "Prices", "Every tick of the subscribed instruments: name them in `symbols`.", (PriceTick,)
-)
+PRICES = Channel(MARKET, "Prices", "Every tick of the instruments that you name in `symbols`.", (PriceTick,))
 FLOW = Channel(
     ORDERFLOW,
     "Order flow",
-    "Who pressed, tick by tick, and where somebody absorbed it. Without `symbols`: of all instruments.",
+    "Buying and selling pressure, tick by tick, and where it was absorbed. Without `symbols`: of all"
+    " instruments.",
     (OrderFlowTick, AbsorptionSignal),
 )
 BARS = Channel(
     CANDLES,
     "Candles",
-    "Every candle of the subscribed instruments when it is closed, and before that its state, if you ask for"
-    ' `"events": ["forming"]`. Name the instruments in `symbols`, and in `timeframes` what you want of 1m,'
-    " 5m, 15m, 1h, 4h and 1d. What is imported is in REST alone.",
+    "Every candle of the subscribed instruments when it closes, and its state before that if you request"
+    ' `"events": ["forming"]`. Name the instruments in `symbols`, and choose `timeframes` from 1m, 5m, 15m,'
+    " 1h, 4h and 1d. Imported candles are available over REST only.",
     (CandleUpdate,),
 )
 CHANNELS = (PRICES, FLOW, BARS)
