@@ -189,7 +189,7 @@ class Analysis(msgspec.Struct, frozen=True):
     generated_at: Annotated[Moment, Meta(description="When the inputs were read.")]
     market_state: Annotated[str, openapi(enum=("open", "closed", "stale"))]
     price: Annotated[float | None, Meta(description="The mid price at that time.")]
-    direction: Annotated[Label, Meta(description="Bullish from 0.15, bearish to −0.15.")]
+    direction: Annotated[Label, Meta(description="Bullish from 0.15 up, bearish from −0.15 down.")]
     score: Annotated[
         float,
         Meta(ge=-1, le=1, description="Of our own model the sum of the drivers' contributions."),

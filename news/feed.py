@@ -29,9 +29,9 @@ from .models.items import NewsQuerySet
 
 CURSORS = Cursors("news")
 ABOUT = (
-    "Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15. With `start`, `end`"
-    " or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together"
-    " hold each item once, whatever is published meanwhile."
+    "Newest first. The label follows from the score: bullish from 0.15 up, bearish from −0.15 down. With "
+    "`start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
+    "together, the pages contain each item once, whatever is published in the meantime."
 )
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
 AT, PK = COLUMNS.index("published_at"), len(COLUMNS)
@@ -54,7 +54,7 @@ class NewsFeedItem(msgspec.Struct):
 
     title: str
     category: Annotated[str, openapi(enum=NewsItem.Category.values)]
-    sentiment: Annotated[Label, Meta(description="Bullish from 0.15, bearish to −0.15.")]
+    sentiment: Annotated[Label, Meta(description="Bullish from 0.15 up, bearish from −0.15 down.")]
     sentiment_score: Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
     timestamp: Moment
     id: Annotated[int | UnsetType, Meta(description="Only on request.")] = UNSET

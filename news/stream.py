@@ -43,7 +43,7 @@ class PublishedNews(msgspec.Struct):
     sentiment: Label
     sentiment_score: Annotated[float, Meta(ge=-1, le=1)]
     timestamp: Moment
-    id: Annotated[int, Meta(description="Send it as a text in since, to go on after it.")]
+    id: Annotated[int, Meta(description="Send it as a string in since to continue after it.")]
     time: Annotated[Milliseconds, Meta(description="That of timestamp.")]
 
 

@@ -27,7 +27,7 @@ class RequestWindow(msgspec.Struct):
 
     limit: Count
     remaining: Count
-    reset: Annotated[int, Meta(description="Epoch seconds when a slot frees.")]
+    reset: Annotated[int, Meta(description="Epoch seconds when the next request becomes available.")]
 
 
 class AiCalls(msgspec.Struct):
@@ -49,7 +49,7 @@ class Streams(msgspec.Struct):
 
 
 class Limits(msgspec.Struct):
-    tier: Annotated[str, Meta(description="As staff named it: free, pro, premium.")]
+    tier: Annotated[str, Meta(description="The name that staff gave it, such as free, pro or premium.")]
     requests: RequestWindow
     ai_calls: AiCalls
     streams: Streams
@@ -75,8 +75,8 @@ class LimitsViewSet(KeyedViewSet):
         "What is left of your limits",
         tag="Service",
         examples={"A Pro account with one stream": PRO},
-        details="The request window, the AI calls of the day and the open streams of your account. "
-        "Free of charge: it answers even when the window is used up.",
+        details="The request window, the AI calls of the day and the open streams of your account. It costs "
+        "nothing and works even when the window is used up.",
     )
     async def retrieve(self) -> Answer:
         caller = self.caller

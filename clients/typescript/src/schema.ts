@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Curated news with sentiment
-         * @description Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15. With `start`, `end` or `cursor` the answer has `next`, the cursor of the page that follows, or null: the pages together hold each item once, whatever is published meanwhile.
+         * @description Newest first. The label follows from the score: bullish from 0.15 up, bearish from −0.15 down. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each item once, whatever is published in the meantime.
          */
         get: operations["listNews"];
         put?: never;
@@ -353,7 +353,7 @@ export interface paths {
         };
         /**
          * What is left of your limits
-         * @description The request window, the AI calls of the day and the open streams of your account. Free of charge: it answers even when the window is used up.
+         * @description The request window, the AI calls of the day and the open streams of your account. It costs nothing and works even when the window is used up.
          */
         get: operations["getLimits"];
         put?: never;
@@ -415,7 +415,7 @@ export interface components {
              */
             price: number | null;
             /**
-             * @description Bullish from 0.15, bearish to −0.15.
+             * @description Bullish from 0.15 up, bearish from −0.15 down.
              * @enum {string}
              */
             direction: "bullish" | "neutral" | "bearish";
@@ -809,7 +809,7 @@ export interface components {
             day: components["schemas"]["DayRange"] | null;
         };
         Limits: {
-            /** @description As staff named it: free, pro, premium. */
+            /** @description The name that staff gave it, such as free, pro or premium. */
             tier: string;
             requests: components["schemas"]["Window"];
             ai_calls: components["schemas"]["AiCalls"];
@@ -933,7 +933,7 @@ export interface components {
             /** @enum {string} */
             category: "forex" | "gold" | "crypto" | "macro";
             /**
-             * @description Bullish from 0.15, bearish to −0.15.
+             * @description Bullish from 0.15 up, bearish from −0.15 down.
              * @enum {string}
              */
             sentiment: "bullish" | "neutral" | "bearish";
@@ -1351,7 +1351,7 @@ export interface components {
         Window: {
             limit: number;
             remaining: number;
-            /** @description Epoch seconds when a slot frees. */
+            /** @description Epoch seconds when the next request becomes available. */
             reset: number;
         };
         WindowDelta: {
