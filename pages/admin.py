@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.back_office import StaffAdmin
 
+from .front.texts import first_text
 from .models import SiteText
 
 
@@ -20,7 +21,9 @@ class SiteTextAdmin(StaffAdmin[SiteText]):
     never = ("add", "delete")
 
     def save_model(self, request: HttpRequest, obj: SiteText, form: Any, change: bool) -> None:
-        obj.changed_at = timezone.now()
+        is_ours = obj.body.strip() != ""
+        obj.body = obj.body if is_ours else first_text(obj.name)
+        obj.changed_at = timezone.now() if is_ours else None
         super().save_model(request, obj, form, change)
 
     def get_view_on_site_url(self, obj: SiteText | None = None) -> str | None:

@@ -9,9 +9,13 @@ class SiteText(models.Model):
         PRIVACY = "privacy", "Privacy"
 
     name = models.CharField(max_length=20, choices=Name, unique=True)
-    body = models.TextField(help_text="Markdown. HTML is shown as it is written.")
+    body = models.TextField(
+        blank=True,
+        help_text="Markdown. HTML is shown as it is written. Leave it empty to return to the text that comes"
+        " with Tickwire.",
+    )
     changed_at = models.DateTimeField(
-        null=True, blank=True, help_text="Empty while it is the text that comes with Tickwire."
+        null=True, blank=True, help_text="Not set while the text is the one that comes with Tickwire."
     )
 
     class Meta:

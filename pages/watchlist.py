@@ -57,7 +57,9 @@ class WatchlistRow(NamedTuple):
 
     @property
     def direction(self) -> str:
-        return "" if not self.change else "up" if self.change > 0 else "down"
+        """As the change is written: 0.00% has none."""
+        shown = round(self.change or 0, 2)
+        return "" if not shown else "up" if shown > 0 else "down"
 
 
 class WatchlistGroup(NamedTuple):

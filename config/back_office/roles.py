@@ -24,6 +24,7 @@ ROLES: dict[str, frozenset[str]] = {
             *("accounts.view_account", "accounts.change_account", "accounts.view_user"),
             *("accounts.view_apikey", "accounts.add_apikey", "accounts.change_apikey"),
             *("accounts.view_tierrequest", "accounts.change_tierrequest"),
+            *("signals_feed.view_publisherrequest", "signals_feed.change_publisherrequest"),
             *("accounts.view_tier", "accounts.view_aiusage", "account.view_emailaddress"),
         )
     ),

@@ -5,8 +5,9 @@ from functools import cache
 from typing import NamedTuple
 
 from django.conf import settings
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
+
+from .rendering import with_marks
 
 
 class Release(NamedTuple):
@@ -32,11 +33,6 @@ def read_release(text: str) -> Release:
     title, rest = text.split("\n", 1)
     items = re.split(r"^- ", rest, flags=re.MULTILINE)[1:]
     return Release(title.strip(), [with_marks(" ".join(item.split())) for item in items])
-
-
-def with_marks(text: str) -> SafeString:
-    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return mark_safe(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", html))  # noqa: S308 - escaped above
 
 
 @cache

@@ -105,9 +105,20 @@ def passages(tokens: Sequence[Token]) -> Iterator[Passage]:
         yield Passage(heading, " ".join(words))
 
 
+def with_marks(text: str) -> SafeString:
+    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return mark_safe(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", html))  # noqa: S308 - escaped above
+
+
 def code_figure(code: str, language: str) -> str:
     html = highlighted(code.rstrip(), language)
     return f'<figure class="code"><pre tabindex="0"><code>{html}</code></pre></figure>'
+
+
+def cell_opened(token: Token) -> str:
+    """The parser would align by a style, which our pages do not allow."""
+    is_right = "right" in str(token.attrs.get("style", ""))
+    return f'<{token.tag} class="num right">' if is_right else f"<{token.tag}>"
 
 
 class PageRenderer(RendererHTML):
@@ -127,6 +138,12 @@ class PageRenderer(RendererHTML):
         title, anchor = escape(plain_text(tokens[idx - 1])), escape(str(opened.attrs["id"]))
         link = f'<a class="anchor" href="#{anchor}" aria-label="Link to {title}"></a>'
         return f"{link}</{opened.tag}>\n"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return cell_opened(tokens[idx])
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
+        return cell_opened(tokens[idx])
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
         return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'

@@ -18,6 +18,7 @@ from signals_feed.ledger_days import position_now
 from status.views import summary_cache
 
 MOST_ROWS = 8
+LEAST_DAYS = 7
 
 
 @never_cache
@@ -35,14 +36,20 @@ def about(request: HttpRequest) -> HttpResponse:
     rows = watchlist()
     page = {
         "entries": position_now().position,
-        "uptime": summary_cache.get().uptime_percent,
+        "uptime": uptime_of_days(),
         "base": f"{request.scheme}://{request.get_host()}",
-        "symbol": first_choice(rows),
+        "symbol": first_choice(rows) or "EURUSD",
         "demo": settings.DEMO,
     }
     if settings.PUBLIC_TERMINAL or request.user.is_authenticated:
         page |= live(request, some_of(grouped(rows)))
     return render(request, "front/start.html", page)
+
+
+def uptime_of_days() -> float | None:
+    """None for a service that is too young to speak of days."""
+    seen = summary_cache.get()
+    return seen.uptime_percent if len(seen.days) > LEAST_DAYS else None
 
 
 def some_of(groups: Iterable[WatchlistGroup]) -> list[WatchlistRow]:

@@ -13,6 +13,10 @@ from pages.models import SiteText
 FIRST_TEXTS = Path(__file__).parent / "first_texts"
 
 
+def first_text(name: str) -> str:
+    return (FIRST_TEXTS / f"{name}.md").read_text()
+
+
 def write_first_texts(using: str, apps: Any, **_: Any) -> None:
     """After migrations, where a text is missing. Later versions leave it as it is."""
     try:
@@ -20,7 +24,7 @@ def write_first_texts(using: str, apps: Any, **_: Any) -> None:
     except LookupError:
         return
     for name in SiteText.Name.values:
-        texts.get_or_create(name=name, defaults={"body": (FIRST_TEXTS / f"{name}.md").read_text()})
+        texts.get_or_create(name=name, defaults={"body": first_text(name)})
 
 
 @require_safe

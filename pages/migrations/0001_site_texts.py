@@ -23,12 +23,19 @@ class Migration(migrations.Migration):
                         unique=True,
                     ),
                 ),
-                ("body", models.TextField(help_text="Markdown. HTML is shown as it is written.")),
+                (
+                    "body",
+                    models.TextField(
+                        blank=True,
+                        help_text="Markdown. HTML is shown as it is written. Leave it empty to return to the text"
+                        " that comes with Tickwire.",
+                    ),
+                ),
                 (
                     "changed_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Empty while it is the text that comes with Tickwire.",
+                        help_text="Not set while the text is the one that comes with Tickwire.",
                         null=True,
                     ),
                 ),

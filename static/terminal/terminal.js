@@ -36,6 +36,7 @@ const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
 export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments });
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const watchlist = new Watchlist(part("watch"), {
+connection.areStale = () => watchlist.isStale;
   api,
   address: config.watchlist,
   instruments,

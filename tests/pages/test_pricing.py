@@ -70,3 +70,13 @@ def test_pages_say_what_they_are_to_who_links_to_them(client: Client, path: str)
     page = client.get(path).content.decode()
     assert page.count('<meta name="description"') == 1
     assert 'property="og:image" content="http://testserver/static/site/card.png"' in page
+
+
+def test_emptied_text_is_the_first_one_again() -> None:
+    text = SiteText.objects.get(name="terms")
+    first = text.body
+    office = Office(User.objects.create_superuser("root"))
+    for body in ("# Ours", ""):
+        office.post(change(text), body=body)
+    text.refresh_from_db()
+    assert (text.body, text.changed_at) == (first, None)

@@ -4,6 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from django.utils.safestring import SafeString
+
+from ..rendering import with_marks
+
 Json = dict[str, Any]
 DEEPEST = 4
 """Beyond it a body is shown by its example alone."""
@@ -13,7 +17,7 @@ class Field(NamedTuple):
     name: str
     type: str
     is_required: bool
-    about: str
+    about: SafeString
 
 
 class Schemas:
@@ -31,7 +35,7 @@ class Schemas:
         properties, required = self.properties(schema)
         for name in sorted(properties, key=lambda name: name not in required):
             part = properties[name]
-            about = part.get("description", "")
+            about = with_marks(part.get("description", ""))
             yield Field(within + name, self.type_words(part), name in required, about)
             if within.count(".") < DEEPEST:
                 yield from self.fields(part.get("items", part), f"{within}{name}.")
@@ -44,7 +48,11 @@ class Schemas:
         if not kinds:
             return schema.get("properties", {}), set(schema.get("required", ()))
         kinds = [kind for kind in kinds if kind[0]]
-        every = {name: part for properties, _ in kinds for name, part in properties.items()}
+        parts: dict[str, list[Json]] = {}
+        for properties, _ in kinds:
+            for name, part in properties.items():
+                parts.setdefault(name, []).append(part)
+        every = {name: any_of(found) for name, found in parts.items()}
         return every, set.intersection(*(required for _, required in kinds)) if kinds else set()
 
     def type_words(self, schema: Json) -> str:
@@ -65,7 +73,17 @@ class Schemas:
             return f"object, {self.type_words(schema['additionalProperties'])} for each key"
         if schema.get("format") in ("date-time", "date"):
             return {"date-time": "time", "date": "date"}[schema["format"]]
-        return str(schema.get("type", "object"))
+        kind = schema.get("type", "object")
+        return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def any_of(parts: list[Json]) -> Json:
+    """A field that several bodies have, each with its own values."""
+    different = [part for at, part in enumerate(parts) if part not in parts[:at]]
+    if len(different) == 1:
+        return different[0]
+    abouts = [part["description"] for part in different if "description" in part]
+    return {"oneOf": different, **({"description": abouts[0]} if abouts else {})}
 
 
 def last_part(reference: str) -> str:

@@ -11,7 +11,7 @@ from core.contract.openapi import document
 from core.plain_json import spelled_out
 
 from ..highlighting import highlighted
-from ..rendering import render_markdown
+from ..rendering import render_markdown, with_marks
 from .fields import Field, Schemas, last_part
 
 Json = dict[str, Any]
@@ -132,7 +132,7 @@ def read_operation(path: str, found: Json) -> Operation:
         parameters=[read_parameter(each) for each in found.get("parameters", ())],
         fields=list(schemas().fields(described["schema"])),
         forms=[
-            BodyForm(media_type, form["schema"].get("description", ""))
+            BodyForm(media_type, with_marks(form["schema"].get("description", "")))
             for media_type, form in body["content"].items()
             if media_type != JSON
         ],
@@ -196,7 +196,7 @@ def read_refusals(status: str, answer: Json) -> Refusals:
     bodies = found["content"][JSON]["examples"]
     codes = dict.fromkeys(each["value"]["error"]["code"] for each in bodies.values())
     examples = [Example(name, printed(each["value"])) for name, each in bodies.items()]
-    return Refusals(status, found["description"], list(codes), examples, shared)
+    return Refusals(status, with_marks(found["description"]), list(codes), examples, shared)
 
 
 @cache
@@ -215,7 +215,7 @@ def header(name: str) -> Header:
     found = whole()["components"]["headers"][name]
     schema = found["schema"]
     example = schema.get("examples", schema.get("enum", [""]))[0]
-    return Header(name, found["description"], str(example))
+    return Header(name, with_marks(found["description"]), str(example))
 
 
 @cache

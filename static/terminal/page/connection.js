@@ -1,4 +1,5 @@
 // Whether each pane is live: in one line for all of them, and a line for each.
+import { closing } from "../chart/tools/menu.js";
 import { write } from "../format.js";
 
 const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
@@ -26,6 +27,9 @@ export class Connection {
     this.states = {};
     this.failures = {};
     this.beganAt = performance.now();
+    // Whether no market that is open has fresh prices, however well the stream is.
+    this.areStale = () => false;
+    closing(element.querySelector("details"));
     // In the order in which they are listed, whichever comes first.
     this.panes = Object.fromEntries(Object.keys(NAMES).map((pane) => [pane, "pending"]));
     this.items = Object.fromEntries(Object.keys(NAMES).map((pane) => [pane, document.createElement("li")]));
@@ -48,7 +52,8 @@ export class Connection {
 
   /** Of the prices, which matter most. */
   get status() {
-    return statusOf(this.states.market);
+    const status = statusOf(this.states.market);
+    return status === "live" && this.areStale() ? "stale" : status;
   }
 
   look() {
@@ -61,7 +66,7 @@ export class Connection {
     write(this.summary, status === "live" && latency ? `Live · ${rounded(latency)} ms` : text);
     for (const pane of Object.keys(NAMES)) write(this.items[pane], this.line(pane));
     // A screen reader hears of changes, not of every measurement.
-    if (text !== this.said && this.said !== undefined) write(this.announce, `${text}.`);
+    if (text !== this.said && this.said !== undefined) write(this.announce, text.endsWith("…") ? text : `${text}.`);
     this.said = text;
   }
 

@@ -87,8 +87,13 @@ export class Row {
     if (!this.open || last === undefined) return;
     this.change = (100 * (last - this.open)) / this.open;
     write(this.cells.change, `${signed(this.change, 2)}%`);
-    const direction = this.change > 0 ? "up" : this.change < 0 ? "down" : "";
-    if (this.element.dataset.direction !== direction) this.element.dataset.direction = direction;
+    // As it is written: a change of 0.00% has no direction.
+    this.turn("direction", Math.round(100 * this.change));
+  }
+
+  turn(what, change) {
+    const direction = change > 0 ? "up" : change < 0 ? "down" : "";
+    if (this.element.dataset[what] !== direction) this.element.dataset[what] = direction;
   }
 
   mark(state) {
@@ -114,6 +119,7 @@ export class Row {
   draw() {
     this.showChange();
     this.line.setAttribute("d", lineOf(this.closes));
+    this.turn("trend", this.closes.at(-1) - this.closes[0]);
     const last = this.bid ?? this.closes.at(-1);
     const isKnown = last !== undefined && this.low !== null && this.low !== undefined;
     this.at.parentElement.toggleAttribute("hidden", !isKnown);

@@ -148,6 +148,12 @@ export class Watchlist {
   }
 
   /** All of them in the order of the table, whatever it is filtered by. */
+  /** Whether no market that is open has fresh prices. */
+  get isStale() {
+    const states = [...this.rows.values()].map(({ state }) => state);
+    return states.includes("stale") && !states.includes("open");
+  }
+
   inOrder() {
     const { sort, favourites } = this;
     return sections([...this.rows.values()], { sort, favourites }).flatMap(({ rows }) => rows);

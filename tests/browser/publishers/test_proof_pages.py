@@ -32,7 +32,7 @@ def head(signals: list[Signal]) -> str:
 @pytest.fixture(autouse=True)
 def signals(server: Server, settings: Any) -> list[Signal]:
     """One closed, one that staff took back, and others that are active."""
-    settings.DEMO = True
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
     make_instrument("EURUSD")
     anna = make_user("anna")
     made = [make_published(user=anna) for _ in range(6)]

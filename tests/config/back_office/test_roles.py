@@ -26,7 +26,16 @@ pytestmark = pytest.mark.django_db
 SEES = {
     "curator": ["Drafts", "News", "News sources", "Calibration", "Signals", "Ledger"],
     "support": [
-        *("API keys", "Accounts", "Tier requests", "Users", "E-mail addresses", "Tiers", "AI usage"),
+        *(
+            "Publisher requests",
+            "API keys",
+            "Accounts",
+            "Tier requests",
+            "Users",
+            "E-mail addresses",
+            "Tiers",
+        ),
+        "AI usage",
     ],
     "operator": [
         *("Market status", "Incidents", "Instruments", "Withheld sources", "Trading calendars", "Candles"),

@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from tickwire import Client as OfficialClient
 
+from pages.documents.reference.fields import Schemas
 from pages.documents.reference.operations import headers, operations, shared_refusals
 from pages.documents.reference.requests import CALLS, requests
 from tests.contract.openapi.documented import DOCUMENT, operation, resolved
@@ -114,3 +115,16 @@ def test_python_sample_calls_the_client_as_it_is(name: str) -> None:
 def test_page_shows_nothing_of_another_host() -> None:
     page = Client().get("/docs/api/getQuote").text
     assert set(re.findall(r"https?://[\w.:]+", page)) == {"http://testserver"}
+
+
+def test_field_of_several_bodies_has_the_values_of_each() -> None:
+    kinds = {"oneOf": [{"properties": {"status": {"enum": [name]}}} for name in ("active", "closed")]}
+    (field,) = Schemas({}).fields(kinds)
+    assert field.type == '"active" or "closed"'
+
+
+def test_types_and_code_are_written_for_people() -> None:
+    part = {"type": ["number", "null"], "description": "As `pnl` & more."}
+    (field,) = Schemas({}).fields({"properties": {"gain": part}})
+    assert field.type == "number or null"
+    assert field.about == "As <code>pnl</code> &amp; more."

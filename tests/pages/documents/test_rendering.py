@@ -56,3 +56,9 @@ def test_nothing_but_an_image_within_the_folder_is_an_image() -> None:
     assert files.image("signals.md") is None
     assert files.image("../static/tickwire.svg") is None
     assert files.image("images/none.png") is None
+
+
+def test_aligned_cells_need_no_style() -> None:
+    html = render_markdown("| a | b |\n|---|--:|\n| 1 | 2 |\n", str).html
+    assert "style" not in html
+    assert html.count('class="num right"') == 2
