@@ -55,6 +55,7 @@ def one_of_each() -> dict[type[Model], Model]:
     make_news()
     Source.objects.create(name="Example Wire", address="https://example.com/feed.xml")
     make_published(instrument, quoted("1.08400", "1.08424"))
+    SiteText.objects.get_or_create(name="terms", defaults={"body": "# Terms"})
     Group.objects.create(name="newsroom")
     WithheldSource.objects.create(name="oanda", why="Its terms forbid redistribution.")
     Incident.objects.create(title="No prices of gold")
