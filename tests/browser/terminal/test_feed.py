@@ -231,7 +231,7 @@ def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, o
     for path in ("signals", "news"):
         page.route(f"**/api/{path}?*", lambda route: route.fulfill(body=UNREADABLE))
     page.goto("/")
-    failed = "could not be loaded. The service does not answer. Trying again…"
+    failed = "could not be loaded. The service is not responding. Trying again…"
     expect(said(live(page), "signals")).to_have_text(f"Signals {failed}")
     expect(said(page, "news")).to_have_text(f"News {failed}")
 

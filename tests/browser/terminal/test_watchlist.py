@@ -104,7 +104,7 @@ def test_rows_are_filtered_by_symbol_and_name(closed: str, ticker: Ticker, open_
     field.fill("pound")
     assert order(page) == ["Forex", "GBPUSD"]
     field.fill("nothing of that name")
-    expect(page.locator("#watch-none")).to_have_text("Nothing here matches “nothing of that name”.")
+    expect(page.locator("#watch-none")).to_have_text("No instrument matches “nothing of that name”.")
     field.fill("")
     assert len(order(page)) == 4
 
