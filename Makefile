@@ -17,8 +17,8 @@ LONG := archive/exporting/test_elsewhere.py archive/test_killed.py newcomer clie
 SCALED := archive contract accounts core market signals_feed news analysis config/back_office demo instruments
 # What writes in transactions, asks within them, and waits for what others write.
 POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events
-# What brings its own servers, or needs none, is the same whichever database the settings name.
-APART := archive/test_killed.py core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
+# What brings its own servers, or needs none, is the same whichever database the settings name; one counts what SQLite wrote.
+APART := archive/test_killed.py config/back_office/test_roles.py core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
