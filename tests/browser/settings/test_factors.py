@@ -51,6 +51,7 @@ def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
 
 
 def log_out(page: Page) -> None:
+    page.locator("summary[aria-label^=Account]").click()
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url("**/accounts/login/")
 
