@@ -36,7 +36,6 @@ const zones = fit(chart, part("price"), () => instruments[shown.symbol]);
 export const flow = new OrderFlow(part("flow-pane"), chart, { api, instruments });
 const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const watchlist = new Watchlist(part("watch"), {
-connection.areStale = () => watchlist.isStale;
   api,
   address: config.watchlist,
   instruments,
@@ -44,6 +43,7 @@ connection.areStale = () => watchlist.isStale;
   pass: (symbol) => address.go({ symbol }, true) && show(),
   learn: ({ incidents: open }) => incidents.show(open),
 });
+connection.areStale = () => watchlist.isStale;
 const trading = new TradingState(part("trading"), () => watchlist.rows.get(shown.symbol));
 const palette = new PaletteOnDemand(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });

@@ -147,13 +147,13 @@ export class Watchlist {
     for (const row of this.rows.values()) if (row.state !== "open") row.tell(now);
   }
 
-  /** All of them in the order of the table, whatever it is filtered by. */
   /** Whether no market that is open has fresh prices. */
   get isStale() {
     const states = [...this.rows.values()].map(({ state }) => state);
     return states.includes("stale") && !states.includes("open");
   }
 
+  /** All of them in the order of the table, whatever it is filtered by. */
   inOrder() {
     const { sort, favourites } = this;
     return sections([...this.rows.values()], { sort, favourites }).flatMap(({ rows }) => rows);

@@ -166,7 +166,7 @@ def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, o
 
     page.get_by_role("button", name="EURUSD").click()
 
-    failed = "The order flow of EURUSD could not be loaded. The service does not answer. Trying again…"
+    failed = "The order flow of EURUSD could not be loaded. The service is not responding. Trying again…"
     expect(word).to_have_text(failed)
     page.route("**/api/orderflow/EURUSD?*", lambda route: route.continue_())
     beside(lambda: put_flows("EURUSD"))

@@ -26,6 +26,8 @@ export class LevelsChart {
     if (symbol !== this.symbol) this.#bars = [];
     this.symbol = symbol;
     this.draw();
+    // Nothing is offered.
+    if (!symbol) return;
     const market = await this.ask(`market/${encodeURIComponent(symbol)}`, { timeframe, bars: BARS });
     if (this.wanted !== wanted) return;
     this.#bars = market.ohlcv;
