@@ -3,12 +3,15 @@ of it is, and never what every installation has, which Django's flush takes and 
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 
 from accounts.models import Tier
 from config.back_office.roles import ROLES
+from pages.front.texts import write_first_texts
+from pages.models import SiteText
 from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
 from tests.factories import make_tiers
 
@@ -27,6 +30,8 @@ def empty_database(*_: TransactionTestCase) -> None:
         Group.objects.exclude(name__in=ROLES).delete()
     if Tier._meta.db_table in existing:
         make_tiers()
+    if SiteText._meta.db_table in existing:
+        write_first_texts("default", apps)
 
 
 def not_empty(tables: list[str]) -> list[str]:
