@@ -172,7 +172,7 @@ window.fetch = (address, options) => {
 def test_check_waits_as_long_as_the_service_asks_for_and_goes_on(open_page: OpenPage) -> None:
     page = open_page("/ledger", script=BUSY_ONCE)
     page.get_by_role("button", name="Check the whole ledger").click()
-    page.get_by_text("The service is busy. The check goes on by itself.").wait_for()
+    page.get_by_text("The service is busy. The check continues automatically.").wait_for()
     page.get_by_text(f"{ENTRIES} entries verified").wait_for()
 
 
