@@ -20,6 +20,7 @@ def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
         "hasTrades": facts.order_flow_source == "trades",
         "sessions": coming_sessions(facts, now_ms),
         "quotedMs": quote.time_ms if quote else None,
+        "staleAfterS": facts.stale_after_s,
     }
 
 

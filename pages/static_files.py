@@ -42,13 +42,20 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
         found = None
-        if self.use_manifest and path not in self.files and HASHED.search(path):
-            # Another version may have put it there, before this process started or since.
+        if self.may_have_changed(path):
             found = await asyncio.to_thread(self.find_file, path)
         answer: HttpResponseBase = await (
             super().__call__(request) if found is None else self.aserve(found, request)
         )
         return answer
+
+
+    def may_have_changed(self, path: str) -> bool:
+        if self.use_manifest:
+            # Another version may have put it there, before this process started or since.
+            return path not in self.files and HASHED.search(path) is not None
+        # The files of a checkout are edited: sent with the length of before, they would be cut off.
+        return path.startswith(self.static_prefix)
 
 
 def list_of_this_version() -> Path:

@@ -61,12 +61,17 @@ def open_incidents() -> list[dict[str, str]]:
 
 
 def first_choice(rows: list[WatchlistRow], wanted: str = "") -> str:
-    """Prefers what the address asks for, then what is open, quoted and not meant for tests."""
+    """What the address asks for, or else what has prices, trades, is fresh and is not meant for tests."""
     if any(row.symbol == wanted for row in rows):
         return wanted
     best = min(
         rows,
-        key=lambda row: (row.state != "open", not row.bid, row.symbol == TEST_SYMBOL),
+        key=lambda row: (
+            not row.bid,
+            row.state == "closed",
+            row.state != "open",
+            row.symbol == TEST_SYMBOL,
+        ),
         default=None,
     )
     return best.symbol if best else ""

@@ -44,13 +44,14 @@ const watchlist = new Watchlist(part("watch"), {
   learn: ({ incidents: open }) => incidents.show(open),
 });
 connection.areStale = () => watchlist.isStale;
-const trading = new TradingState(part("trading"), () => watchlist.rows.get(shown.symbol));
+const trading = new TradingState(part("trading"), { row: () => watchlist.rows.get(shown.symbol), isFresh: () => isFresh(shown.symbol) });
 const palette = new PaletteOnDemand(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
 const news = new News(part("news-pane"), { api, instruments, choose: tap });
 const signals = new Signals(part("signals-pane"), {
   api,
   instruments,
+  isFresh,
   changed: () => chart.draw(signals.of(shown.symbol)),
   point: (id) => chart.zones.highlight(id),
   bring({ id, symbol }) {
@@ -75,7 +76,7 @@ function frames(all) {
 
 function streamReport({ stream, state, missed, began = [] }) {
   if (state) connection.show(stream, state);
-  if (stream === "market") outage.look(connection);
+  if (stream === "market") lookAround();
   if (stream === "signals" && state) signals.streamIs(state);
   if (stream === "flow" && state) flow.streamIs(state);
   // What the stream could not tell again, the service has summed up.
@@ -110,6 +111,17 @@ function restored() {
 /** The demo makes its past while the page is open already. */
 function made(symbols) {
   if (symbols.includes(shown.symbol)) setTimeout(() => (chart.reload(), flow.miss()), ALL_HAVE_HEARD_MS);
+}
+
+function isFresh(symbol) {
+  return !outage.isOut && watchlist.rows.get(symbol)?.state === "open";
+}
+
+/** What is no longer of now says of when it is. */
+function lookAround() {
+  if (outage.look(connection)) chart.tell("lost", outage.isOut);
+  trading.look();
+  signals.showGains();
 }
 
 function choose(symbol) {
@@ -150,8 +162,7 @@ part("keys").addEventListener("click", () => shortcuts.show());
 listen(part("price"), timeframes);
 setInterval(() => {
   connection.look();
-  outage.look(connection);
-  trading.look();
+  lookAround();
 }, 1000);
 setInterval(() => watchlist.tell(Date.now()), 15_000);
 show();

@@ -17,8 +17,10 @@ from django.core.management.base import CommandError
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from pytest_django.fixtures import Settings
+from servestatic.middleware import ServeStaticMiddleware
 
 from pages.static_files import HashedFiles, StaticFiles, are_collected, collect
+from tests.made_once import find_files
 
 IMPORTED = re.compile(r"""^(?:import|export)\s.*?from\s*"([./][^"]+)";""", re.MULTILINE | re.DOTALL)
 HASHED = re.compile(r"\.[0-9a-f]{12}\.m?js$")
@@ -163,6 +165,24 @@ async def test_each_version_serves_the_files_of_the_other(source: Path, monkeypa
         "/static/%00.0123456789ab.css",
     ):
         assert await served(running[0], unknown) == (404, b"")
+
+
+async def test_file_of_a_checkout_is_sent_whole_after_it_was_edited(
+    source: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ServeStaticMiddleware, "add_files_from_finders", find_files)
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STORAGES = settings.STORAGES | {"staticfiles": plain}
+    files = StaticFiles(nothing_there)
+    longer = "body { color: black; margin: 0 }"
+    await asyncio.to_thread(source.write_text, longer)
+    answer: Any = await files(RequestFactory().get("/static/page.css"))
+    assert int(answer["Content-Length"]) == len(longer)
+    assert b"".join([piece async for piece in answer]).decode() == longer
+    await asyncio.to_thread(source.with_name("new.css").write_text, longer)
+    assert await served(files, "/static/new.css") == (200, longer.encode())
+    assert await served(files, "/static/%00.css") == (404, b"")
+    assert await served(files, "/static/nowhere.css") == (404, b"")
 
 
 def test_a_folder_where_they_cannot_be_written_is_one_sentence(source: Path, tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from core.times import epoch_ms
-from instruments.facts import InstrumentFacts
+from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from instruments.hours import TradingHours
 from market.prices import CandleRow, PriceBar
-from pages.watchlist import HOUR_MS, Seen, grouped, opening, percent, row_of, session_of
+from pages.terminal import first_choice
+from pages.watchlist import HOUR_MS, Seen, WatchlistRow, grouped, opening, percent, row_of, session_of
 
 FOREX, ALWAYS = "Sun 17:00-Fri 17:00", "24/7"
 SATURDAY_MS = epoch_ms(datetime(2026, 11, 21, 19, 0, tzinfo=UTC))
@@ -142,3 +143,26 @@ def test_sessions_are_named_by_their_day(days: int, text: str) -> None:
 )
 def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> None:
     assert percent(value) == text
+
+
+def rows_of(states: dict[str, str]) -> list[WatchlistRow]:
+    """`bare` is what has had no price yet."""
+    return [
+        row_of(make_facts(symbol), Seen("stale") if state == "bare" else Seen(state, 1.0, 1.1), 0)
+        for symbol, state in states.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "first"),
+    [
+        ({"AAPL": "closed", "BTCUSD": "stale", "EURUSD": "closed"}, "BTCUSD"),
+        ({"AAPL": "closed", "BTCUSD": "stale", "EURUSD": "open"}, "EURUSD"),
+        ({"AAPL": "closed", "BTCUSD": "bare"}, "AAPL"),
+        ({TEST_SYMBOL: "open", "BTCUSD": "open"}, "BTCUSD"),
+    ],
+)
+def test_terminal_opens_on_what_trades_even_if_its_prices_are_late(
+    states: dict[str, str], first: str
+) -> None:
+    assert first_choice(rows_of(states)) == first

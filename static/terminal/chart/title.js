@@ -12,6 +12,11 @@ export class Title {
     this.write();
   }
 
+  lost(isOut) {
+    this.isOut = isOut;
+    this.write();
+  }
+
   priced() {
     this.timer ??= setTimeout(() => this.write(), EVERY_MS);
   }
@@ -21,7 +26,8 @@ export class Title {
     clearTimeout(this.timer);
     this.timer = null;
     const last = bars.at(-1);
-    const title = last ? `${price(last.close, digits)} ${symbol} · ${this.name}` : `${symbol} · ${this.name}`;
+    const said = last ? `${price(last.close, digits)} ${symbol}` : symbol;
+    const title = `${this.isOut ? "Not live: " : ""}${said} · ${this.name}`;
     if (document.title !== title) document.title = title;
   }
 }

@@ -24,6 +24,7 @@ export function closedGain({ symbol, direction, entry, close_price: close, pnl, 
 
 /** Of an active one, were it closed at these prices. */
 export function gainNow({ direction, entry, stop_loss: stop }, { bid, ask }) {
-  const move = direction === "buy" ? bid - entry : entry - ask;
-  return { move, percent: (100 * move) / entry, risks: move / Math.abs(entry - stop) };
+  const at = direction === "buy" ? bid : ask;
+  const move = direction === "buy" ? at - entry : entry - at;
+  return { at, move, percent: (100 * move) / entry, risks: move / Math.abs(entry - stop) };
 }

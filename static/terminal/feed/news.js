@@ -1,6 +1,6 @@
 // The newest news, each with what the model makes of it in words and not only in colour.
 import { persist } from "../api.js";
-import { ago, signed } from "../format.js";
+import { ago, signed, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
 
 const POLL_MS = 60_000;
@@ -11,7 +11,10 @@ export class News {
     Object.assign(this, { api, instruments, choose });
     this.pane = new FeedPane(pane, { what: "News", nothing: "No news yet. Items appear here as they are published." });
     this.template = pane.querySelector("template");
-    setInterval(() => document.hidden || this.wanted || this.load(), POLL_MS);
+    setInterval(() => {
+      for (const when of this.pane.list.querySelectorAll("[data-time]")) write(when, ago(when.dataset.time));
+      if (!document.hidden && !this.wanted) this.load();
+    }, POLL_MS);
   }
 
   /** A later load takes the place of one that is still under way. */
@@ -45,7 +48,9 @@ export class News {
     item.dataset.id = id;
     part("sentiment").textContent = `${SIGNS[sentiment]} ${signed(score, 2)}`;
     part("sentiment").classList.add(sentiment);
-    part("about").append(...[titled(category), source, ago(timestamp)].filter(Boolean).map((text) => phrase(text)));
+    const when = phrase(ago(timestamp));
+    when.dataset.time = timestamp;
+    part("about").append(...[titled(category), source].filter(Boolean).map((text) => phrase(text)), when);
     part("symbols").append(...symbols.map((symbol) => this.chip(symbol)));
     return item;
   }

@@ -1,7 +1,7 @@
 // The public feed of signals, the active ones with what they would make now.
 import { persist } from "../api.js";
 import { isOpen } from "../flow/trading.js";
-import { ago, price, signed, write } from "../format.js";
+import { ago, price, signed, span, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
 import { closedGain, gainNow, gainText } from "./gains.js";
 
@@ -20,9 +20,10 @@ const POLL_MS = 20_000;
 const NO_ID = "00000000-0000-0000-0000-000000000000";
 
 export class Signals {
-  /** `changed` hears that the list did, `point` which signal is looked at, `bring` which one was picked. */
-  constructor(pane, { api, instruments, changed, point, bring }) {
-    Object.assign(this, { api, instruments, changed, point, bring });
+  /** `isFresh` answers whether the prices of a symbol come; `changed` hears that the list did, `point` which signal is
+   * looked at, `bring` which one was picked. */
+  constructor(pane, { api, instruments, isFresh, changed, point, bring }) {
+    Object.assign(this, { api, instruments, isFresh, changed, point, bring });
     this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. New signals appear here as they are published." });
     this.template = pane.querySelector("template");
     this.page = this.pane.list.dataset.page;
@@ -185,11 +186,17 @@ export class Signals {
       if (!tick) continue;
       const facts = this.instruments[signal.symbol];
       const gain = gainNow(signal, tick);
-      const when = !facts || isOpen(facts.sessions, Date.now()) ? "now" : "at the last price, market closed";
-      this.result(item, signed(gain.risks, 2), gainText(signal.symbol, gain, facts), when);
+      this.result(item, signed(gain.risks, 2), gainText(signal.symbol, gain, facts), this.whenOf(tick, gain, facts));
+      item.classList.toggle("aged", !this.isFresh(signal.symbol));
       item.classList.toggle("ahead", gain.move > 0);
       item.classList.toggle("behind", gain.move < 0);
     }
+  }
+
+  /** Of when a gain is. */
+  whenOf({ symbol, time }, { at }, facts) {
+    if (facts && !isOpen(facts.sessions, Date.now())) return "at the last price, market closed";
+    return this.isFresh(symbol) ? "now" : `at ${price(at, facts?.digits ?? 5)}, ${span(Date.now() - time)} ago`;
   }
 }
 

@@ -30,9 +30,10 @@ export class PaletteOnDemand {
     } catch (error) {
       // The next time may find the service back.
       this.#palette = undefined;
-      console.warn(error.message);
+      throw error;
+    } finally {
+      this.#letters = "";
     }
-    this.#letters = "";
   }
 }
 

@@ -20,11 +20,15 @@ export class Outage {
     this.grace = FIRST_GRACE_MS;
   }
 
+  get isOut() {
+    return !this.banner.hidden;
+  }
+
   hear(ticks) {
     for (const { time } of ticks) if (time > this.lastMs) this.lastMs = time;
   }
 
-  /** Of the prices: live, stale, connecting, reconnecting or refused. */
+  /** Of the prices: live, stale, connecting, reconnecting or refused. Returns whether an outage began or ended. */
   look({ status, states }) {
     if (status === "live") {
       this.lostAt = null;
@@ -33,11 +37,12 @@ export class Outage {
     const isKnown = ["stale", "refused"].includes(status);
     const isOut = this.lostAt !== null && (isKnown || performance.now() - this.lostAt >= this.grace);
     if (isOut) this.tell(status, states.market?.message);
-    if (isOut === !this.banner.hidden) return;
+    if (isOut === this.isOut) return false;
     this.banner.hidden = !isOut;
     this.panes.classList.toggle("without-prices", isOut);
     // The counting would be read out each second.
     this.announce.textContent = isOut ? `No live prices. ${this.cause.textContent}` : "Prices are live again.";
+    return true;
   }
 
   tell(status, message) {

@@ -3,19 +3,19 @@ import { clock, span, write } from "../format.js";
 import { opening } from "./hours.js";
 
 export class TradingState {
-  /** `row` is what the watchlist knows of the instrument that is shown. */
-  constructor(element, row) {
-    Object.assign(this, { element, row });
+  /** `row` is what the watchlist knows of the instrument that is shown, `isFresh` whether its prices come. */
+  constructor(element, { row, isFresh }) {
+    Object.assign(this, { element, row, isFresh });
   }
 
   look() {
-    write(this.element, wordsOf(this.row(), Date.now()));
+    write(this.element, wordsOf(this.row(), this.isFresh(), Date.now()));
   }
 }
 
-function wordsOf({ state, opensMs, quotedMs }, now) {
+function wordsOf({ state, opensMs, quotedMs }, isFresh, now) {
   if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
   if (quotedMs === null) return "No price has arrived yet";
-  if (state !== "stale") return "";
+  if (isFresh) return "";
   return `No new prices, last price ${clock(quotedMs)}, ${span(now - quotedMs)} ago`;
 }

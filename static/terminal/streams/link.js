@@ -6,9 +6,9 @@ export class Link {
   constructor(worker, hello, { frames, streamReport, restored }) {
     this.hello = hello;
     // Where workers are not shared (Chrome on Android), the tab has its own.
-    this.#port = globalThis.SharedWorker
-      ? new SharedWorker(worker, { type: "module" }).port
-      : new Worker(worker, { type: "module" });
+    const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
+    made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
+    this.#port = made.port ?? made;
     this.#port.onmessage = ({ data }) => {
       if (data.say === "frames") frames(data.frames);
       else if (data.say === "streamReport") streamReport(data);

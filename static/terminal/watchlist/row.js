@@ -15,8 +15,8 @@ export class Row {
     this.element = element;
     this.symbol = element.dataset.symbol;
     this.tint = tint;
-    const { name, digits, ...known } = instrument;
-    Object.assign(this, { name, digits });
+    const { name, digits, staleAfterS, ...known } = instrument;
+    Object.assign(this, { name, digits, staleAfterMs: 1000 * staleAfterS, heardAt: performance.now() });
     this.cells = Object.fromEntries([...element.querySelectorAll("[data-cell]")].map((cell) => [cell.dataset.cell, cell]));
     this.button = element.querySelector("button");
     this.star = element.querySelector("input");
@@ -58,6 +58,7 @@ export class Row {
     // A snapshot may be of last Friday: only a fresh price says that the market is open, or one after another.
     const isNew = this.time === undefined ? Date.now() - time < FRESH_MS : time > this.time;
     this.time = this.quotedMs = time;
+    this.heardAt = now;
     if (before !== undefined && before !== bid) this.flash(bid > before ? "up" : "down", now);
     if (!isNew || this.state === "open") return false;
     this.mark("open");
@@ -89,6 +90,11 @@ export class Row {
     write(this.cells.change, `${signed(this.change, 2)}%`);
     // As it is written: a change of 0.00% has no direction.
     this.turn("direction", Math.round(100 * this.change));
+  }
+
+  /** What is open and has said nothing for too long: only the service knows what became of it. */
+  isSilent(now) {
+    return this.state === "open" && now - this.heardAt > this.staleAfterMs;
   }
 
   turn(what, change) {

@@ -142,9 +142,11 @@ export class Watchlist {
     if (isOther) this.arrange();
   }
 
-  /** Every so often: how long until a market opens. */
+  /** Every so often: how long until a market opens, and whether one fell silent. */
   tell(now) {
-    for (const row of this.rows.values()) if (row.state !== "open") row.tell(now);
+    const rows = [...this.rows.values()];
+    for (const row of rows) if (row.state !== "open") row.tell(now);
+    if (!document.hidden && rows.some((row) => row.isSilent(performance.now()))) this.load();
   }
 
   /** Whether no market that is open has fresh prices. */

@@ -1,0 +1,23 @@
+// Says so when a script of the page did not arrive: what it should do would be waited for without a word.
+(() => {
+  const IMPORT = /import.*module/i;
+
+  function tell() {
+    if (document.getElementById("unloaded")) return;
+    const notice = Object.assign(document.createElement("p"), { id: "unloaded", className: "notice error", role: "alert" });
+    const again = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Reload it" });
+    again.addEventListener("click", () => location.reload());
+    notice.append("Part of this page could not be loaded. ", again);
+    document.getElementById("content").prepend(notice);
+  }
+
+  // Heard on its way down, because it does not come up again. A file that was cut off is no script.
+  const isMissing = ({ target, error }) => target instanceof HTMLScriptElement || error instanceof SyntaxError;
+  addEventListener("error", (event) => {
+    if (!isMissing(event)) return;
+    document.documentElement.classList.add("unloaded");
+    tell();
+  }, true);
+  addEventListener("unhandledrejection", ({ reason }) => IMPORT.test(reason?.message) && tell());
+  addEventListener("tickwire:unloaded", tell);
+})();

@@ -1,0 +1,78 @@
+"""A script that does not arrive, whole or in part: the page says so, and offers to be loaded again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.client import Server
+
+from .audit import violations
+from .conftest import PATIENCE_MS, REPORT_VIOLATIONS
+from .terminal.test_terminal import LIVE, publisher, ticker
+
+__all__ = ("publisher", "ticker")
+WORDS = "Part of this page could not be loaded. Reload it"
+
+
+@pytest.fixture
+def page(server: Server, browser: Browser) -> Page:
+    """Unwatched: its errors are the point. It may break no policy all the same."""
+    context = browser.new_context(base_url=server.url)
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(REPORT_VIOLATIONS)
+    return context.new_page()
+
+
+def cut_off(route: Route) -> None:
+    whole = route.fetch().text()
+    route.fulfill(body=whole[: len(whole) // 2], content_type="text/javascript")
+
+
+FAULTS: dict[str, Any] = {
+    "missing": lambda route: route.fulfill(status=404, body=""),
+    "unreachable": lambda route: route.abort("connectionreset"),
+    "cut off": cut_off,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("path", "module"), [("/terminal", "terminal/feed/gains.js"), ("/ledger", "signals_feed/ledger.js")]
+)
+def test_page_says_that_a_part_is_missing(
+    ticker: Any, page: Page, path: str, module: str, fault: str
+) -> None:
+    broken: list[str] = []
+    page.on("console", lambda said: broken.append(said.text) if said.text.startswith("policy:") else None)
+    page.route(f"**/static/{module}", FAULTS[fault])
+    page.goto(path)
+    notice = page.get_by_role("alert").filter(has_text="Part of this page")
+    expect(notice).to_have_text(WORDS)
+    expect(page.get_by_text("connecting…")).to_be_hidden()
+    assert violations(page) == []
+
+    page.unroute_all()
+    notice.get_by_role("button").click()
+    expect(notice).to_have_count(0)
+    if path == "/terminal":
+        expect(page.locator("#connection summary")).to_have_text(LIVE)
+    assert broken == []
+
+
+def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> None:
+    page.route("**/static/terminal/keyboard/palette.js", FAULTS["missing"])
+    page.goto("/terminal")
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    expect(page.locator("#unloaded")).to_have_count(0)
+    page.keyboard.press("Control+k")
+    expect(page.locator("#unloaded")).to_have_text(WORDS)
+    expect(page.locator("#connection summary")).to_be_visible()
+
+
+def test_worker_that_does_not_come_is_missed(ticker: Any, page: Page) -> None:
+    page.context.route("**/static/terminal/streams/worker.js", FAULTS["missing"])
+    page.goto("/terminal")
+    expect(page.locator("#unloaded")).to_have_text(WORDS)
