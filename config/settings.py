@@ -279,7 +279,16 @@ ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105
 UNCONFIRMED_KEPT_DAYS = env.whole("UNCONFIRMED_KEPT_DAYS")
 # A mailed link opens an account even while its password is locked. A second factor is still asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_FORMS = {"login": "accounts.login.forms.LoginForm", "signup": "accounts.login.forms.SignupForm"}
+ACCOUNT_FORMS = {
+    "login": "accounts.login.forms.LoginForm",
+    "signup": "accounts.login.forms.SignupForm",
+    "add_email": "accounts.login.forms.AddEmailForm",
+    "change_password": "accounts.login.forms.ChangePasswordForm",
+    "set_password": "accounts.login.forms.SetPasswordForm",
+    "reset_password": "accounts.login.forms.ResetPasswordForm",
+    "reset_password_from_key": "accounts.login.forms.ResetPasswordKeyForm",
+    "reauthenticate": "accounts.login.forms.ReauthenticateForm",
+}
 ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.login.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

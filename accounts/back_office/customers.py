@@ -95,7 +95,7 @@ class AccountAdmin(StaffAdmin[Account]):
     list_filter = (VisitorFilter, "tier", "is_demo", NearLimitsFilter)
     ordering = ("-pk",)
     search_fields = ("user__username__startswith", "user__email__startswith")
-    search_help_text = "The beginning of a username or e-mail address."
+    search_help_text = "The beginning of a username or email address."
     autocomplete_fields = ("user",)
     fields = ("user", "tier", "may_publish", "keys", "is_demo", "created_at")
     readonly_fields = ("keys", "is_demo", "created_at")

@@ -126,7 +126,7 @@ class IssueApiKeyForm(IssueKeyForm):
     account = forms.ModelChoiceField(
         Account.objects.select_related("user"),
         widget=AutocompleteSelect(ApiKey._meta.get_field("account"), admin.site),
-        help_text="Type the beginning of a username or e-mail address.",
+        help_text="Type the beginning of a username or email address.",
     )
     field_order = ("account", "name")
 

@@ -56,7 +56,7 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     list_filter = (VisitingUserFilter, "is_active", "is_staff", "is_superuser")
     ordering = ("-pk",)
     search_fields = ("username__startswith", "email__startswith")
-    search_help_text = "The beginning of a username or e-mail address."
+    search_help_text = "The beginning of a username or email address."
     filter_horizontal = ()
     autocomplete_fields = ("groups",)
     readonly_fields = ("password_state", "last_login", "date_joined")
@@ -99,7 +99,7 @@ class EmailAddressAdmin(StaffAdmin[Model]):
     list_filter = ("verified",)
     ordering = ("-pk",)
     search_fields = ("email__startswith", "user__username__startswith")
-    search_help_text = "The beginning of an e-mail address or username."
+    search_help_text = "The beginning of an email address or username."
     autocomplete_fields = ("user",)
 
 

@@ -9,13 +9,13 @@ import secrets
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.password_reset import get_reset_password_url
 from allauth.account.internal.userkit import filter_users_by_email, get_user_by_username
 from allauth.core import context as current
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
 from cryptography.fernet import InvalidToken
 from django.conf import settings
-from django.contrib.sites.shortcuts import get_current_site
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
@@ -23,8 +23,9 @@ from accounts.models import PSEUDONYMS, User
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
+from .browsers import browser_name
 from .former_names import former_names
-from .mails import outgoing
+from .mails import outgoing, written
 from .stages import ConfirmAddress
 
 APP = "allauth.account"
@@ -139,17 +140,23 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
         return stronger or methods
 
+    def send_notification_mail(
+        self, template_prefix: str, user: Any, context: dict[str, Any] | None = None, email: str | None = None
+    ) -> None:
+        browser = browser_name(self.get_http_user_agent(self.request))
+        about = {"user": user, "browser": browser, **(context or {})}
+        super().send_notification_mail(template_prefix, user, about, email)
+
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """As in allauth, except that a thread of the mail queue sends what is rendered here."""
-        request = current.request
-        about = {"request": request, "email": email, "current_site": get_current_site(request), **context}
-        outgoing.send(template_prefix, self.render_mail(template_prefix, email, about))
+        """As in allauth, except that the words are ours and a thread of the mail queue sends them."""
+        about = {"email": email, "password_reset_url": get_reset_password_url(current.request), **context}
+        outgoing.send(template_prefix, written(template_prefix, email, about))
 
 
 class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
         "incorrect_code": "The code is wrong, too old or was used before. Try the next one.",
-        "unverified_email": "Confirm your e-mail address first, on the page E-mail: without it you could be"
+        "unverified_email": "Confirm your email address first, on the page Email: without it you could be"
         " locked out of your own account.",
         "add_email_blocked": "An address can be added only while there is no second factor.",
     }

@@ -1,22 +1,67 @@
-"""Logging in and signing up. Signing up with an address that has an account already does not reveal that, and
-the owner gets a mail."""
+"""allauth's forms in the words of this site. Signing up with an address that has an account already does not
+reveal that, and the owner gets a mail."""
 
 import secrets
-from typing import Any
+from typing import Any, ClassVar
 
-from allauth.account.forms import LoginForm as AllauthLoginForm
-from allauth.account.forms import SignupForm as AllauthSignupForm
+from allauth.account import forms
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
 
+LABELS = {
+    "login": "Username or email",
+    "remember": "Stay logged in on this device",
+    "oldpassword": "Current password",
+    "password2": "Repeat the password",
+}
 
-class LoginForm(AllauthLoginForm):  # type: ignore[misc]
+
+class SiteWords:
+    """A field has its label and no placeholder that repeats it."""
+
+    labels: ClassVar[dict[str, str]] = {}
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["login"].label = "Username or e-mail"
+        fields: dict[str, Any] = self.fields  # type: ignore[attr-defined]
+        for name, field in fields.items():
+            field.label = (LABELS | self.labels).get(name, field.label)
+            field.widget.attrs.pop("placeholder", None)
+
+
+class NewPassword(SiteWords):
+    labels: ClassVar[dict[str, str]] = {"password1": "New password", "password2": "Repeat the new password"}
+
+
+class AddEmailForm(SiteWords, forms.AddEmailForm):  # type: ignore[misc]
+    pass
+
+
+class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[misc]
+    pass
+
+
+class ReauthenticateForm(SiteWords, forms.ReauthenticateForm):  # type: ignore[misc]
+    pass
+
+
+class SetPasswordForm(SiteWords, forms.SetPasswordForm):  # type: ignore[misc]
+    pass
+
+
+class ChangePasswordForm(NewPassword, forms.ChangePasswordForm):  # type: ignore[misc]
+    pass
+
+
+class ResetPasswordKeyForm(NewPassword, forms.ResetPasswordKeyForm):  # type: ignore[misc]
+    pass
+
+
+class LoginForm(SiteWords, forms.LoginForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.fields["login"].widget.attrs["autocomplete"] = "username"
-        self.fields["remember"].label = "Stay logged in on this device"
 
     def user_credentials(self) -> dict[str, Any]:
         """By the one way that tries addresses and names: by both, the password would be hashed once for an
@@ -31,7 +76,7 @@ class LoginForm(AllauthLoginForm):  # type: ignore[misc]
         return bool(settings.DEMO)
 
 
-class SignupForm(AllauthSignupForm):  # type: ignore[misc]
+class SignupForm(SiteWords, forms.SignupForm):  # type: ignore[misc]
     def try_save(self, request: HttpRequest) -> Any:
         if self.account_already_exists:
             self._work_as_for_a_new_one(request)

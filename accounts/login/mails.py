@@ -6,8 +6,10 @@ import logging
 import time
 from queue import Empty, Full, Queue
 from threading import Thread
+from typing import Any
 
 from django.core.mail import EmailMessage
+from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 logger = logging.getLogger(__name__)
@@ -19,6 +21,12 @@ MOST_WAITING = 100
 # When the process stops, the last mails have this long.
 STOP_WITHIN_S = 3.0
 mails_lost = Counter("tickwire_mails_lost", "Mails that could not be sent.", registry=None)
+
+
+def written(kind: str, email: str, about: dict[str, Any]) -> EmailMessage:
+    """The first line of its template is the subject."""
+    subject, _, body = render_to_string(f"{kind}.txt", about).strip().partition("\n")
+    return EmailMessage(subject, body.strip() + "\n", to=[email])
 
 
 class MailQueue:

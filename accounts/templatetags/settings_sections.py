@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 from django import template
 from django.urls import reverse
 
+from accounts.login.browsers import browser_name
+
 register = template.Library()
+register.filter(browser_name)
 
 
 class Section(NamedTuple):
@@ -39,7 +42,7 @@ GROUPS: dict[str, tuple[Section, ...]] = {
         Section("Events", "events"),
     ),
     "Account": (
-        Section("E-mail", "account_email"),
+        Section("Email", "account_email"),
         Section("Your data", "account"),
     ),
 }

@@ -35,7 +35,7 @@ GROUPS = {
         ("Accounts", "accounts.account", "badge"),
         ("Tier requests", "accounts.tierrequest", "upgrade"),
         ("Users", "accounts.user", "person"),
-        ("E-mail addresses", "account.emailaddress", "alternate_email"),
+        ("Email addresses", "account.emailaddress", "alternate_email"),
         ("Second factors", "mfa.authenticator", "lock"),
         ("Tiers", "accounts.tier", "stacks"),
         ("Site texts", "pages.sitetext", "gavel"),

@@ -61,7 +61,7 @@ def ask(request: PersonRequest) -> HttpResponse:
     except PublisherRequestRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, "Your request has been sent to the staff. They answer here and by e-mail.")
+        messages.success(request, "Your request has been sent to the staff. They answer here and by email.")
     return redirect(PAGE)
 
 

@@ -52,7 +52,7 @@ def quote(symbol: str, bid: float) -> None:
 
 def log_in(page: Page) -> None:
     page.goto(f"/accounts/login/?next={PAGE}")
-    page.get_by_label("Username or e-mail").fill("anna")
+    page.get_by_label("Username or email").fill("anna")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("main").get_by_role("button", name="Log in", exact=True).click()
     page.wait_for_url(f"**{PAGE}")

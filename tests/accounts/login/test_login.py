@@ -133,7 +133,7 @@ def test_resetting_the_password_by_mail_logs_every_browser_out(
 ) -> None:
     old, client = Client(), Client()
     log_in(old)
-    assert "Check your e-mail" in reset(client, "ada@example.com")
+    assert "Check your email" in reset(client, "ada@example.com")
     link = re.search(r"http://testserver(\S+)", str(mailoutbox[0].body))
     assert link is not None
     form = client.get(link[1], follow=True)

@@ -109,7 +109,7 @@ def test_the_password_alone_does_not_take_the_factor_away(ada: User) -> None:
 def test_an_address_that_is_not_confirmed_must_be_in_production(ada: User, settings: Any) -> None:
     settings.MFA_ALLOW_UNVERIFIED_EMAIL = False
     EmailAddress.objects.create(user=ada, email="ada@example.com", primary=True)
-    assert "Confirm your e-mail address first" in log_in("ada").get(ACTIVATE, follow=True).text
+    assert "Confirm your email address first" in log_in("ada").get(ACTIVATE, follow=True).text
 
 
 @pytest.mark.django_db(transaction=True)

@@ -37,7 +37,7 @@ def test_page_that_needs_mail_is_closed_and_says_so(path: str) -> None:
         client.post(f"/accounts/{path}", {"email": "a@b.example"}),
     ):
         assert answer.status_code == 403
-        assert "This service does not send e-mail" in answer.text
+        assert "This service sends no email" in answer.text
     assert not EmailAddress.objects.exists()
 
 

@@ -21,7 +21,7 @@ PAGES = {
     "/accounts/2fa/totp/activate/": "Two-factor login",
     "/accounts/sessions/": "Sessions",
     "/settings/events": "Events",
-    "/accounts/email/": "E-mail",
+    "/accounts/email/": "Email",
 }
 
 

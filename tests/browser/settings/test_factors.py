@@ -45,7 +45,7 @@ def plug_in(page: Page) -> None:
 
 
 def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
-    page.get_by_label("Username or e-mail").fill(name)
+    page.get_by_label("Username or email").fill(name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in", exact=True).click()
 

@@ -24,7 +24,7 @@ def sign_up(page: Page, name: str = "grace") -> None:
     page.get_by_label("Username").fill(name)
     page.get_by_label("Email").fill(f"{name}@example.com")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("Password (again)").fill(PASSWORD)
+    page.get_by_label("Repeat the password").fill(PASSWORD)
     page.get_by_role("main").get_by_role("button", name="Sign up").click()
     page.wait_for_url("**/settings/keys")
 
@@ -119,7 +119,7 @@ def test_back_button_does_not_bring_the_secret_back(open_page: OpenPage) -> None
     page = open_page()
     sign_up(page)
     secret = issue(page)
-    page.get_by_role("link", name="E-mail").click()
+    page.get_by_role("link", name="Email").click()
     page.wait_for_url("**/accounts/email/")
     page.go_back()
     assert secret not in page.content()

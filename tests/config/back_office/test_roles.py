@@ -32,7 +32,7 @@ SEES = {
             "Accounts",
             "Tier requests",
             "Users",
-            "E-mail addresses",
+            "Email addresses",
             "Tiers",
         ),
         "AI usage",

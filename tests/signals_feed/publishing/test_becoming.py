@@ -139,7 +139,7 @@ def test_of_two_who_decide_the_second_is_told(ada: Account, boss: User) -> None:
 
 
 DECISIONS: dict[str, tuple[dict[str, Any], bool, str, str]] = {
-    "accept": ({}, True, "You may publish signals", "You can publish signals at http"),
+    "accept": ({}, True, "You can now publish", "Publish your first one here:\nhttp"),
     "decline": ({"answer": "Tell us “more”."}, False, "was declined", "Tell us “more”."),
 }
 
