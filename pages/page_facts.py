@@ -3,6 +3,7 @@
 from typing import Any
 
 from instruments.facts import InstrumentFacts
+from instruments.units import counted_in
 from market import runtime as market
 
 # Longer than any market is closed: Christmas, then a weekend.
@@ -15,7 +16,7 @@ def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
         "name": facts.name,
         "digits": facts.digits,
         "zone": facts.timezone,
-        "type": facts.type,
+        "unit": counted_in(facts.symbol, facts.type),
         "pipSize": facts.pip_size,
         "hasTrades": facts.order_flow_source == "trades",
         "sessions": coming_sessions(facts, now_ms),

@@ -18,6 +18,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
+from signals_feed.models import Signal
 from status.models import Incident
 
 from .modules import modules_of
@@ -104,6 +105,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
         "past": coming_past(),
         "demo": settings.DEMO,
+        "endings": encode(dict(Signal.CloseReason.choices)).decode(),
         "modules": modules_of("terminal/terminal.js"),
     }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

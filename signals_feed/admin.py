@@ -32,6 +32,7 @@ from signals_feed.publishing.actions import SignalNotActive, cancel
 from signals_feed.publishing.becoming import send_decision
 from signals_feed.publishing.pages import PublishForm, publish_form
 
+from .figures import gains
 from .models import PERMISSION, Evidence, Signal
 from .rules import RULES
 
@@ -86,11 +87,11 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     # Staff may cancel anybody's signal: that gives no access to the publisher's account.
     owner = NO_OWNER
     list_display = (
-        *("published_at", "symbol", "direction", *PRICE_COLUMNS, "state", "close_reason", "pips", "user"),
+        *("published_at", "symbol", "direction", *PRICE_COLUMNS, "state", "close_reason", "gained", "user"),
     )
     fields = (
         *("id", "user", "instrument", "direction", *PRICE_COLUMNS, "tradable", "published_at", "expires_at"),
-        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "pips", "pnl_percent", "pnl_r"),
+        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "gained", "pnl_percent", "pnl_r"),
         *("best_r", "worst_r", "shown_at_entry", "shown_at_exit", "more"),
     )
     list_select_related = ("instrument", "user")
@@ -104,9 +105,9 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     entry_price, stop, target = price_column("entry"), price_column("stop_loss"), price_column("take_profit")
     tradable, closed = price_column("tradable_price"), price_column("close_price")
 
-    @admin.display(description="Result in pips")
-    def pips(self, signal: Signal) -> str:
-        return "-" if signal.pnl is None else f"{signal.pnl:+}"
+    @admin.display(description="Result")
+    def gained(self, signal: Signal) -> str:
+        return "-" if signal.pnl is None else gains(signal)[0]
 
     @admin.display(description="Symbol")
     def symbol(self, signal: Signal) -> str:

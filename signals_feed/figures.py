@@ -5,6 +5,8 @@ from typing import Any
 
 from django import template
 
+from instruments.units import counted_in
+
 MINUS, NARROW = "\u2212", "\u00a0"
 UNKNOWN = "–"
 register = template.Library()
@@ -28,7 +30,7 @@ def in_r(value: Decimal | None, decimals: int = 2) -> str:
 
 @register.filter
 def percent(value: Decimal | None, decimals: int = 1) -> str:
-    return UNKNOWN if value is None else f"{value:,.{decimals}f}{NARROW}%"
+    return UNKNOWN if value is None else f"{value:,.{decimals}f}%"
 
 
 @register.filter
@@ -42,10 +44,23 @@ def tone(value: Decimal | None) -> str:
     return "" if not value else "gain" if value > 0 else "loss"
 
 
+def gain_text(instrument: Any, pnl: Decimal, percent: Decimal) -> str:
+    """What a signal gained, as its market counts. `pnl` is in units of `pip_size`, whatever the market."""
+    match counted_in(instrument.symbol, instrument.type):
+        case "pips":
+            return f"{signed(pnl, 1)}{NARROW}pips"
+        case "points":
+            moved = pnl * Decimal(str(instrument.pip_size))
+            return f"{signed(moved, instrument.digits)}{NARROW}points"
+        case _:
+            return f"{signed(percent)}%"
+
+
 @register.filter
-def unit(instrument: Any) -> str:
-    """Currencies are counted in pips, all else in points; both are one `pip_size`."""
-    return "pips" if instrument.type == "forex" else "points"
+def gains(signal: Any) -> list[str]:
+    """Of a closed signal: in the unit of its market, and in percent."""
+    in_percent = f"{signed(signal.pnl_percent)}%"
+    return list(dict.fromkeys([gain_text(signal.instrument, signal.pnl, signal.pnl_percent), in_percent]))
 
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

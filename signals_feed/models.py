@@ -60,11 +60,13 @@ class Signal(models.Model):
         CLOSED = "closed"
 
     class CloseReason(models.TextChoices):
-        TAKE_PROFIT = "take_profit"
-        STOP_LOSS = "stop_loss"
-        MANUAL = "manual", "closed by the publisher"
-        EXPIRED = "expired"
-        CANCELLED = "cancelled", "cancelled by staff"
+        """The words of the API, and those of all pages."""
+
+        TAKE_PROFIT = "take_profit", "Target reached"
+        STOP_LOSS = "stop_loss", "Stopped out"
+        MANUAL = "manual", "Closed by the publisher"
+        EXPIRED = "expired", "Expired"
+        CANCELLED = "cancelled", "Cancelled by staff"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="signals")

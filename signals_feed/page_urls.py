@@ -1,5 +1,6 @@
 from django.urls import path, re_path
 
+from .public_pages.checked import checked_publisher, checked_signals
 from .public_pages.leaderboard import leaderboard
 from .public_pages.ledger import ledger_page
 from .public_pages.publisher import publisher_page
@@ -13,6 +14,8 @@ urlpatterns = [
     path("publishers/<str:user>", publisher_page, name="publisher_page"),
     path("publishers/<str:user>/scorecard.svg", publisher_scorecard, name="publisher_scorecard"),
     re_path(r"^ledger/?$", ledger_page, name="ledger_page"),
+    path("publishers/<str:user>/checked", checked_publisher, name="checked_publisher"),
+    path("signals/checked", checked_signals, name="checked_signals"),
     path("signals/<uuid:pk>", signal_page, name="signal_page"),
     re_path(r"^settings/signals/?$", pages.publish_signals, name="publish_signals"),
     path("settings/signals/request", ask, name="ask_to_publish"),

@@ -11,7 +11,7 @@ decided. A minute that began before the signal was published decides nothing, no
 one of mids says nothing of the bid."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
@@ -72,12 +72,16 @@ def check(terms: SignalTerms, quote: Quoted, digits: int) -> tuple[Decimal, Deci
     _check_price("stop_loss", terms.stop_loss, digits)
     _check_price("take_profit", terms.take_profit, digits)
     _check_entry(terms.direction, entry, tradable)
-    _check_levels(terms, entry, quote)
+    _check_stop(terms.direction, terms.stop_loss, entry, quote)
+    _check_target(terms.direction, terms.take_profit, entry)
     return entry, tradable
 
 
+NAMES = {"entry": "entry", "stop_loss": "stop", "take_profit": "target"}
+
+
 def _check_price(field: str, value: Decimal, digits: int) -> None:
-    name = field.replace("_", " ")
+    name = NAMES[field]
     if not value.is_finite() or value <= 0 or value >= TOO_HIGH:
         raise SignalRefused(field, f"The {name} must be a price above 0.")
     if value != round(value, digits):
@@ -91,33 +95,54 @@ def _check_entry(direction: str, entry: Decimal, tradable: Decimal) -> None:
     if direction == "buy" and entry < tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a buy may not be below the ask, which is {tradable:f}: nobody sells lower.",
+            f"The entry of a buy may not be below the ask, which is {tradable:,f}: nobody sells lower.",
         )
     if direction == "sell" and entry > tradable:
         raise SignalRefused(
-            "entry", f"The entry of a sell may not be above the bid, which is {tradable:f}: nobody pays more."
+            "entry",
+            f"The entry of a sell may not be above the bid, which is {tradable:,f}: nobody pays more.",
         )
     if abs(entry - tradable) > tradable * FARTHEST:
-        raise SignalRefused(
-            "entry", f"The entry is more than 1 % away from the tradable price, {tradable:f}."
-        )
+        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {tradable:,f}.")
 
 
-def _check_levels(terms: SignalTerms, entry: Decimal, quote: Quoted) -> None:
-    """The stop lies beyond the price at which it could be closed now, or the spread would close it."""
-    direction, stop, target = terms.direction, terms.stop_loss, terms.take_profit
+def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted) -> None:
+    """It lies beyond the price at which it could be closed now, or the spread would close it."""
     is_buy = direction == "buy"
-    behind, ahead = ("below", "above") if is_buy else ("above", "below")
     if not (stop < entry if is_buy else stop > entry):
-        raise SignalRefused("stop_loss", f"The stop loss of a {direction} is {behind} its entry.")
-    if not (target > entry if is_buy else target < entry):
-        raise SignalRefused("take_profit", f"The take profit of a {direction} is {ahead} its entry.")
+        behind = "below" if is_buy else "above"
+        raise SignalRefused("stop_loss", f"The stop of a {direction} must be {behind} the entry.")
     if not (stop < quote.bid if is_buy else stop > quote.ask):
         side, price = ("bid", quote.bid) if is_buy else ("ask", quote.ask)
         raise SignalRefused(
             "stop_loss",
-            f"The stop loss would be met at once: a {direction} closes at the {side}, now {price:f}.",
+            f"The stop would be reached at once: a {direction} closes at the {side}, now {price:,f}.",
         )
+
+
+def _check_target(direction: str, target: Decimal, entry: Decimal) -> None:
+    is_buy = direction == "buy"
+    if not (target > entry if is_buy else target < entry):
+        ahead = "above" if is_buy else "below"
+        raise SignalRefused("take_profit", f"The target of a {direction} must be {ahead} the entry.")
+
+
+def faults_of(
+    direction: str, prices: Mapping[str, Decimal], quote: Quoted, digits: int
+) -> Iterator[SignalRefused]:
+    """What would be refused of the terms that are known so far, at most once for each."""
+    entry = prices.get("entry")
+    for field, price in prices.items():
+        try:
+            _check_price(field, price, digits)
+            if field == "entry":
+                _check_entry(direction, price, quote.ask if direction == "buy" else quote.bid)
+            elif entry is not None and field == "stop_loss":
+                _check_stop(direction, price, entry, quote)
+            elif entry is not None:
+                _check_target(direction, price, entry)
+        except SignalRefused as refusal:
+            yield refusal
 
 
 QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"

@@ -22,7 +22,7 @@ YESTERDAY_KEPT_S = 600.0
 class ComponentDay(msgspec.Struct):
     day: str
     up_percent: float | None
-    """None where nothing was written down, or nothing could be judged."""
+    """None where nothing was written down, or there was nothing to measure."""
     down_minutes: int | None = None
 
     @property
@@ -35,6 +35,10 @@ class ComponentDay(msgspec.Struct):
         return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])
 
     @property
+    def uptime(self) -> str:
+        return uptime_text(self.up_percent)
+
+    @property
     def level(self) -> str:
         if self.up_percent is None:
             return "none"
@@ -45,6 +49,14 @@ class ComponentHistory(msgspec.Struct):
     days: list[ComponentDay]
     """The last 90, the oldest first."""
     uptime_percent: float | None
+
+
+def uptime_text(percent: float | None) -> str:
+    """Cut off and not rounded: what was down for a second was not up for 100%."""
+    if percent is None:
+        return "not measured"
+    hundredths = int(100 * percent + 1e-6)
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 class PastDays:
@@ -80,13 +92,15 @@ def component_histories(now: datetime) -> dict[str, ComponentHistory]:
     first_day = today - timedelta(days=DAYS - 1)
     # The current minute, and the one being written down, are not counted.
     end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
-    ever = ComponentMinute.objects.first_at()
-    span = Span(end if ever is None else max(ever, first_day), end)
+    first = ComponentMinute.objects.order_by("at").first()
+    span = Span(end if first is None else max(first.at, first_day), end)
     of_today = ComponentMinute.objects.since(today).filter(at__lt=end).by_day()
     rows = {**past_days.get(first_day, today), **{row["day"]: row for row in of_today}}
     dates = [(first_day + timedelta(days=n)).date() for n in range(DAYS)]
-    found = {name: history_of(name, dates, rows, span) for name in NAMES}
-    return found | {"market": history_of("market", dates, *with_minutes_before(rows, span))}
+    measured = {name: first is not None and getattr(first, name) is not None for name in NAMES}
+    found = {name: history_of(name, dates, rows, span, is_measured=measured[name]) for name in NAMES}
+    before = with_minutes_before(rows, span)
+    return found | {"market": history_of("market", dates, *before, is_measured=True)}
 
 
 class Span(NamedTuple):
@@ -113,12 +127,19 @@ def with_minutes_before(rows: Rows, span: Span) -> tuple[Rows, Span]:
     return {**rows, **before}, Span(first, span.end)
 
 
-def history_of(name: str, dates: list[date], rows: Rows, span: Span) -> ComponentHistory:
+def history_of(
+    name: str, dates: list[date], rows: Rows, span: Span, *, is_measured: bool
+) -> ComponentHistory:
+    """`is_measured`: whether there was something to measure before these days."""
     days, judged, up = [], 0, 0.0
     for day in dates:
         row = rows.get(day, {})
-        # A minute that nobody wrote down was served by nobody; one that could not be judged does not count.
-        of_day = max(0, minutes_of(day, *span) - row.get("minutes", 0) + row.get(f"{name}_seen", 0))
+        seen, recorded = row.get(f"{name}_seen", 0), row.get("minutes", 0)
+        is_measured = is_measured or seen > 0
+        # A minute that nobody wrote down was served by nobody. It counts as far as the component is judged at
+        # all: with its share of the day's minutes, and on a day without any, if it was judged before.
+        share = seen / recorded if recorded else float(is_measured)
+        of_day = seen + round(max(0, minutes_of(day, *span) - recorded) * share)
         up_of_day = min(row.get(f"{name}_up") or 0.0, of_day)
         percent = up_percent(up_of_day, of_day) if of_day else None
         days.append(ComponentDay(day.isoformat(), percent, round(of_day - up_of_day) if of_day else None))

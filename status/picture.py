@@ -25,6 +25,8 @@ class LatencyMinute(msgspec.Struct):
 class LatencyLine(NamedTuple):
     name: str
     path: str
+    dots: str
+    """The minutes without a neighbour: a line of one point, with its dashes, is not seen."""
 
 
 class LatencyPicture(NamedTuple):
@@ -49,11 +51,10 @@ def latency_picture(minutes: Sequence[LatencyMinute], now: datetime) -> LatencyP
     lines = []
     for name in NAMES:
         known = [(each.minute, getattr(each, name)) for each in minutes if each.minute >= begin]
-        strokes = pieces([(minute, value) for minute, value in known if value is not None])
-        path = "".join(
-            "M" + "L".join(point(*each) for each in stroke) + closing(stroke) for stroke in strokes
-        )
-        lines.append(LatencyLine(name, path))
+        strokes = list(pieces([(minute, value) for minute, value in known if value is not None]))
+        path = "".join("M" + "L".join(point(*each) for each in stroke) for stroke in strokes if stroke[1:])
+        dots = "".join(f"M{point(*stroke[0])}h0" for stroke in strokes if not stroke[1:])
+        lines.append(LatencyLine(name, path, dots))
     times = [begin + n * HOUR / (TIMES - 1) for n in range(TIMES)]
     return LatencyPicture(WIDTH, HEIGHT, top_ms, top_ms // 2, times, lines)
 
@@ -81,8 +82,3 @@ def pieces(points: Sequence[Measured]) -> Iterator[list[Measured]]:
         piece.append((at, value))
     if piece:
         yield piece
-
-
-def closing(piece: Sequence[Measured]) -> str:
-    """A minute alone is a dot."""
-    return "h0" if len(piece) == 1 else ""

@@ -12,7 +12,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
 from .components import COMPONENTS
-from .history import ComponentDay, component_histories, minutes_of, up_percent
+from .history import ComponentDay, component_histories, minutes_of, up_percent, uptime_text
 from .models import Incident, Minute
 from .picture import LatencyMinute
 from .watch import component_watch, fresh_share
@@ -59,6 +59,10 @@ class ComponentSummary(msgspec.Struct):
     uptime_percent: float | None
     """Over the last 90 days, or since the first minute that was written down."""
     days: list[ComponentDay]
+
+    @property
+    def uptime(self) -> str:
+        return uptime_text(self.uptime_percent)
 
 
 class IncidentNote(msgspec.Struct):
@@ -168,14 +172,16 @@ def sentence(
 
 def all_well(components: Sequence[ComponentSummary]) -> str:
     """What was wrong earlier today is red below, so it is said here."""
-    hurt = [each.title for each in components if each.days[-1].level in ("fair", "bad")]
+    measured = [each for each in components if each.days[-1].level != "none"]
+    hurt = [each.title for each in measured if each.days[-1].level != "good"]
     if not hurt:
         return WELL
-    what = (
-        f"the {listed(hurt)}"
-        if len(hurt) <= MOST_NAMED
-        else f"{len(hurt)} of the {len(components)} components"
-    )
+    if len(hurt) <= MOST_NAMED:
+        what = f"the {listed(hurt)}"
+    elif len(hurt) == len(measured):
+        what = "all components"
+    else:
+        what = f"{len(hurt)} of the {len(measured)} components"
     return f"Everything works now. Earlier today there were problems with {what}."
 
 

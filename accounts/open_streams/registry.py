@@ -125,7 +125,7 @@ class OpenStreams:
         for slot in (*self._here.of(of_keys(account)), *self._here.of(of_pages(account))):
             stream = slot.stream
             if (stream.path, round(stream.opened_at, 6)) == (facts["path"], facts["opened_at"]):
-                slot.end("closed")
+                slot.end("stream_closed")
 
     async def of(self, counted_under: str) -> list[OpenStream]:
         """Over all processes; of this one alone while Redis does not answer."""

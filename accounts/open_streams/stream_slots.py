@@ -13,7 +13,7 @@ import msgspec
 
 from .details import Describe, StreamDetails
 
-EndCode = Literal["taken_over", "stream_limit_exceeded", "closed"]
+EndCode = Literal["taken_over", "stream_closed", "stream_limit_exceeded"]
 OnEnd = Callable[[EndCode], None]
 _numbers = itertools.count(1)
 

@@ -12,6 +12,8 @@ from signals_feed.publishers import equity
 from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import FIRST_ORDER, ORDERS, PublisherStanding, rank, read_standings
 
+from .checked import MOST_OF_PUBLISHER
+
 # A line of the table is about a hundred pixels wide.
 MOST_POINTS = 40
 
@@ -41,6 +43,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "ranked": [row(place, each) for place, each in zip(places, ranking.ranked, strict=True)],
         "too_few": [row(None, each) for each in ranking.too_few],
         "enough": ENOUGH,
+        "most_checked": MOST_OF_PUBLISHER,
         "width": equity.WIDTH,
         "height": equity.HEIGHT,
     }

@@ -12,11 +12,13 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from signals_feed.figures import in_r
+from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.proof import PROVEN_TERMS
 from signals_feed.models import Signal
 
 SHOWN = 20
+INSTRUMENT = ("instrument__symbol", "instrument__digits")
 # Those after a wanted entry, so that it does not stand at the edge.
 AFTER = 3
 
@@ -31,16 +33,18 @@ class LedgerRow(NamedTuple):
 @require_safe
 def ledger_page(request: HttpRequest) -> HttpResponse:
     head = LedgerHead.objects.now()
-    wanted = read_position(request.GET.get("at", ""))
+    asked = read_position(request.GET.get("at", ""))
+    wanted = asked if asked <= head.position else 0
     last = min(head.position, wanted + AFTER) if wanted else head.position
     entries = list(LedgerEntry.objects.filter(position__lte=last).order_by("-position")[:SHOWN])
     signals = Signal.objects.filter(pk__in={each.signal for each in entries})
-    symbols = dict(signals.values_list("pk", "instrument__symbol"))
+    instruments = {pk: about for pk, *about in signals.values_list("pk", *INSTRUMENT)}
     first = entries[-1].position if entries else 1
     context = {
         "head": head,
-        "rows": [LedgerRow(each, words_of(each), symbols.get(each.signal, "")) for each in entries],
+        "rows": [row_of(each, *instruments.get(each.signal, ("", None))) for each in entries],
         "wanted": wanted,
+        "missing": asked if asked > head.position else 0,
         "newer": min(head.position, last + SHOWN) - AFTER if last < head.position else 0,
         "older": max(1, first - 1 - AFTER) if first > 1 else 0,
         "csrf": get_token(request),
@@ -53,34 +57,46 @@ def read_position(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def words_of(entry: LedgerEntry) -> str:
-    """What it records, in a sentence; an entry that cannot be read says at least of which kind it is."""
+def row_of(entry: LedgerEntry, symbol: str, digits: int | None) -> LedgerRow:
+    return LedgerRow(entry, words_of(entry, digits), symbol)
+
+
+def words_of(entry: LedgerEntry, digits: int | None = None) -> str:
+    """What it records, in a sentence; an entry that cannot be read says at least of which kind it is. Without
+    the instrument's digits, prices have those that they were written with."""
     try:
         written = json.loads(entry.payload)
-        return SENTENCES[entry.kind](written)
+        return SENTENCES[entry.kind](written, digits)
     except (ValueError, KeyError, TypeError, ArithmeticError):
         return f"{entry.get_kind_display().capitalize()}."
 
 
-def publication(written: dict[str, Any]) -> str:
-    terms = f"at {written['entry']}, stop {written['stop_loss']}, target {written['take_profit']}"
-    return f"{written['user']} published: {written['direction']} {written['symbol']} {terms}."
+def price_text(text: str, digits: int | None) -> str:
+    value = Decimal(text)
+    return f"{value:,f}" if digits is None else price(value, digits)
 
 
-def closure(written: dict[str, Any]) -> str:
-    reason = Signal.CloseReason(written["close_reason"]).label.lower()
-    return f"Closed at {written['close_price']}, {in_r(Decimal(written['pnl_r']))}: {reason}."
+def publication(written: dict[str, Any], digits: int | None) -> str:
+    entry, stop, target = (price_text(written[name], digits) for name in PROVEN_TERMS)
+    action = f"{written['direction']} {written['symbol']}"
+    return f"{written['user']} published: {action} at {entry}, stop {stop}, target {target}."
 
 
-def cancellation(written: dict[str, Any]) -> str:
+def closure(written: dict[str, Any], digits: int | None) -> str:
+    ending = Signal.CloseReason(written["close_reason"]).label
+    at = price_text(written["close_price"], digits)
+    return f"{ending}: closed at {at}, {in_r(Decimal(written['pnl_r']))}."
+
+
+def cancellation(written: dict[str, Any], digits: int | None) -> str:
     return f"Staff cancelled it: {written['cancel_reason']}"
 
 
-def removal(written: dict[str, Any]) -> str:
+def removal(written: dict[str, Any], digits: int | None) -> str:
     return "Removed together with the demo that published it."
 
 
-SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+SENTENCES: dict[str, Callable[[dict[str, Any], int | None], str]] = {
     LedgerEntry.Kind.PUBLISH: publication,
     LedgerEntry.Kind.CLOSE: closure,
     LedgerEntry.Kind.CANCEL: cancellation,

@@ -54,6 +54,6 @@ def snippet(request: HttpRequest, user: str) -> str:
         request.build_absolute_uri(reverse(name, args=[user]))
         for name in ("publisher_page", "publisher_scorecard")
     )
-    alt = escape(f"Verified results of {user} on Tickwire")
+    alt = escape(f"Results of {user} on Tickwire")
     image = f'<img src="{escape(picture)}" width="480" height="160" alt="{alt}">'
     return f'<a href="{escape(page)}">{image}</a>'

@@ -20,14 +20,6 @@ from signals_feed.rules import paid_entry
 
 from .levels_picture import WIDTH, draw_levels
 
-ENDINGS = {
-    "": "Active",
-    "take_profit": "Target reached",
-    "stop_loss": "Stopped out",
-    "manual": "Closed by its publisher",
-    "expired": "Expired",
-    "cancelled": "Cancelled by staff",
-}
 PRICES = (
     *("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high"),
     *("best", "worst"),
@@ -63,7 +55,6 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
     extremes = [price for each in exits for price in (each.best, each.worst) if price is not None]
     context = {
         "signal": signal,
-        "ending": ENDINGS[signal.close_reason],
         "paid": paid,
         "lasted": lasted(signal),
         "check": check_signals([signal])[signal.pk],

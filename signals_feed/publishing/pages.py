@@ -1,6 +1,7 @@
 """The settings panel's page for publishers: a form beside the live quote, and their signals."""
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django import forms
@@ -9,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -19,7 +21,8 @@ from core.times import moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.figures import in_words, unit
+from signals_feed.figures import gain_text, gains, in_r, in_words
+from signals_feed.figures import price as price_text
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
@@ -34,9 +37,16 @@ def offered() -> list[tuple[str, str]]:
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
-def price_input(help_text: str) -> forms.DecimalField:
+def price_input(help_text: str, label: str = "Entry") -> forms.DecimalField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
-    return forms.DecimalField(max_digits=18, decimal_places=8, widget=widget, help_text=help_text)
+    return forms.DecimalField(
+        label=label,
+        max_digits=18,
+        decimal_places=8,
+        widget=widget,
+        help_text=help_text,
+        error_messages={"invalid": "This is not a price. Write it like 1.0842."},
+    )
 
 
 def traded(wanted: str) -> str:
@@ -51,13 +61,11 @@ def traded(wanted: str) -> str:
 class PublishForm(forms.Form):
     symbol = forms.ChoiceField(choices=offered, label="Instrument")
     direction = forms.ChoiceField(choices=Signal.Direction.choices)
-    entry = price_input(
-        "For a buy, not below the ask; for a sell, not above the bid; in both cases, less than 1 % away."
-    )
+    entry = price_input("For a buy, the ask or higher; for a sell, the bid or lower. At most 1% away.")
     stop_loss = price_input(
-        "Below the entry for a buy, above it for a sell. The distance to the entry is 1 R."
+        "Below the entry for a buy, above it for a sell. The distance to the entry is 1 R.", "Stop"
     )
-    take_profit = price_input("Above the entry for a buy, below it for a sell.")
+    take_profit = price_input("Above the entry for a buy, below it for a sell.", "Target")
     # The same form sent twice is one signal.
     token = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
@@ -109,10 +117,9 @@ def result_now(signal: Signal) -> dict[str, Any]:
     terms = signal.entry, signal.stop_loss, signal.tradable_price
     earned = result(signal.direction, *terms, price, signal.instrument.pip_size)
     return {
-        "price": f"{price:.{signal.instrument.digits}f}",
-        "pnl": f"{earned.pnl:+}",
-        "pnl_r": f"{earned.pnl_r:+.2f}",
-        "unit": unit(signal.instrument),
+        "price": price_text(price, signal.instrument.digits),
+        "gain": gain_text(signal.instrument, earned.pnl, earned.pnl_percent),
+        "r": in_r(earned.pnl_r),
         "tone": "gain" if earned.pnl_r > 0 else "loss" if earned.pnl_r < 0 else "",
     }
 
@@ -134,7 +141,7 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
     if form.is_valid() and publish_form(form, request.user):
         signal = form.cleaned_data
         messages.success(request, f"Published: {signal['direction']} {signal['symbol']}.")
-        return redirect(PAGE)
+        return redirect(address_of(signal["symbol"]))
     return page(request, form, status=400)
 
 
@@ -162,10 +169,14 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
         signal.refresh_from_db()
         messages.success(
             request,
-            f"Closed: {signal.direction} {signal.instrument.symbol}, "
-            f"{signal.pnl:+} {unit(signal.instrument)}.",
+            f"Closed: {signal.direction} {signal.instrument.symbol}, {gains(signal)[0]}.",
         )
-    return redirect(PAGE)
+    return redirect(address_of(signal.instrument.symbol))
+
+
+def address_of(symbol: str) -> str:
+    """Of the page with the instrument that somebody is at."""
+    return f"{reverse(PAGE)}?{urlencode({'symbol': symbol})}"
 
 
 @require_safe

@@ -7,39 +7,64 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from instruments.facts import InstrumentFacts
-from signals_feed.figures import in_r, signed, unit
-from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, paid_entry, result
+from signals_feed.figures import gain_text, in_r, signed
+from signals_feed.figures import price as price_text
+from signals_feed.rules import (
+    Quoted,
+    Result,
+    SignalRefused,
+    SignalTerms,
+    check,
+    faults_of,
+    paid_entry,
+    result,
+)
 
 PRICES = ("entry", "stop_loss", "take_profit")
 
 
 def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
-    """Risk and reward of the terms, or why they would be refused; empty until all prices are typed."""
-    prices = {name: read_price(typed.get(name, "")) for name in PRICES}
-    if quote is None or None in prices.values():
+    """What is wrong with the terms so far, by field; once all prices are right, their risk and reward."""
+    direction = typed.get("direction", "")
+    texts = {name: text for name in PRICES if (text := typed.get(name, "").strip())}
+    if quote is None or direction not in ("buy", "sell") or not texts:
         return {}
-    terms = SignalTerms(facts.symbol, typed.get("direction", ""), **prices)  # type: ignore[arg-type]
+    prices = {name: price for name, text in texts.items() if (price := read_price(text)) is not None}
+    example = f"{quote.ask if direction == 'buy' else quote.bid:f}"
+    faults = {name: f"This is not a price. Write it like {example}." for name in texts if name not in prices}
+    faults |= {each.field: str(each) for each in faults_of(direction, prices, quote, facts.digits)}
+    if faults or len(prices) < len(PRICES):
+        return {"faults": faults}
+    return computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))  # type: ignore[arg-type]
+
+
+def computed(facts: InstrumentFacts, quote: Quoted, terms: SignalTerms) -> dict[str, Any]:
     try:
         entry, tradable = check(terms, quote, facts.digits)
     except SignalRefused as refusal:
-        return {"field": refusal.field, "refusal": str(refusal)}
+        return {"faults": {refusal.field: str(refusal)}}
     paid = paid_entry(terms.direction, entry, tradable)
     ends = {"risk": terms.stop_loss, "reward": terms.take_profit}
-    return {"paid": f"{paid:,.{facts.digits}f}"} | {
-        name: outcome(facts, terms, entry, tradable, price) for name, price in ends.items()
-    }
-
-
-def outcome(
-    facts: InstrumentFacts, terms: SignalTerms, entry: Decimal, tradable: Decimal, price: Decimal
-) -> dict[str, str]:
-    """The result of a close at that price."""
-    earned = result(terms.direction, entry, terms.stop_loss, tradable, price, Decimal(str(facts.pip_size)))
+    prices = {"entry": entry, "stop_loss": terms.stop_loss, "take_profit": terms.take_profit, "paid": paid}
+    results = {name: result_at(facts, terms, entry, tradable, price) for name, price in ends.items()}
     return {
-        "r": in_r(earned.pnl_r),
-        "pips": f"{signed(earned.pnl, 1)}\u00a0{unit(facts)}",
-        "percent": f"{signed(earned.pnl_percent)}\u00a0%",
+        "faults": {},
+        **{name: price_text(price, facts.digits) for name, price in prices.items()},
+        **{name: outcome(facts, earned) for name, earned in results.items()},
+        "ratio": f"1 : {results['reward'].pnl_r:.2f}",
     }
+
+
+def result_at(
+    facts: InstrumentFacts, terms: SignalTerms, entry: Decimal, tradable: Decimal, price: Decimal
+) -> Result:
+    """Of a close at that price."""
+    return result(terms.direction, entry, terms.stop_loss, tradable, price, Decimal(str(facts.pip_size)))
+
+
+def outcome(facts: InstrumentFacts, earned: Result) -> dict[str, str]:
+    gain, percent = gain_text(facts, earned.pnl, earned.pnl_percent), f"{signed(earned.pnl_percent)}%"
+    return {"r": in_r(earned.pnl_r), "gain": gain, "percent": "" if percent == gain else percent}
 
 
 def read_price(text: str) -> Decimal | None:

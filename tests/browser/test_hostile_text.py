@@ -42,7 +42,8 @@ class Pages:
             *(f"{list_of(model)}?all=" for model in MODELS),
             *edit_pages(),
         ]
-        self.publishers = [f"/publishers/{quote(text)}" for text in (*HTML, *SCRIPTS) if "/" not in text]
+        of_each = [f"/publishers/{quote(text)}" for text in (*HTML, *SCRIPTS) if "/" not in text]
+        self.publishers = ["/publishers", "/ledger", *of_each]
 
 
 def session_of(user: User) -> str:

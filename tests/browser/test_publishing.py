@@ -60,8 +60,8 @@ def log_in(page: Page) -> None:
 
 def fill(page: Page, entry: str = "1.08424", stop_loss: str = "1.0810", take_profit: str = "1.0900") -> None:
     page.get_by_label("Entry").fill(entry)
-    page.get_by_label("Stop loss").fill(stop_loss)
-    page.get_by_label("Take profit").fill(take_profit)
+    page.get_by_label("Stop").fill(stop_loss)
+    page.get_by_label("Target").fill(take_profit)
 
 
 def review(page: Page) -> None:
@@ -79,14 +79,14 @@ def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
     fill(page)
     publish(page)
     page.get_by_text("Published: buy EURUSD.").wait_for()
-    page.locator("[data-result]", has_text="-1.4").wait_for()
+    page.locator("[data-result]", has_text="−1.4").wait_for()
 
     quote("EURUSD", 1.0860)
     page.locator("[data-result]", has_text="+17.6").wait_for()
     page.locator("summary", has_text="Close now").click()
     page.get_by_role("button", name="Yes, close it now").click()
 
-    page.get_by_text("Closed: buy EURUSD, +17.6 pips.").wait_for()
+    page.get_by_text("Closed: buy EURUSD, +17.6\xa0pips.").wait_for()
     page.get_by_role("link", name="your public scorecard").click()
     page.get_by_role("img", name="Results of anna summed up").wait_for()
 
@@ -122,7 +122,7 @@ def test_refusal_stands_beside_its_field_and_is_read_out_with_it(open_page: Open
     described = str(field.get_attribute("aria-describedby")).split()
     words = " ".join(page.locator(f"#{name}").inner_text() for name in described)
     assert "may not be below the ask, which is 1.08564" in words
-    assert page.get_by_label("Stop loss").input_value() == "1.0810"
+    assert page.get_by_label("Stop").input_value() == "1.0810"
 
 
 def test_what_would_be_refused_is_said_before_anything_is_sent(open_page: OpenPage) -> None:
@@ -139,15 +139,48 @@ def test_what_would_be_refused_is_said_before_anything_is_sent(open_page: OpenPa
     expect(field).not_to_have_attribute("aria-invalid", "true")
 
 
+def test_what_is_wrong_stands_at_its_field_while_it_is_typed(open_page: OpenPage) -> None:
+    page = open_page(viewport={"width": 360, "height": 740})
+    log_in(page)
+    for name, typed, told in (
+        ("Entry", "abc", "This is not a price. Write it like 1.08424."),
+        ("Stop", "1.0900", "The stop of a buy must be below the entry."),
+    ):
+        field = page.get_by_label(name, exact=True)
+        field.fill(typed)
+        message = page.locator(f"#{field.get_attribute('id')}_fault")
+        expect(message).to_have_text(told)
+        assert message.get_attribute("id") in str(field.get_attribute("aria-describedby")).split()
+        above, below = field.bounding_box(), message.bounding_box()
+        assert above
+        assert below
+        assert above["y"] + above["height"] <= below["y"] <= above["y"] + above["height"] + 16
+        page.get_by_label("Entry").fill("1.08424")
+        expect(page.locator("#id_entry_fault")).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_form_stays_at_the_instrument_that_was_published(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    page.get_by_label("Instrument").select_option("GBPUSD")
+    page.locator("[data-bid]", has_text="1.31020").wait_for()
+    fill(page, "1.31034", "1.3050", "1.3200")
+    publish(page)
+    page.get_by_text("Published: buy GBPUSD.").wait_for()
+    assert page.get_by_label("Instrument").input_value() == "GBPUSD"
+    expect(page.locator("[data-symbol]")).to_have_text("GBPUSD")
+
+
 def test_risk_and_reward_follow_what_is_typed(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)
     stakes = page.locator("[data-stakes] dd")
     expect(stakes).to_have_text(["–", "–", "–"])
     fill(page, entry="1.0850")
-    expect(stakes).to_have_text(["−40.0\xa0pips−0.37\xa0%", "+50.0\xa0pips+0.46\xa0%", "+1.25\xa0R"])
-    page.get_by_label("Take profit").fill("1.0930")
-    expect(stakes.last).to_have_text("+2.00\xa0R")
+    expect(stakes).to_have_text(["−40.0\xa0pips−0.37%", "+50.0\xa0pips+0.46%", "1 : 1.25"])
+    page.get_by_label("Target").fill("1.0930")
+    expect(stakes.last).to_have_text("1 : 2.00")
 
 
 def test_confirmation_names_the_terms_and_what_can_never_be_changed(open_page: OpenPage) -> None:
@@ -158,7 +191,15 @@ def test_confirmation_names_the_terms_and_what_can_never_be_changed(open_page: O
     dialog = page.get_by_role("dialog", name="Publish this signal?")
     expect(dialog.get_by_role("button", name="Back to the form")).to_be_focused()
     expect(dialog).to_contain_text("Buy EURUSD")
-    for text in ("1.08424", "1.0810", "1.0900", "−1.00\xa0R", "+1.78\xa0R", "it can never be deleted"):
+    for text in (
+        "1.08424",
+        "1.08100",
+        "1.09000",
+        "−1.00\xa0R",
+        "+1.78\xa0R",
+        "1 : 1.78",
+        "it can never be deleted",
+    ):
         expect(dialog).to_contain_text(text)
     assert violations(page) == []
     page.keyboard.press("Escape")
@@ -171,11 +212,17 @@ def test_closed_market_shuts_the_form_and_says_when_it_opens(closed: None, open_
     page = open_page()
     log_in(page)
     send = page.get_by_role("button", name="Publish", exact=True)
+    expect(send).to_be_disabled()
+    fill(page)
     expect(send).to_be_enabled()
     page.get_by_label("Instrument").select_option("AAPL")
     expect(send).to_be_disabled()
+    fill(page)
+    expect(send).to_be_disabled()
     expect(page.get_by_text("The market of AAPL is closed. It opens")).to_be_visible()
     page.get_by_label("Instrument").select_option("EURUSD")
+    expect(page.get_by_text("The market of AAPL is closed. It opens")).to_be_hidden()
+    fill(page)
     expect(send).to_be_enabled()
 
 
@@ -186,6 +233,10 @@ def test_chart_shows_the_candles_and_the_levels_that_are_typed(open_page: OpenPa
     expect(chart.locator("rect.up, rect.down")).to_have_count(BARS)
     fill(page)
     expect(chart.locator("text.label")).to_have_count(4)
+    times = chart.locator("text.time").all_inner_texts()
+    assert times[-1] == "UTC"
+    assert len(times) > 1
+    assert misplaced(page, "[data-chart]", "text.time") == []
     assert misplaced(page, "[data-chart]", "text.label") == []
     expect(chart.locator("rect.risk")).to_have_count(1)
     expect(chart.locator("rect.reward")).to_have_count(1)
@@ -198,7 +249,7 @@ def test_page_fits_every_screen(open_page: OpenPage, scheme: str) -> None:
     page = open_page(color_scheme=scheme)
     log_in(page)
     fill(page)
-    page.get_by_text("+1.78\xa0R").wait_for()
+    page.get_by_text("1 : 1.78").first.wait_for()
     faults = faults_of_sizes(page, ".form-and-quote", "input, select, dd, [data-send], [data-chart]")
     faults += violations(page)
     assert faults == []
@@ -228,10 +279,9 @@ def hold_form(route: Route, held: list[Route]) -> None:
 def test_signal_is_published_by_keyboard_alone(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)
-    for name, text in (("Entry", "1.08424"), ("Stop loss", "1.0810"), ("Take profit", "1.0900")):
+    for name, text in (("Entry", "1.08424"), ("Stop", "1.0810"), ("Target", "1.0900")):
         tab_to(page, name)
         page.keyboard.type(text)
-    page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     assert page.evaluate(NAME_OF_FOCUSED) == "Publish"
     page.keyboard.press("Enter")

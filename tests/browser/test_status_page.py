@@ -64,8 +64,8 @@ def test_pointing_at_a_day_says_what_it_was(open_page: OpenPage) -> None:
     expect(said).to_have_css("opacity", "0")
     day.hover()
     expect(said).to_have_css("opacity", "1")
-    assert "95.833 %, down 1 h" in said.inner_text()
-    expect(days(page).locator("li").nth(80)).to_contain_text("no history")
+    assert "95.83%, down 1 h" in said.inner_text()
+    expect(days(page).locator("li").nth(80)).to_contain_text("not measured")
 
 
 def test_arrow_keys_go_from_day_to_day(open_page: OpenPage) -> None:

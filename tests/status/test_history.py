@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from status.components import NAMES
-from status.history import DAYS, ComponentHistory, component_histories, past_days
+from status.history import DAYS, ComponentDay, ComponentHistory, component_histories, past_days
 from status.models import ComponentMinute, Minute
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
@@ -73,6 +73,37 @@ def test_what_could_not_be_judged_is_neither_up_nor_down() -> None:
     days = history("feeds").days
     assert [day.up_percent for day in days[-2:]] == [None, 100.0]
     assert history("feeds").uptime_percent == 100.0
+
+
+def test_what_was_never_measured_is_not_down_in_an_outage() -> None:
+    """News sources of an installation that has none, while nobody serves for a night."""
+    put(MIDNIGHT - timedelta(days=2), 1440, sources=None)
+    put(MIDNIGHT + timedelta(minutes=600), 149, sources=None)
+    days = history("sources").days[-3:]
+    assert [(day.level, day.uptime) for day in days] == [("none", "not measured")] * 3
+    assert history("sources").uptime_percent is None
+    assert [day.level for day in history("rest").days[-3:]] == ["good", "bad", "bad"]
+
+
+def test_missing_minutes_count_by_the_share_of_the_day_that_was_measured() -> None:
+    put(MIDNIGHT, 200, feeds=None)
+    put(MIDNIGHT + timedelta(minutes=200), 400)
+    assert history("feeds").days[-1].down_minutes == round(149 * 400 / 600)
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"),
+    [
+        (None, "not measured"),
+        (100.0, "100%"),
+        (99.999, "99.99%"),
+        (66.667, "66.66%"),
+        (0.29, "0.29%"),
+        (0, "0%"),
+    ],
+)
+def test_uptime_is_never_rounded_up(percent: float | None, words: str) -> None:
+    assert ComponentDay("2026-11-20", percent).uptime == words
 
 
 def test_mean_of_the_processes_counts() -> None:

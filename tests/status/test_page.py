@@ -165,7 +165,24 @@ def test_trouble_earlier_today_is_told_though_all_is_well_now() -> None:
 def test_many_troubles_are_counted() -> None:
     put_components(NOW.replace(hour=12, minute=0, second=0), 20)
     with time_machine.travel(NOW, tick=False):
-        assert status_now()["message"].endswith("there were problems with 8 of the 8 components.")
+        assert status_now()["message"].endswith("there were problems with all components.")
+
+
+def test_what_cannot_be_measured_is_no_trouble() -> None:
+    at = NOW.replace(hour=12, minute=0, second=0)
+    put_components(at, 20)
+    ComponentMinute.objects.update(sources=None, feeds=None)
+    with time_machine.travel(NOW, tick=False):
+        seen, page = status_now(), Client().get("/status").text
+    assert seen["message"].endswith("there were problems with all components.")
+    assert component("sources")["days"][-1]["up_percent"] is None
+    assert "0%, down" not in page
+
+
+def test_page_says_why_a_red_day_may_have_no_report() -> None:
+    page = Client().get("/status").text
+    assert "No incident has been reported." in page
+    assert "a day can be red without a report" in page
 
 
 def test_components_have_ninety_days_and_an_uptime() -> None:
@@ -182,8 +199,8 @@ def test_page_paints_days_without_history_grey() -> None:
     with time_machine.travel(NOW, tick=False):
         page = Client().get("/status").text
     assert page.count('<li class="none"') == 89 * len(NAMES)
-    assert "23 Aug 2026: no history" in page
-    assert "20 Nov 2026: 100 %" in page
+    assert "23 Aug 2026: not measured" in page
+    assert "20 Nov 2026: 100%" in page
 
 
 def test_incident_that_is_over_is_told_and_changes_nothing() -> None:
@@ -278,7 +295,7 @@ def test_page_draws_the_last_hour() -> None:
     page = Client().get("/status").text
     assert page.count('<path class="line') == 3
     assert "10 ms" in page
-    assert "<dd>9 ms</dd>" in page
+    assert "<dd>within 9 ms</dd>" in page
 
 
 def test_title_of_an_incident_is_text_and_never_markup() -> None:

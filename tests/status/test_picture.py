@@ -27,7 +27,12 @@ def test_axis_ends_at_a_round_number(value: int, top: int) -> None:
 
 
 def test_quick_minutes_do_not_fill_the_picture() -> None:
-    assert paths(ago(0))[0] == f"M{WIDTH:.1f},{HEIGHT * 0.9:.1f}h0"
+    assert paths(ago(1), ago(0))[0].endswith(f"L{WIDTH:.1f},{HEIGHT * 0.9:.1f}")
+
+
+def test_minute_alone_is_a_dot_and_no_line() -> None:
+    drawn = latency_picture([ago(5), ago(2), ago(1)], NOW).lines[0]
+    assert (drawn.path.count("M"), drawn.dots) == (1, f"M{WIDTH * 55 / 60:.1f},{HEIGHT * 0.9:.1f}h0")
 
 
 def test_line_ends_where_a_minute_is_missing() -> None:

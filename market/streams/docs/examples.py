@@ -109,6 +109,7 @@ _others: tuple[Code, ...] = (
     "invalid_api_key",
     "subscribe_timeout",
     "taken_over",
+    "stream_closed",
     "too_many_messages",
     "slow_consumer",
     "internal_error",

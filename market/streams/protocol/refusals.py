@@ -15,6 +15,7 @@ Code = Literal[
     "https_required",
     "subscribe_timeout",
     "taken_over",
+    "stream_closed",
     "stream_limit_exceeded",
     "too_many_messages",
     "slow_consumer",
@@ -52,6 +53,10 @@ REFUSALS: dict[Code, StreamRefusal] = {
     ),
     "taken_over": StreamRefusal(
         409, 4409, False, "Another connection of your account has taken this stream over."
+    ),
+    # Final like a takeover, or the client would come back by itself and have to be closed again.
+    "stream_closed": StreamRefusal(
+        410, 4410, False, "This stream was closed in the settings panel of your account."
     ),
     "stream_limit_exceeded": StreamRefusal(
         429, 4429, True, "Your tier allows no more open streams. Close one, or subscribe with takeover."

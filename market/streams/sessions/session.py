@@ -44,10 +44,7 @@ ended_without_database = RepeatedWarning(
 )
 
 # What the client itself asked for, or what another log line tells.
-NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "internal_error"))
-
-# As final as a takeover, or the client would come back by itself and have to be closed again.
-CLOSED = "This stream was closed in the settings panel of your account."
+NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "stream_closed", "internal_error"))
 UNTRUSTED = (
     "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
     "in a while."
@@ -260,13 +257,11 @@ class StreamSession(WebSocketSession):
         subscribed to them."""
 
     def _lost_slot(self, code: EndCode) -> None:
-        if code == "taken_over":
-            self.end("taken_over")
-        elif code == "closed":
-            self.end(StreamRefused("taken_over", CLOSED))
-        else:
-            limit = self._slot.limit if self._slot is not None else 0
-            self.end(too_many_streams(limit, limit))
+        if code != "stream_limit_exceeded":
+            self.end(code)
+            return
+        limit = self._slot.limit if self._slot is not None else 0
+        self.end(too_many_streams(limit, limit))
 
     def first_is_late(self) -> None:
         self.end("subscribe_timeout")

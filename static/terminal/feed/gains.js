@@ -1,25 +1,17 @@
 // What a signal made, in the unit that its market is counted in.
 import { signed } from "../format.js";
 
-const METAL = /^X(AU|AG|PT|PD)/;
-
-/** Currencies and metals are counted in pips, indices in points, everything else in percent. */
-function unitOf(symbol, type) {
-  if (type === "forex" || METAL.test(symbol)) return "pips";
-  return type === "index" ? "points" : "percent";
-}
-
 /** `move` is the way in the right direction, in the price; `facts` are missing of what is not offered any more. */
-export function gainText(symbol, { move, percent }, facts) {
-  const unit = facts ? unitOf(symbol, facts.type) : "percent";
+export function gainText({ move, percent }, facts) {
+  const unit = facts?.unit ?? "percent";
   if (unit === "percent") return `${signed(percent, 2)}%`;
   return unit === "pips" ? `${signed(move / facts.pipSize, 1)} pips` : `${signed(move, facts.digits)} points`;
 }
 
 /** Of a closed signal, by the service's own figures. */
-export function closedGain({ symbol, direction, entry, close_price: close, pnl, pnl_percent: percent }, facts) {
+export function closedGain({ direction, entry, close_price: close, pnl, pnl_percent: percent }, facts) {
   const move = facts ? pnl * facts.pipSize : direction === "buy" ? close - entry : entry - close;
-  return gainText(symbol, { move, percent }, facts);
+  return gainText({ move, percent }, facts);
 }
 
 /** Of an active one, were it closed at these prices. */

@@ -5,13 +5,6 @@ import { ago, price, signed, span, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
 import { closedGain, gainNow, gainText } from "./gains.js";
 
-const REASONS = {
-  take_profit: "Target reached",
-  stop_loss: "Stopped out",
-  manual: "Closed by the publisher",
-  expired: "Expired",
-  cancelled: "Cancelled",
-};
 const CLOSED_SHOWN = 30;
 // Of one instrument, for its chart: more than the list has of all.
 const CLOSED_DRAWN = 100;
@@ -27,6 +20,7 @@ export class Signals {
     this.pane = new FeedPane(pane, { what: "Signals", nothing: "No signals yet. New signals appear here as they are published." });
     this.template = pane.querySelector("template");
     this.page = this.pane.list.dataset.page;
+    this.endings = JSON.parse(this.pane.list.dataset.endings);
     this.known = new Map();
     this.items = new Map();
     this.past = new Map();
@@ -121,6 +115,15 @@ export class Signals {
     this.pane.show([...this.items.values()]);
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
+    this.mark();
+  }
+
+  /** Results are marked after they were checked, which may take longer than the list. */
+  async mark() {
+    const closed = [...this.items].filter(([id]) => this.known.get(id).status === "closed");
+    if (!closed.length) return;
+    const { mark } = await import("./marks.js");
+    mark(new Map(closed), this.pane.list.dataset.checked);
   }
 
   tellWhen(item, { closed_at: closedAt, timestamp }) {
@@ -135,7 +138,7 @@ export class Signals {
     fill("direction", signal.direction === "buy" ? "▲ Buy" : "▼ Sell");
     fill("symbol", signal.symbol);
     fill("user", `by ${signal.user}`);
-    fill("status", isOver ? REASONS[signal.close_reason] : "Active");
+    fill("status", isOver ? this.endings[signal.close_reason] : "Active");
     for (const level of ["entry", "stop_loss", "take_profit"]) fill(level, price(signal[level], digits));
     this.tellWhen(item, signal);
     item.dataset.id = signal.id;
@@ -186,7 +189,7 @@ export class Signals {
       if (!tick) continue;
       const facts = this.instruments[signal.symbol];
       const gain = gainNow(signal, tick);
-      this.result(item, signed(gain.risks, 2), gainText(signal.symbol, gain, facts), this.whenOf(tick, gain, facts));
+      this.result(item, signed(gain.risks, 2), gainText(gain, facts), this.whenOf(tick, gain, facts));
       item.classList.toggle("aged", !this.isFresh(signal.symbol));
       item.classList.toggle("ahead", gain.move > 0);
       item.classList.toggle("behind", gain.move < 0);

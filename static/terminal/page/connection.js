@@ -11,6 +11,7 @@ const REASONS = {
   invalid_api_key: "session ended",
   slow_consumer: "connection too slow",
   taken_over: "taken over elsewhere",
+  stream_closed: "closed in your settings",
 };
 // What of an instrument is not there is said by its pane: the connection is none the worse for it.
 const OF_INSTRUMENT = ["quote_unavailable", "symbol_not_found"];

@@ -109,6 +109,14 @@ async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -
     assert told == ["taken_over", "answered", "stream_limit_exceeded"]
 
 
+async def test_stream_that_its_account_closes_is_not_said_to_be_taken_over(streams: OpenStreams) -> None:
+    ends: list[str] = []
+    slot = await claimed(streams, limit=1, on_end=ends.append)
+    opened_at = round(slot.stream.opened_at, 6)
+    streams.close({"account": 1, "path": slot.stream.path, "opened_at": opened_at})
+    assert await said(ends) == ["stream_closed"]
+
+
 async def test_released_slot_hears_nothing(streams: OpenStreams) -> None:
     ends: list[str] = []
     slot = await claimed(streams, on_end=ends.append)

@@ -76,7 +76,7 @@ def test_the_mark_of_a_result_leads_to_its_evidence_and_on_to_the_ledger(open_pa
     page.get_by_role("link", name="Entry 7").click()
     page.wait_for_url("**/ledger?at=7#entry-7")
     expect(page.locator(".wanted")).to_be_in_viewport()
-    expect(page.locator(".wanted")).to_contain_text("closed by the publisher")
+    expect(page.locator(".wanted")).to_contain_text("Closed by the publisher")
 
 
 def verdict_of(page: Page) -> str:
@@ -193,3 +193,12 @@ def test_scorecard_shows_on_another_site(open_page: OpenPage, server: Server) ->
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.locator("#snippet").inner_text()
     assert f'<img src="{server.url}/publishers/anna/scorecard.svg"' in copied
+
+
+def test_both_ends_of_the_equity_curve_are_labelled_on_one_line(open_page: OpenPage) -> None:
+    page = open_page("/publishers/anna", viewport={"width": 360, "height": 740})
+    begins, ends = [each.bounding_box() for each in page.locator(".equity .times time").all()]
+    assert begins
+    assert ends
+    assert begins["y"] == ends["y"]
+    assert begins["x"] + begins["width"] < ends["x"]

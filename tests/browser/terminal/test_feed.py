@@ -248,17 +248,17 @@ def said(page: Page, pane: str) -> Any:
 
 UNITS = """async () => {
     const { closedGain, gainNow, gainText } = await import("/static/terminal/feed/gains.js");
-    const facts = (type, pipSize, digits) => ({ type, pipSize, digits });
+    const facts = (unit, pipSize, digits) => ({ unit, pipSize, digits });
     const closed = { direction: "sell", entry: 2651.4, close_price: 2633.4, pnl: 1800, pnl_percent: 0.6789 };
     const now = gainNow({ direction: "buy", entry: 100, stop_loss: 98 }, { bid: 103, ask: 103.5 });
     return [
-        closedGain({ ...closed, symbol: "EURUSD" }, facts("forex", 0.0001, 5)),
-        closedGain({ ...closed, symbol: "XAUUSD" }, facts("commodity", 0.01, 2)),
-        closedGain({ ...closed, symbol: "US100" }, facts("index", 1, 1)),
-        closedGain({ ...closed, symbol: "BTCUSD" }, facts("crypto", 1, 2)),
-        closedGain({ ...closed, symbol: "AAPL" }, facts("stock", 0.01, 2)),
+        closedGain({ ...closed, symbol: "EURUSD" }, facts("pips", 0.0001, 5)),
+        closedGain({ ...closed, symbol: "XAUUSD" }, facts("pips", 0.01, 2)),
+        closedGain({ ...closed, symbol: "US100" }, facts("points", 1, 1)),
+        closedGain({ ...closed, symbol: "BTCUSD" }, facts("percent", 1, 2)),
+        closedGain({ ...closed, symbol: "AAPL" }, facts("percent", 0.01, 2)),
         closedGain({ ...closed, symbol: "GONE" }, undefined),
-        [now.risks, gainText("SOLUSD", now, facts("crypto", 0.01, 2))],
+        [now.risks, gainText(now, facts("percent", 0.01, 2))],
     ];
 }"""
 

@@ -85,15 +85,17 @@ def test_figures_are_those_of_the_scorecard() -> None:
 
     shown = cells(row_of(page(), "anna"))
 
+    assert 'data-checked="/publishers/anna/checked"' in row_of(page(), "anna")
     assert record.expectancy_r is not None
     assert record.win_rate is not None
     assert shown == {
         "Signals": str(record.signals),
-        "Win rate": f"{100 * record.win_rate:.1f}\xa0%",
+        "Win rate": f"{100 * record.win_rate:.1f}%",
         "Average": f"+{record.expectancy_r:.2f}\xa0R",
         "Total": f"+{record.total_r:.1f}\xa0R",
         "Drawdown": f"{record.max_drawdown_r:.1f}\xa0R",
         "Cancelled": "0",
+        "Proof": shown["Proof"],
         "Since": "18 Nov 2026",
     }
 

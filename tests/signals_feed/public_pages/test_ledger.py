@@ -29,7 +29,7 @@ def positions(shown: str) -> list[int]:
 
 def test_page_is_public_ours_and_there_before_the_first_entry() -> None:
     answer = Client().get("/ledger", headers={"accept": "text/html"})
-    assert (answer.status_code, "It is empty until" in answer.text) == (200, True)
+    assert (answer.status_code, "The ledger is empty until" in answer.text) == (200, True)
     assert_is_ours(answer.text)
 
 
@@ -42,8 +42,8 @@ def test_entries_are_told_in_words_newest_first() -> None:
     assert positions(shown) == [4, 3, 2, 1]
     assert re.findall(r'<span class="words">(.*?)</span>', shown) == [
         "Staff cancelled it: The wrong symbol.",
-        "Closed at 1.0874, +1.00\xa0R: closed by the publisher.",
-        *[f"publisher-{anna.pk} published: buy EURUSD at 1.0842, stop 1.081, target 1.09."] * 2,
+        "Closed by the publisher: closed at 1.08740, +1.00\xa0R.",
+        *[f"publisher-{anna.pk} published: buy EURUSD at 1.08420, stop 1.08100, target 1.09000."] * 2,
     ]
     assert LedgerHead.objects.now().hash in shown
     assert f'href="/signals/{closed.pk}"' in shown
@@ -79,6 +79,40 @@ def test_a_position_is_shown_among_its_neighbours_and_the_pages_reach_every_entr
 def test_what_is_no_position_shows_the_newest(at: str) -> None:
     make_published()
     assert positions(page(f"?at={at}")) == [1]
+
+
+def test_empty_ledger_offers_no_check() -> None:
+    assert "data-check" not in page()
+    make_published()
+    shown = page()
+    assert "data-check" in shown
+    assert "reads the only entry" in shown
+
+
+def test_position_beyond_the_end_says_so_and_shows_the_newest() -> None:
+    make_published()
+    shown = page("?at=99999")
+    assert "There is no entry 99,999: the ledger ends at entry 1." in shown
+    assert "Newest entries" in shown
+    assert positions(shown) == [1]
+
+
+def test_prices_have_separators_and_the_digits_of_the_instrument() -> None:
+    payload = (
+        '{"direction":"sell","symbol":"US500","user":"publisher-9","entry":"6759","stop_loss":"6842.4",'
+        '"take_profit":"6551"}'
+    )
+    entry = LedgerEntry(kind="publish", payload=payload)
+    assert words_of(entry, 1).endswith("at 6,759.0, stop 6,842.4, target 6,551.0.")
+    assert words_of(entry).endswith("at 6,759, stop 6,842.4, target 6,551.")
+
+
+def test_ledger_and_publishers_lead_to_each_other_and_every_foot_to_both() -> None:
+    ledger, publishers = page(), unescape(Client().get("/publishers").text)
+    main = [text.split("<footer")[0].split("<main")[1] for text in (ledger, publishers)]
+    assert 'href="/publishers"' in main[0]
+    assert 'href="/ledger"' in main[1]
+    assert all('href="/ledger"' in text.split("<footer")[1] for text in (ledger, publishers))
 
 
 @pytest.mark.parametrize("payload", ["", "[]", "{}", '{"close_price":1}', "null", '{"pnl_r":"x"}'])

@@ -62,7 +62,7 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
     make_publisher(closed=ENOUGH)
     shown = texts(ask().text)
     assert shown[0] == "anna"
-    assert shown[7:12] == [str(ENOUGH), "96.7\xa0%", "+1.72\xa0R", "+51.6\xa0R", "1.0 R"]
+    assert shown[7:12] == [str(ENOUGH), "96.7%", "+1.72\xa0R", "+51.6\xa0R", "1.0 R"]
     assert "Last closed 18 Nov 2026" in shown
     assert not any("Too few" in text for text in shown)
 

@@ -45,17 +45,29 @@ def test_page_is_public_and_ours() -> None:
 def test_result_and_its_mark_are_shown() -> None:
     shown = page(make_closed())
     assert "+1.00\xa0R" in shown
-    assert "+32.0 pips" in shown
-    assert "Closed by its publisher" in shown
+    assert "+32.0\xa0pips" in shown
+    assert "Closed by the publisher" in shown
     assert 'after <span class="phrase">3 h 5 min</span>' in shown
     assert "Verified" in shown
     assert "The result holds." in shown
 
 
-def test_what_is_not_a_currency_is_counted_in_points() -> None:
-    signal = make_published(make_instrument("GER40", type="index"))
+@pytest.mark.parametrize(
+    ("symbol", "type", "gains"),
+    [
+        ("EURUSD", "forex", ["+32.0\xa0pips", "+0.30%"]),
+        ("XAUUSD", "commodity", ["+32.0\xa0pips", "+0.30%"]),
+        ("GER40", "index", ["+0.00320\xa0points", "+0.30%"]),
+        ("AAPL", "stock", ["+0.30%"]),
+        ("BTCUSD", "crypto", ["+0.30%"]),
+        ("WTI", "commodity", ["+0.30%"]),
+    ],
+)
+def test_result_is_in_the_unit_that_the_market_counts_in(symbol: str, type: str, gains: list[str]) -> None:
+    signal = make_published(make_instrument(symbol, type=type))
     close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
-    assert "+32.0 points" in page(signal)
+    (also,) = re.findall(r'<p class="also">(.*?)</p>', page(signal))
+    assert re.findall(r">([^<]+)</span>", also) == gains
 
 
 def test_ticks_of_the_evidence_have_their_times_and_prices() -> None:
@@ -121,7 +133,7 @@ def test_altered_signal_says_that_it_does_not_hold() -> None:
 
 
 def test_entries_lead_to_the_ledger() -> None:
-    links = re.findall(r'href="(/ledger[^"]*)"', page(make_closed()))
+    links = re.findall(r'href="(/ledger\?[^"]*)"', page(make_closed()))
     assert links == ["/ledger?at=1#entry-1", "/ledger?at=2#entry-2"]
 
 

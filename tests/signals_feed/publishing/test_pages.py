@@ -99,7 +99,7 @@ def test_signal_is_published_and_listed(page: Client, anna: User) -> None:
     answer = page.post(PAGE, TERMS | {"token": str(uuid4())}, follow=True)
     signal = Signal.objects.get()
     assert (signal.user, signal.direction, signal.entry) == (anna, "buy", Decimal("1.08424"))
-    assert answer.redirect_chain == [(PAGE, 302)]
+    assert answer.redirect_chain == [(f"{PAGE}?symbol=EURUSD", 302)]
     assert "Published: buy EURUSD." in answer.text
     assert str(signal.pk) in answer.text
 
@@ -131,13 +131,13 @@ def test_another_form_is_another_signal(page: Client) -> None:
     ("changes", "field", "words"),
     [
         ({"entry": "1.0842"}, "entry", "may not be below the ask, which is 1.08424"),
-        ({"entry": "1.2"}, "entry", "more than 1 % away"),
+        ({"entry": "1.2"}, "entry", "more than 1% away"),
         ({"entry": "1.0842412"}, "entry", "5 decimals"),
-        ({"entry": "dear"}, "entry", "Enter a number"),
+        ({"entry": "dear"}, "entry", "This is not a price. Write it like 1.0842."),
         ({"entry": "-5"}, "entry", "The entry must be a price above 0."),
         ({"entry": ""}, "entry", "required"),
-        ({"stop_loss": "1.09"}, "stop_loss", "The stop loss of a buy is below its entry."),
-        ({"take_profit": "1.07"}, "take_profit", "The take profit of a buy is above its entry."),
+        ({"stop_loss": "1.09"}, "stop_loss", "The stop of a buy must be below the entry."),
+        ({"take_profit": "1.07"}, "take_profit", "The target of a buy must be above the entry."),
         ({"direction": "hold"}, "direction", "hold"),
         ({"symbol": "NOPE"}, "symbol", "NOPE"),
     ],
@@ -203,9 +203,8 @@ def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, ann
         {
             "id": str(signal.pk),
             "price": "1.08410",
-            "pnl": "-1.0",
-            "pnl_r": "-0.10",
-            "unit": "pips",
+            "gain": "−1.0\xa0pips",
+            "r": "−0.10\xa0R",
             "tone": "loss",
         }
     ]
@@ -232,9 +231,11 @@ def test_live_answer_of_no_instrument_has_no_quote(page: Client, symbol: str) ->
 def test_preview_is_computed_as_the_result_will_be(page: Client) -> None:
     told = page.get(LIVE, TERMS | {"entry": "1.0850"}).json()["preview"]
     assert told == {
-        "paid": "1.08500",
-        "risk": {"r": "−1.00\xa0R", "pips": "−40.0\xa0pips", "percent": "−0.37\xa0%"},
-        "reward": {"r": "+1.25\xa0R", "pips": "+50.0\xa0pips", "percent": "+0.46\xa0%"},
+        "faults": {},
+        **{"entry": "1.08500", "stop_loss": "1.08100", "take_profit": "1.09000", "paid": "1.08500"},
+        "risk": {"r": "−1.00\xa0R", "gain": "−40.0\xa0pips", "percent": "−0.37%"},
+        "reward": {"r": "+1.25\xa0R", "gain": "+50.0\xa0pips", "percent": "+0.46%"},
+        "ratio": "1 : 1.25",
     }
 
 
@@ -242,12 +243,35 @@ def test_preview_of_what_is_not_counted_in_pips(page: Client) -> None:
     make_instrument("GER40", type="index")
     put_quote("GER40", 1.0841, 1.08424)
     told = page.get(LIVE, TERMS | {"symbol": "GER40"}).json()["preview"]
-    assert told["reward"]["pips"].endswith("points")
+    assert told["reward"]["gain"].endswith("points")
+    make_instrument("BTCUSD", type="crypto")
+    put_quote("BTCUSD", 1.0841, 1.08424)
+    reward = page.get(LIVE, TERMS | {"symbol": "BTCUSD"}).json()["preview"]["reward"]
+    assert (reward["gain"][-1], reward["percent"]) == ("%", "")
 
 
 def test_preview_says_what_would_be_refused_and_where(page: Client) -> None:
     told = page.get(LIVE, TERMS | {"stop_loss": "1.0900"}).json()["preview"]
-    assert told == {"field": "stop_loss", "refusal": "The stop loss of a buy is below its entry."}
+    assert told == {"faults": {"stop_loss": "The stop of a buy must be below the entry."}}
+
+
+def test_each_field_says_what_is_wrong_before_the_others_are_typed(page: Client) -> None:
+    def faults(**typed: str) -> dict[str, str]:
+        found: dict[str, str] = page.get(LIVE, {"symbol": "EURUSD", "direction": "buy"} | typed).json()[
+            "preview"
+        ]
+        return found.get("faults", {})  # type: ignore[return-value]
+
+    assert faults() == {}
+    assert faults(entry="abc") == {"entry": "This is not a price. Write it like 1.08424."}
+    assert faults(entry="1.0850", stop_loss="1.0900") == {
+        "stop_loss": "The stop of a buy must be below the entry."
+    }
+    assert list(faults(entry="1.07", stop_loss="-1", take_profit="1.0600")) == [
+        "entry",
+        "stop_loss",
+        "take_profit",
+    ]
 
 
 @pytest.mark.parametrize("typed", ["", "1,08", "x", "NaN", "Infinity", "1e999999999"])
@@ -280,7 +304,7 @@ def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: Us
     answer = page.post(f"{PAGE}/{signal.pk}/close", follow=True)
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("manual", Decimal("1.0841"))
-    assert "Closed: buy EURUSD, -1.0 pips." in shown(answer)
+    assert "Closed: buy EURUSD, −1.0\xa0pips." in shown(answer)
     assert "closed by the publisher" in answer.text
 
 

@@ -6,7 +6,15 @@ const BARS = 96;
 const GUTTER = 72;
 const EDGE = 12;
 const LABEL_HEIGHT = 15;
-const TICKS = 5;
+const TICKS = 6;
+const AXIS = 20;
+const LABEL_WIDTH = 64;
+const ROUND = [1, 2, 5, 10];
+const HOUR_MS = 3_600_000;
+// How far apart the times on the axis are, for candles of each timeframe.
+const APART = { "5m": HOUR_MS, "15m": 4 * HOUR_MS, "1h": 24 * HOUR_MS, "4h": 72 * HOUR_MS };
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 export class LevelsChart {
   #bars = [];
@@ -31,6 +39,7 @@ export class LevelsChart {
     const market = await this.ask(`market/${encodeURIComponent(symbol)}`, { timeframe, bars: BARS });
     if (this.wanted !== wanted) return;
     this.#bars = market.ohlcv;
+    this.apart = APART[timeframe] ?? 24 * HOUR_MS;
     this.draw();
   }
 
@@ -48,16 +57,17 @@ export class LevelsChart {
   }
 
   draw() {
-    const { width, height } = this.svg.getBoundingClientRect();
-    if (!width || !height) return;
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const { width, height: whole } = this.svg.getBoundingClientRect();
+    if (!width || !whole) return;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${whole}`);
+    const height = whole - AXIS;
     const prices = this.#range();
     if (!prices) return this.svg.replaceChildren();
     const [low, high] = prices;
     const y = (price) => EDGE + ((high - price) / (high - low)) * (height - 2 * EDGE);
     const right = width - GUTTER;
     const labels = this.#labels(y, height);
-    this.svg.replaceChildren(...this.#grid(low, high, y, right, labels), ...this.#zones(y, right), ...this.#candles(y, right), ...this.#lines(right, labels));
+    this.svg.replaceChildren(...this.#grid(low, high, y, right, labels), ...this.#times(right, height), ...this.#zones(y, right), ...this.#candles(y, right), ...this.#lines(right, labels));
   }
 
   /** That of the candles, and the levels near enough not to flatten them. */
@@ -73,12 +83,27 @@ export class LevelsChart {
 
   /** A price of the grid is left out where a level stands. */
   #grid(low, high, y, right, labels) {
-    return Array.from({ length: TICKS }, (_, at) => low + ((high - low) * (at + 0.5)) / TICKS).flatMap((price) => {
+    return roundPrices(low, high).flatMap((price) => {
       const at = y(price);
       const isFree = labels.every(({ shown }) => Math.abs(shown - at) > LABEL_HEIGHT);
       const text = isFree ? [part("text", { x: right + 6, y: at + 4 }, this.#text(price))] : [];
       return [part("line", { class: "grid", x1: 0, x2: right, y1: at, y2: at }), ...text];
     });
+  }
+
+  /** Where an hour or a day begins; those that would meet are left out. */
+  #times(right, height) {
+    const step = right / BARS;
+    const first = right - step * this.#bars.length;
+    const begins = (at) => Math.floor(Date.parse(this.#bars[at].time) / this.apart);
+    let free = 0;
+    const marks = this.#bars.flatMap(({ time }, at) => {
+      const x = first + step * (at + 0.5);
+      if (!at || begins(at) === begins(at - 1) || x - LABEL_WIDTH / 2 < free || x + LABEL_WIDTH / 2 > right) return [];
+      free = x + LABEL_WIDTH / 2;
+      return [part("line", { class: "grid", x1: x, x2: x, y1: 0, y2: height }), part("text", { class: "time", x, y: height + 15, "text-anchor": "middle" }, timeText(time, this.apart))];
+    });
+    return [...marks, part("text", { class: "time", x: right + 6, y: height + 15 }, "UTC")];
   }
 
   #zones(y, right) {
@@ -124,6 +149,20 @@ export class LevelsChart {
   #text(value) {
     return price(value, this.#digits);
   }
+}
+
+/** 1.0840, 1.0860, …: as many as fit, and never an odd step. */
+export function roundPrices(low, high) {
+  const least = (high - low) / TICKS;
+  const size = 10 ** Math.floor(Math.log10(least));
+  const step = size * ROUND.find((each) => each * size >= least * 0.999);
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, at) => (first + at) * step);
+}
+
+function timeText(time, apart) {
+  const at = new Date(time);
+  return apart >= 24 * HOUR_MS || (at.getUTCHours() === 0 && at.getUTCMinutes() === 0) ? DAY.format(at) : CLOCK.format(at);
 }
 
 function part(name, attributes, text) {

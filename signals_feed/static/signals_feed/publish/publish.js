@@ -1,6 +1,7 @@
 // The quote beside the form, what the signal would risk and earn, and the results of active signals: asked for
 // every second while somebody looks, and with every change of the form.
 import { Token } from "../../terminal/streams/token.js";
+import { price as priceText } from "../../terminal/format.js";
 import { LevelsChart } from "./chart.js";
 import { Confirming } from "./confirming.js";
 
@@ -20,6 +21,7 @@ const EVERY_MS = 1000;
 const TYPED_MS = 150;
 const CANDLES_EVERY_MS = 60_000;
 const HINT = stake("hint").textContent;
+const INCOMPLETE = "A price is missing.";
 let known = null;
 let asked = 0;
 let typing = null;
@@ -43,34 +45,54 @@ function age(ms) {
 function showQuote(latest) {
   known = latest;
   part("symbol").textContent = latest.symbol;
-  for (const name of ["bid", "ask", "spread"]) part(name).textContent = latest[name] ?? "–";
+  const digits = latest.bid?.split(".")[1]?.length ?? 0;
+  for (const name of ["bid", "ask", "spread"]) part(name).textContent = latest[name] ? priceText(latest[name], digits) : "–";
   part("age").textContent = latest.bid ? age(latest.age_ms) : "no quote yet";
   take.hidden = latest.state !== "open" || !latest.bid;
   why.hidden = !latest.why;
   // Read out again only when it changes.
   if (why.textContent !== latest.why) why.textContent = latest.why;
-  send.disabled = Boolean(latest.why);
-  if (latest.bid) chart.setQuote(Number(latest.bid), latest.bid.split(".")[1]?.length ?? 0);
+  showWhetherReady();
+  if (latest.bid) chart.setQuote(Number(latest.bid), digits);
 }
 
-function showPreview({ risk, reward, field, refusal }) {
+/** Nothing can be sent while the market is closed, or while a price is missing. */
+function showWhetherReady() {
+  send.disabled = Boolean(known?.why) || PRICES.some((name) => !form.elements[name].value.trim());
+}
+
+function showPreview({ risk, reward, ratio, faults = {} }) {
   stake("risk").replaceChildren(...figure(risk));
   stake("reward").replaceChildren(...figure(reward));
-  stake("r").textContent = reward?.r ?? "–";
-  stake("hint").textContent = risk ? "" : (refusal ?? HINT);
-  for (const name of PRICES) mark(form.elements[name], name === field);
+  stake("ratio").textContent = ratio ?? "–";
+  stake("hint").textContent = risk || Object.keys(faults).length ? "" : HINT;
+  for (const name of PRICES) mark(form.elements[name], faults[name]);
 }
 
 function figure(end) {
   const small = document.createElement("small");
   small.textContent = end?.percent ?? "";
-  return [end?.pips ?? "–", small];
+  return [end?.gain ?? "–", small];
 }
 
-function mark(input, isRefused) {
-  if (isRefused) input.setAttribute("aria-invalid", "true");
+/** What is wrong stands at its field, and is read out with it. */
+function mark(input, fault = "") {
+  const told = messageOf(input);
+  if (told.textContent !== fault) told.textContent = fault;
+  if (fault) input.setAttribute("aria-invalid", "true");
   else if (input.dataset.marked) input.removeAttribute("aria-invalid");
-  input.dataset.marked = isRefused ? "yes" : "";
+  input.dataset.marked = fault ? "yes" : "";
+}
+
+function messageOf(input) {
+  const id = `${input.id}_fault`;
+  const there = document.getElementById(id);
+  if (there) return there;
+  const told = Object.assign(document.createElement("p"), { id, className: "fault" });
+  told.setAttribute("role", "status");
+  input.after(told);
+  input.setAttribute("aria-describedby", `${input.getAttribute("aria-describedby") ?? ""} ${id}`.trim());
+  return told;
 }
 
 function showLevels() {
@@ -78,12 +100,12 @@ function showLevels() {
   chart.setLevels({ entry, stop, target });
 }
 
-function showResult({ id, price, pnl, pnl_r, unit, tone }) {
+function showResult({ id, price, gain, r, tone }) {
   const card = live.querySelector(`[data-signal="${id}"]`);
   if (!card || !price) return;
   card.querySelector("[data-price]").textContent = price;
   const result = card.querySelector("[data-result]");
-  result.textContent = `${pnl}\u00a0${unit}, ${pnl_r}\u00a0R`;
+  result.textContent = `${gain}, ${r}`;
   result.className = tone;
 }
 
@@ -133,9 +155,11 @@ async function review() {
   const { quote: market, preview } = latest;
   if (market?.why) return;
   if (preview.risk) confirming.show(preview);
-  else if (preview.refusal) form.elements[preview.field || "entry"].focus();
-  else stake("hint").textContent = "A price is missing or is not a number.";
+  else if (firstFault(preview)) form.elements[firstFault(preview)].focus();
+  else stake("hint").textContent = INCOMPLETE;
 }
+
+const firstFault = ({ faults = {} }) => PRICES.find((name) => faults[name]);
 
 async function keepFresh() {
   await refresh();
@@ -157,16 +181,19 @@ take.addEventListener("click", () => {
   form.elements.entry.value = form.elements.direction.value === "buy" ? known.ask : known.bid;
   form.elements.entry.focus();
   showLevels();
+  showWhetherReady();
   refresh();
 });
 form.elements.symbol.addEventListener("change", () => {
   for (const name of PRICES) form.elements[name].value = "";
   showLevels();
+  showWhetherReady();
   refresh();
   showCandles();
 });
 form.addEventListener("input", () => {
   showLevels();
+  showWhetherReady();
   clearTimeout(typing);
   typing = setTimeout(refresh, TYPED_MS);
 });
@@ -183,7 +210,9 @@ form.addEventListener("submit", (event) => {
 });
 document.addEventListener("visibilitychange", refresh);
 part("timeframes").hidden = false;
+form.elements.entry.closest(".field").append(take);
 showLevels();
+showWhetherReady();
 showCandles();
 setInterval(() => document.hidden || showCandles(), CANDLES_EVERY_MS);
 keepFresh();

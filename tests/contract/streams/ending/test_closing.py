@@ -56,7 +56,7 @@ def test_stream_is_closed_for_good_and_the_others_are_not(
         socket.subscribe(symbol)
     close(page, service, account, MARKET)
     refused = sockets[MARKET].refused()
-    assert (code_of(refused), sockets[MARKET].closed) == (("taken_over", True, False), 4409)
+    assert (code_of(refused), sockets[MARKET].closed) == (("stream_closed", True, False), 4410)
     assert "settings panel" in refused["error"]["message"]
     assert sockets[ORDERFLOW].is_open
     assert [stream.path for stream in service.run(open_streams.of_account(account.pk))] == [ORDERFLOW]
@@ -75,7 +75,7 @@ def test_nobody_closes_the_streams_of_others(
     other = opened(key=make_key(eve))
     other.subscribe(symbol)
     close(logged_in(eve.user), service, eve, MARKET)
-    assert other.refused()["error"]["code"] == "taken_over"
+    assert other.refused()["error"]["code"] == "stream_closed"
     assert socket.is_open
 
 
@@ -119,7 +119,7 @@ def test_stream_of_a_page_is_listed_and_closed(
     assert "Your keys have 0 open" in text
     assert "a page of this site" in text
     close(page, service, account, MARKET)
-    assert code_of(socket.refused()) == ("taken_over", True, False)
+    assert code_of(socket.refused()) == ("stream_closed", True, False)
 
 
 def test_closing_takes_a_post(page: Client) -> None:
@@ -147,5 +147,5 @@ def test_page_shows_what_is_open_and_closes_it(
     ((path, opened_at),) = re.findall(FIELDS, text)
     assert path == ORDERFLOW
     press(page, service, path, opened_at)
-    assert code_of(socket.refused()) == ("taken_over", True, False)
+    assert code_of(socket.refused()) == ("stream_closed", True, False)
     assert "No stream is open" in shown(service, page)

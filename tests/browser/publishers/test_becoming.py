@@ -1,0 +1,63 @@
+"""Becoming a publisher: what one agrees to, the request, and what became of earlier ones."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from signals_feed.publishers.requests import ask_to_publish, decline_request
+from tests.browser.conftest import OpenPage
+from tests.browser.geometry import misplaced
+from tests.browser.looks import faults
+from tests.client import Server
+from tests.factories import make_account, make_user
+from tests.staff import staff_client
+
+PAGE = "/settings/signals"
+WHY = "Gold and silver by a breakout rule that I have traded for six years, about ten signals a week."
+
+
+@pytest.fixture
+def session(server: Server) -> str:
+    """Of somebody whom staff declined once."""
+    account = make_account(make_user("ada"))
+    request = ask_to_publish(account, "Crypto.", by=account.user)
+    decline_request(request, "Tell us by which rule you trade.", by=make_user("boss", is_staff=True))
+    return str(staff_client(account.user).cookies["sessionid"].value)
+
+
+def opened(open_page: OpenPage, server: Server, session: str, **options: str) -> Page:
+    page = open_page("/healthz", **options)
+    page.context.add_cookies([{"name": "sessionid", "value": session, "url": server.url}])
+    page.goto(PAGE)
+    return page
+
+
+def test_request_is_sent_seen_and_withdrawn(open_page: OpenPage, server: Server, session: str) -> None:
+    page = opened(open_page, server, session)
+    for term in ("never change", "never deleted", "counts on your public scorecard"):
+        expect(page.get_by_role("main")).to_contain_text(term)
+    expect(page.get_by_text("Tell us by which rule you trade.")).to_be_visible()
+    page.get_by_role("button", name="Send the request").click()
+    assert page.get_by_label("What you would publish").evaluate("field => field.validity.valueMissing")
+    page.get_by_label("What you would publish").fill(WHY)
+    page.get_by_role("button", name="Send the request").click()
+    expect(page.get_by_role("heading", name="You asked to publish")).to_contain_text("waiting")
+    expect(page.get_by_text(WHY)).to_be_visible()
+    expect(page.get_by_role("button", name="Send the request")).to_have_count(0)
+    page.get_by_role("button", name="Withdraw it").click()
+    expect(page.get_by_text("Your request has been withdrawn.")).to_be_visible()
+    expect(page.get_by_role("button", name="Send the request")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_every_window_and_breaks_no_rule(
+    open_page: OpenPage, server: Server, session: str, scheme: str
+) -> None:
+    page = opened(open_page, server, session, color_scheme=scheme)
+    page.get_by_label("What you would publish").fill(WHY)
+    page.get_by_role("button", name="Send the request").click()
+    expect(page.get_by_text("waiting")).to_be_visible()
+    assert faults(page, "becoming", scheme) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert misplaced(page, ".card", "h2, h3, p, li, button, .badge") == []

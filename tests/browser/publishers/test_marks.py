@@ -1,0 +1,60 @@
+"""A result is marked as verified once it was checked, and never where its evidence was altered."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.models import Evidence
+from signals_feed.public_pages.checked import checked_results
+from tests.browser.audit import violations
+from tests.browser.conftest import OpenPage
+from tests.browser.geometry import misplaced
+from tests.client import Server
+from tests.factories import make_instrument, make_user
+from tests.signals_feed.published_signals import close_at, make_published
+
+
+@pytest.fixture(autouse=True)
+def _results(server: Server, settings: Any) -> None:
+    """One of Anna's, which holds, and one of Bert's, whose evidence somebody altered."""
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
+    checked_results.clear()
+    make_instrument("EURUSD")
+    for name in ("anna", "bert"):
+        signal = make_published(user=make_user(name))
+        close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    take_down_triggers()
+    Evidence.objects.filter(signal=signal, kind="exit").update(bid="1.0900", ask="1.0901")
+    put_up_triggers()
+
+
+def test_terminal_marks_what_holds_and_nothing_else(open_page: OpenPage) -> None:
+    page = open_page("/terminal", viewport={"width": 1440, "height": 900})
+    signals = page.locator("#signals li")
+    holds, altered = signals.filter(has_text="by anna"), signals.filter(has_text="by bert")
+    expect(holds.locator("[data-part=page]")).to_have_text("✓ Verified")
+    expect(altered.locator("[data-part=page]")).to_have_text("Not verified")
+    expect(holds.locator("[data-part=status]")).to_have_text("Closed by the publisher")
+    assert misplaced(page, "#signals .about", "span, a") == []
+    altered.locator("[data-part=page]").click()
+    expect(page.get_by_role("alert")).to_contain_text("This signal does not hold.")
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_list_of_publishers_marks_whose_results_hold(open_page: OpenPage, width: int) -> None:
+    page = open_page("/publishers", viewport={"width": width, "height": 900})
+    marks = {name: page.locator(f"[data-publisher={name}] [data-checked]") for name in ("anna", "bert")}
+    for mark in marks.values():
+        mark.scroll_into_view_if_needed()
+    expect(marks["anna"]).to_contain_text("Verified: all of the 1 newest results")
+    expect(marks["bert"]).to_contain_text("Not verified: 1 of the 1 newest results")
+    assert misplaced(page, "[data-publisher]", "td, th") == []
+    assert violations(page) == []
+    marks["bert"].click()
+    page.wait_for_url("**/publishers/bert#latest")
+    expect(page.locator("#latest")).to_be_in_viewport()
