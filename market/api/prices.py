@@ -120,7 +120,7 @@ class MarketViewSet(KeyedViewSet):
         "getQuote",
         SymbolQuote,
         "The current quote of one instrument",
-        examples={"EURUSD": SymbolQuote(*QUOTED, symbol="EURUSD")},
+        examples={"One quote": SymbolQuote(*QUOTED, symbol="EURUSD")},
         tag="Market",
         details="For lightweight polling. On a closed or stale market, the last known quote is returned with "
         "its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.",

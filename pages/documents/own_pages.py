@@ -1,13 +1,16 @@
 """The pages that are written for the site, each a template and what it is filled with."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.utils.safestring import mark_safe
 
 from market.streams.protocol.messages import KINDS
 
 from .changes import shown_changes
+from .packages import wheel_name
 from .reference import operations, streams
 from .rendering import DocumentHeading, Rendered, render_markdown
 from .samples import Filled, from_templates, of_stream
@@ -27,7 +30,13 @@ def about_rest() -> tuple[Rendered, Rendered]:
     """The introduction of the OpenAPI document: conventions, and errors, which have a page of their own."""
     before, _, rest = ABOUT.read_text().partition(ERRORS)
     errors, _, after = rest.partition("\n## ")
-    return rendered(f"{before}## {after}"), rendered(errors)
+    return rendered(f"{before}## {after}"), with_code_anchors(rendered(errors))
+
+
+def with_code_anchors(text: Rendered) -> Rendered:
+    """The row that explains a code can be linked to: the pages of the endpoints do."""
+    html = re.sub(r"<tr>\s*<td><code>(\w+)</code></td>", r'<tr id="\1"><td><code>\1</code></td>', text.html)
+    return text._replace(html=mark_safe(html))  # noqa: S308 - the renderer has escaped it
 
 
 def rendered(text: str) -> Rendered:
@@ -41,7 +50,8 @@ def quick_start(values: Filled) -> Words:
 
 def clients(values: Filled) -> Words:
     labels = {"install": "Install", "errors": "Refusals", "resume": "Streams", "history": "History"}
-    return {name: from_templates(name, label, values) for name, label in labels.items()}
+    tabs = {name: from_templates(name, label, values) for name, label in labels.items()}
+    return {**tabs, "wheel": wheel_name()}
 
 
 def without_client(values: Filled) -> Words:

@@ -13,6 +13,8 @@ from markdown_it.token import Token
 from .highlighting import highlighted
 
 LEVELS = {"h1": 1, "h2": 2, "h3": 3}
+# A command or a JSON text is read as well in several lines, and copied as one.
+WRAPPED = {"bash", "console", "http", "json", "sh"}
 Address = Callable[[str], str | None]
 """Where a relative link leads on the site; None if it leads to nothing that is served."""
 
@@ -112,7 +114,8 @@ def with_marks(text: str) -> SafeString:
 
 def code_figure(code: str, language: str) -> str:
     html = highlighted(code.rstrip(), language)
-    return f'<figure class="code"><pre tabindex="0"><code>{html}</code></pre></figure>'
+    wraps = " wraps" if language in WRAPPED else ""
+    return f'<figure class="code{wraps}"><pre tabindex="0"><code>{html}</code></pre></figure>'
 
 
 def cell_opened(token: Token) -> str:

@@ -12,6 +12,7 @@ from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 
 from .highlighting import highlighted
+from .packages import tarball_name, wheel_name
 from .reference.operations import Operation
 from .reference.requests import LANGUAGES, requests
 from .reference.streams import DescribedStream, scheme_of
@@ -72,15 +73,16 @@ def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
 
 def from_templates(folder: str, label: str, values: Filled) -> Tabs:
     """The files templates/docs/samples/FOLDER/LANGUAGE.txt."""
+    words = values._asdict() | {"wheel": wheel_name(), "tarball": tarball_name()}
     texts = {
-        language: str(render_to_string(f"docs/samples/{folder}/{language}.txt", values._asdict()))
+        language: str(render_to_string(f"docs/samples/{folder}/{language}.txt", words))
         for language in LANGUAGES
     }
     return from_texts(folder, label, texts)
 
 
-def of_operation(operation: Operation, values: Filled) -> Tabs:
-    return from_texts("request", "Request", requests(operation, values.base, values.symbol))
+def of_operation(operation: Operation, values: Filled, known: dict[str, str]) -> Tabs:
+    return from_texts("request", "Request", requests(operation, values.base, known))
 
 
 def of_stream(stream: DescribedStream, values: Filled) -> Tabs:
@@ -100,8 +102,8 @@ FOLLOWING = {
     "market": Following('watch("{symbol}")', 'watch(["{symbol}"])', "watch {symbol}"),
     "orderflow": Following('order_flow("{symbol}")', 'orderFlow(["{symbol}"])'),
     "candles": Following(
-        'follow_candles("{symbol}", timeframes=["1m"])',
-        'followCandles(["{symbol}"], { timeframes: ["1m"] })',
+        'follow_candles("{symbol}")',
+        'followCandles(["{symbol}"], {\n  timeframes: ["1m"],\n})',
     ),
     "signals": Following("follow_signals()", "followSignals()", "signals --follow"),
     "news": Following("follow_news()", "followNews()"),
@@ -120,11 +122,15 @@ const tickwire = new Tickwire({{
   apiKey: process.env.TICKWIRE_KEY,
   url: "{base}",
 }});
-for await (const frame of tickwire.{call}) console.log(frame);
+for await (const frame of tickwire.{call}) {{
+  console.log(frame);
+}}
 """
-COMMAND = 'tickwire --url {base} --key "$TICKWIRE_KEY" {call}'
+COMMAND = """tickwire --url {base} \\
+  --key "$TICKWIRE_KEY" {call}"""
 WEBSOCAT = """echo '{wanted}' |
-  websocat --no-close -H="X-API-Key: $TICKWIRE_KEY" {ws}{path}"""
+  websocat --no-close -H="X-API-Key: $TICKWIRE_KEY" \\
+  {ws}{path}"""
 
 
 def wanted(name: str, symbol: str) -> dict[str, Any]:

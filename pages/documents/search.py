@@ -68,7 +68,12 @@ def of_document(section: ContentsSection, entry: Entry, read: Rendered) -> Itera
 
 def found(section: ContentsSection, entry: Entry, passage: Passage, heading: str) -> IndexRow:
     address = f"{entry.path}#{passage.heading.anchor}" if heading else entry.path
-    return IndexRow(section.title, entry.title, heading, address, passage.text[:LONGEST])
+    return IndexRow(section.title, entry.title, heading, address, shortened(passage.text, LONGEST))
+
+
+def shortened(text: str, longest: int) -> str:
+    """A longer text ends with a whole word and an ellipsis."""
+    return text if len(text) <= longest else text[: longest - 1].rpartition(" ")[0] + " …"
 
 
 def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
@@ -81,7 +86,7 @@ def of_operation(section: ContentsSection, entry: Entry, operation: operations.O
         *(each.name.rpartition(".")[2] for each in operation.fields),
         *(code for refusals in own for code in refusals.codes),
     ]
-    text = " ".join(unescape(words).split())[:LONGEST_HERE]
+    text = shortened(" ".join(unescape(words).split()), LONGEST_HERE)
     return IndexRow(section.title, entry.title, "", entry.path, text, " ".join(dict.fromkeys(names)))
 
 
@@ -101,12 +106,15 @@ def of_page(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
         return
     first, *rest = HEADING.split(LEFT_OUT.sub("", article[1]))
     names = " ".join(ROW_NAME.findall(first))
-    yield IndexRow(section.title, entry.title, "", entry.path, plain(first)[:LONGEST_HERE], names)
+    yield IndexRow(section.title, entry.title, "", entry.path, shortened(plain(first), LONGEST_HERE), names)
     for anchor, heading, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         address = f"{entry.path}#{anchor}"
-        names = " ".join(dict.fromkeys(name.rpartition(".")[2] for name in ROW_NAME.findall(text)))
-        said = plain(text)[:LONGEST_HERE]
-        yield IndexRow(section.title, entry.title, plain(heading), address, said, names)
+        # The title of a message and the word on the wire are the same word twice.
+        title, _, wire = heading.partition("<code>")
+        own = [plain(wire), *(name.rpartition(".")[2] for name in ROW_NAME.findall(text))]
+        names = " ".join(dict.fromkeys(filter(None, own)))
+        said = shortened(plain(text), LONGEST_HERE)
+        yield IndexRow(section.title, entry.title, plain(title) or plain(heading), address, said, names)
 
 
 def plain(html: str) -> str:

@@ -2,6 +2,7 @@ from django.urls import path, re_path
 
 from . import files
 from .own_pages import OWN_PAGES
+from .packages import client_package
 from .search import search_index
 from .views import document_image, document_page, operation_page, own_page
 
@@ -22,6 +23,7 @@ def name_of(path: str) -> str:
 urlpatterns = [
     re_path(r"^docs/?$", own_page, name="docs"),
     *(path(page.removeprefix("/"), own_page, name=name_of(page)) for page in OWN_PAGES if page != "/docs"),
+    path("clients/<str:name>", client_package, name="client_package"),
     path("docs/search.json", search_index, name="docs_search"),
     path("docs/api/<str:name>", operation_page, name="operation"),
     re_path(rf"^docs/(?P<name>[\w/.-]+\.(?:{IMAGE}))$", document_image, name="document_image"),

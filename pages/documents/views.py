@@ -4,18 +4,21 @@ from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
-from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Tier
 
 from . import files
-from .contents import place_of, sections
+from .contents import GUIDES, place_of, sections
 from .own_pages import OWN_PAGES
+from .packages import wheel_name
 from .reference import operations
 from .reference.streams import described_streams
-from .samples import console, filled, of_operation
+from .samples import Filled, console, filled, of_operation
+from .trying import OWN_KEY_ONLY, inputs, known_values, trial
 
 Words = dict[str, Any]
 
@@ -23,17 +26,6 @@ Words = dict[str, Any]
 def render_page(request: HttpRequest, template: str, words: Words) -> HttpResponse:
     path = request.path.rstrip("/")
     return render(request, template, {**words, "sections": sections(), "place": place_of(path), "here": path})
-
-
-def has_page_key(request: HttpRequest) -> bool:
-    """The page's own requests need a key, which somebody without an account has in the demo only."""
-    return settings.PUBLIC_TERMINAL or request.user.is_authenticated
-
-
-def trial(request: HttpRequest) -> Words:
-    """What `try it` needs to send a request or open a socket."""
-    may = has_page_key(request)
-    return {"has_page_key": may, "trial": {"csrf": get_token(request) if may else "", "hasPageKey": may}}
 
 
 @require_safe
@@ -57,8 +49,10 @@ def operation_page(request: HttpRequest, name: str) -> HttpResponse:
     if operation is None:
         raise Http404
     values = filled(request)
-    words = {"operation": operation, "request_tabs": of_operation(operation, values), **values._asdict()}
-    return render_page(request, "docs/rest/operation.html", {**words, **trial(request)})
+    known = known_values(operation, values.symbol)
+    words = {"operation": operation, "request_tabs": of_operation(operation, values, known)}
+    tried = {"inputs": inputs(operation, known), "is_for_pages": operation.tag not in OWN_KEY_ONLY}
+    return render_page(request, "docs/rest/operation.html", {**words, **trial(request), **tried})
 
 
 @require_safe
@@ -68,7 +62,16 @@ def document_page(request: HttpRequest, name: str) -> HttpResponse:
         return redirect("document", name.removesuffix(".md"))
     if name not in files.names():
         raise Http404
-    return render_page(request, "docs/document.html", {"document": files.document(name)})
+    document = files.document(name)
+    if name in GUIDES:
+        document = document._replace(html=at_this_address(document.html, filled(request)))
+    return render_page(request, "docs/document.html", {"document": document})
+
+
+def at_this_address(html: str, values: Filled) -> SafeString:
+    """Guides are written for a service on the reader's own machine, and are read on any."""
+    here = html.replace("http://127.0.0.1:8000", escape(values.base))
+    return mark_safe(here.replace("ws://127.0.0.1:8000", escape(values.ws)))  # noqa: S308 - escaped
 
 
 @require_safe
@@ -84,5 +87,5 @@ def document_image(request: HttpRequest, name: str) -> HttpResponse:
 def llms(request: HttpRequest) -> HttpResponse:
     values = filled(request)
     streams = [f"{values.ws}{stream.path}" for stream in described_streams().values()]
-    words = {**values._asdict(), "streams": streams, "sections": sections()}
+    words = {**values._asdict(), "streams": streams, "sections": sections(), "wheel": wheel_name()}
     return render(request, "docs/llms.txt", words, content_type="text/plain; charset=utf-8")

@@ -1,6 +1,7 @@
 // The search: one list of passages, loaded once, so that it works without a connection from then on.
 const MOST = 12;
 const AROUND = 60;
+const LONGEST = 240;
 
 export function startSearch(dialog) {
   const search = new Search(dialog);
@@ -103,32 +104,47 @@ class Search {
 }
 
 function prepare([section, page, heading, address, text, names]) {
-  const low = [heading || page, page, text].map((each) => each.toLowerCase());
-  return { section, page, heading, address, text, low, names: names.toLowerCase().split(" ") };
+  const low = { title: (heading || page).toLowerCase(), page: page.toLowerCase(), text: text.toLowerCase() };
+  return { section, page, heading, address, text, low: { ...low, names: names.toLowerCase() } };
 }
 
-/** All words must be there; the title of a page counts most, then a heading or a name that is explained, then the text. */
+// What a match is worth: of a whole word, of its beginning, and within it. A page that is called by a word comes first.
+const WORTH = { pageTitle: [60, 45, 30], title: [28, 20, 12], names: [24, 14, 6], page: [8, 6, 3], text: [4, 2, 0] };
+
+/** All words must be there. Text within a word counts only if nothing else is found: “rate” is not meant by “separate”. */
 function rank(passages, words) {
-  return passages
-    .map((passage) => ({ passage, score: score(passage, words) }))
-    .filter(({ score }) => score > 0)
-    .sort((one, other) => other.score - one.score)
-    .slice(0, MOST)
-    .map(({ passage }) => passage);
+  const found = scored(passages, words, WORTH);
+  return (found.length ? found : scored(passages, words, { ...WORTH, text: [4, 2, 1] })).slice(0, MOST).map(({ passage }) => passage);
 }
 
-function score({ heading, low: [title, page, text], names }, words) {
+function scored(passages, words, worth) {
+  const sought = words.map(matcher);
+  return passages
+    .map((passage) => ({ passage, score: score(passage, sought, words.join(" "), worth) }))
+    .filter(({ score }) => score > 0)
+    .sort((one, other) => other.score - one.score);
+}
+
+const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** Which of the three a word is in a text: 0 whole, 1 a beginning, 2 within, or -1. An underscore begins another word. */
+function matcher(word) {
+  const whole = new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}(?![\\p{L}\\p{N}])`, "u");
+  const start = new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}`, "u");
+  return (text) => (!text.includes(word) ? -1 : whole.test(text) ? 0 : start.test(text) ? 1 : 2);
+}
+
+function score({ heading, low }, sought, phrase, worth) {
+  const parts = [[low.title, heading ? worth.title : worth.pageTitle], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text]];
   let sum = 0;
-  for (const word of words) {
-    if (title.startsWith(word)) sum += heading ? 8 : 12;
-    else if (title.includes(word)) sum += heading ? 6 : 9;
-    else if (names.includes(word)) sum += 7;
-    else if (names.some((name) => name.startsWith(word))) sum += 4;
-    else if (page.includes(word)) sum += 3;
-    else if (text.includes(word)) sum += 1;
-    else return 0;
+  for (const find of sought) {
+    const best = Math.max(0, ...parts.map(([text, each]) => each[find(text)] ?? 0));
+    if (!best) return 0;
+    sum += best;
   }
-  return sum + (title === words.join(" ") ? 10 : 0);
+  if (low.title === phrase) sum += 40;
+  else if (low.title.includes(phrase)) sum += 12;
+  return sum + (low.text.includes(phrase) ? 3 : 0);
 }
 
 function row(passage, words, number) {
@@ -146,13 +162,20 @@ function row(passage, words, number) {
   return item;
 }
 
+/** The part of the text in which the first of the words stands, with an ellipsis wherever something is left out. */
 function around({ text, low }, words) {
-  const at = Math.max(0, ...words.map((word) => low[2].indexOf(word)));
-  return at > AROUND ? `… ${text.slice(text.indexOf(" ", at - AROUND / 2) + 1)}` : text;
+  const places = words.map((word) => low.text.search(beginning(word))).filter((at) => at >= 0);
+  const at = Math.min(...places, text.length);
+  const from = places.length && at > AROUND ? text.indexOf(" ", at - AROUND / 2) + 1 : 0;
+  const to = text.length - from > LONGEST ? text.lastIndexOf(" ", from + LONGEST) : text.length;
+  return `${from ? "… " : ""}${text.slice(from, to)}${to < text.length ? " …" : ""}`;
 }
 
+const beginning = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}`, "iu");
+
 function marked(text, words) {
-  const any = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "gi");
+  const found = words.map((word) => (beginning(word).test(text) ? beginning(word).source : escaped(word)));
+  const any = new RegExp(`(${found.join("|")})`, "giu");
   return text.split(any).map((part, number) => {
     if (number % 2 === 0) return part;
     const mark = document.createElement("mark");

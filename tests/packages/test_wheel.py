@@ -12,7 +12,8 @@ from core.program.version import VERSION
 from tests.house.modules import ROOMS
 from tests.programs.packages import ROOT
 
-PLACES = (*ROOMS, "docs", "static", "templates")
+PLACES = (*ROOMS, "clients", "docs", "static", "templates")
+MADE = {"__pycache__", "node_modules", "dist"}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_every_file_of_every_room_is_in_it(names: set[str]) -> None:
         path.relative_to(ROOT).as_posix()
         for place in PLACES
         for path in (ROOT / place).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not MADE & {*path.relative_to(ROOT).parts}
     }
     inside = {name.removeprefix("tickwire_server/") for name in names}
     own = {"__init__.py", "__main__.py", "CHANGELOG.md", "LICENSE", "NOTICE"}

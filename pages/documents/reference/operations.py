@@ -47,11 +47,22 @@ class Example(NamedTuple):
         return highlighted(self.body, "json")
 
 
+class RefusalExample(NamedTuple):
+    code: str
+    field: str
+    """The parameter that is refused; empty where none is."""
+    body: str
+
+    @property
+    def html(self) -> SafeString:
+        return highlighted(self.body, "json")
+
+
 class Refusals(NamedTuple):
     status: str
     about: str
     codes: list[str]
-    examples: list[Example]
+    examples: list[RefusalExample]
     shared: str
     """The name of its component, if other operations have the same."""
 
@@ -193,9 +204,12 @@ def printed(value: Any) -> str:
 def read_refusals(status: str, answer: Json) -> Refusals:
     shared = last_part(answer["$ref"]) if "$ref" in answer else ""
     found = whole()["components"]["responses"][shared] if shared else answer
-    bodies = found["content"][JSON]["examples"]
-    codes = dict.fromkeys(each["value"]["error"]["code"] for each in bodies.values())
-    examples = [Example(name, printed(each["value"])) for name, each in bodies.items()]
+    bodies = [each["value"] for each in found["content"][JSON]["examples"].values()]
+    examples = [
+        RefusalExample(body["error"]["code"], body["error"].get("field", ""), printed(body))
+        for body in bodies
+    ]
+    codes = dict.fromkeys(each.code for each in examples)
     return Refusals(status, with_marks(found["description"]), list(codes), examples, shared)
 
 

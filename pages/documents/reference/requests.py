@@ -13,6 +13,10 @@ LANGUAGES = {
 }
 
 
+WIDEST = 64
+"""Characters of a line that stand beside the description of an endpoint without being scrolled."""
+
+
 class Call(NamedTuple):
     python: str
     javascript: str
@@ -21,18 +25,24 @@ class Call(NamedTuple):
 
 
 def listed(python: str, javascript: str, **query: str) -> Call:
-    return Call(f"print({python})", f"console.log(await {javascript});", query)
+    one_line = f"console.log(await {javascript});"
+    is_short = "\n" not in javascript and len(one_line) <= WIDEST
+    return Call(
+        f"print({python})",
+        one_line if is_short else f"const found = await {javascript};\nconsole.log(found);",
+        query,
+    )
 
 
 CALLS = {
     "listSymbols": listed(
         'tickwire.symbols(expand=["state"])',
-        'tickwire.get("/api/symbols", {}, { expand: ["state"] })',
+        'tickwire.get("/api/symbols", {}, {\n  expand: ["state"],\n})',
         expand="state",
     ),
     "getMarket": listed(
         'tickwire.market("{symbol}", timeframe="5m", bars=3)',
-        'tickwire.market("{symbol}", { timeframe: "5m", bars: 3 })',
+        'tickwire.market("{symbol}", {\n  timeframe: "5m",\n  bars: 3,\n})',
         timeframe="5m",
         bars="3",
     ),
@@ -48,7 +58,7 @@ CALLS = {
     ),
     "getOrderFlow": listed(
         'tickwire.order_flow_buckets("{symbol}", limit=5)',
-        'tickwire.orderFlowBuckets("{symbol}", { limit: 5 })',
+        'tickwire.orderFlowBuckets("{symbol}", {\n  limit: 5,\n})',
         limit="5",
     ),
     "listSignals": listed(
@@ -58,30 +68,36 @@ CALLS = {
         limit="5",
     ),
     "listLedger": listed(
-        "tickwire.ledger(limit=5)", 'tickwire.get("/api/signals/ledger", {}, { limit: 5 })', limit="5"
+        "tickwire.ledger(limit=5)",
+        'tickwire.get("/api/signals/ledger", {}, {\n  limit: 5,\n})',
+        limit="5",
     ),
-    "getSignal": listed('tickwire.signal("{id}")', 'tickwire.signal("{id}")'),
+    "getSignal": listed('tickwire.signal("{id}")', 'tickwire.signal(\n  "{id}",\n)'),
     "getSignalProof": listed(
-        'tickwire.proof("{id}")', 'tickwire.get("/api/signals/{id}/proof", { id: "{id}" })'
+        'tickwire.proof("{id}")', 'tickwire.get("/api/signals/{id}/proof", {\n  id: "{id}",\n})'
     ),
     "getPublisher": listed(
-        'tickwire.publisher("{user}")', 'tickwire.get("/api/publishers/{user}", { user: "{user}" })'
+        'tickwire.publisher("{user}")',
+        'tickwire.get("/api/publishers/{user}", {\n  user: "{user}",\n})',
     ),
     "listNews": listed("tickwire.news(limit=5)", "tickwire.news({ limit: 5 })", limit="5"),
     "getNewsCalibration": listed("tickwire.calibration()", 'tickwire.get("/api/news/calibration", {})'),
     "getAnalysis": listed(
-        'tickwire.analysis("{symbol}")', 'tickwire.get("/api/analysis/{symbol}", { symbol: "{symbol}" })'
+        'tickwire.analysis("{symbol}")',
+        'tickwire.get("/api/analysis/{symbol}", {\n  symbol: "{symbol}",\n})',
     ),
     "listArchive": Call(
         'for file in tickwire.archive(kind="ticks", symbol="{symbol}"):\n'
         '        print(file["path"], file["bytes"])',
-        'console.log(await tickwire.get("/api/archive", {}, { kind: "ticks", symbol: "{symbol}" }));',
+        'const files = { kind: "ticks", symbol: "{symbol}" };\n'
+        'console.log(await tickwire.get("/api/archive", {}, files));',
         {"kind": "ticks", "symbol": "{symbol}"},
     ),
     "getArchiveFile": Call(
         'tickwire.download("{path}", ".")',
         # A file is no JSON, which is what the client reads.
-        "const file = await fetch(`${tickwire.url}/api/archive/{path}`, {\n"
+        'const name = "{path}";\n'
+        "const file = await fetch(`${tickwire.url}/api/archive/${name}`, {\n"
         '  headers: { "X-API-Key": process.env.TICKWIRE_KEY },\n});\n'
         "console.log((await file.arrayBuffer()).byteLength);",
     ),
@@ -105,10 +121,10 @@ const tickwire = new Tickwire({{
 """
 
 
-def requests(operation: Operation, base: str, symbol: str) -> dict[str, str]:
-    """By language."""
+def requests(operation: Operation, base: str, known: dict[str, str]) -> dict[str, str]:
+    """By language. `known` has values that this service has answers for; the rest are examples."""
     call = CALLS[operation.name]
-    fill = filler(operation, symbol)
+    fill = filler(operation, known)
     # The client's own call names the template of the path, so that alone keeps its braces.
     javascript = call.javascript.replace(f'"{operation.path}"', "\0")
     return {
@@ -120,8 +136,8 @@ def requests(operation: Operation, base: str, symbol: str) -> dict[str, str]:
     }
 
 
-def filler(operation: Operation, symbol: str) -> Callable[[str], str]:
-    values = {each.name: each.example for each in operation.parameters if each.example} | {"symbol": symbol}
+def filler(operation: Operation, known: dict[str, str]) -> Callable[[str], str]:
+    values = {each.name: each.example for each in operation.parameters if each.example} | known
 
     def fill(text: str) -> str:
         for name, value in values.items():
@@ -135,4 +151,4 @@ def curl(operation: Operation, call: Call, base: str, fill: Callable[[str], str]
     query = urlencode({name: fill(value) for name, value in call.query.items()}, safe=",")
     address = base + fill(operation.path) + (f"?{query}" if query else "")
     saved = " -O" if operation.name == "getArchiveFile" else ""
-    return f'curl{saved} -H "X-API-Key: $TICKWIRE_KEY" "{address}"'
+    return f'curl{saved} -H "X-API-Key: $TICKWIRE_KEY" \\\n  "{address}"'

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from pages.documents.reference.operations import operations
 from tests.browser.conftest import OpenPage
 from tests.client import Api, Server
-from tests.factories import make_instrument, put_quote
+from tests.factories import make_instrument, make_news, make_signal, put_quote
 
 QUOTE = "/docs/api/getQuote"
 
@@ -55,6 +56,42 @@ def test_required_field_is_asked_for(demo: None, open_page: OpenPage) -> None:
 
     assert page.evaluate("document.activeElement.name") == "symbol"
     expect(page.locator(".try output")).to_have_text("")
+
+
+@pytest.fixture
+def published(demo: None) -> None:
+    make_signal(make_instrument("EURUSD"), status="closed")
+    make_news()
+
+
+# The archive answers no page.
+TRIED = [name for name, each in operations().items() if each.tag != "Archive"]
+
+
+def test_every_form_is_answered_as_it_is_filled_in(published: None, open_page: OpenPage) -> None:
+    page = open_page(QUOTE)
+    refused = []
+    for name in TRIED:
+        page.goto(f"/docs/api/{name}")
+        with page.expect_response(lambda answer: "/api/" in answer.url) as answered:
+            send(page)
+        if answered.value.status != 200:
+            refused.append(f"{name}: {answered.value.status}")
+    assert refused == []
+
+
+def test_form_of_the_archive_asks_for_a_key_of_ones_own(demo: None, open_page: OpenPage) -> None:
+    page = open_page("/docs/api/listArchive")
+    expect(page.locator(".try")).to_contain_text("never the page’s own")
+    send(page)
+    assert page.evaluate("document.activeElement.matches('[data-key]')")
+
+
+def test_value_that_must_be_chosen_says_where_to_find_one(demo: None, open_page: OpenPage) -> None:
+    page = open_page("/docs/api/getSignal")
+    expect(page.locator("input[name=id]")).to_have_value("")
+    page.locator(".try").get_by_role("link", name="listSignals").click()
+    page.wait_for_url("**/docs/api/listSignals")
 
 
 def test_what_is_told_and_what_is_tried_stand_side_by_side(quoted: None, open_page: OpenPage) -> None:

@@ -12,10 +12,12 @@ import pytest
 from django.test import Client
 from tickwire import Client as OfficialClient
 
+from core.contract.errors import CODES
 from pages.documents.reference.fields import Schemas
 from pages.documents.reference.operations import headers, operations, shared_refusals
 from pages.documents.reference.requests import CALLS, requests
 from tests.contract.openapi.documented import DOCUMENT, operation, resolved
+from tests.factories import make_signal
 
 PATHS = list(DOCUMENT["paths"])
 pytestmark = pytest.mark.django_db
@@ -61,6 +63,38 @@ def test_shared_refusals_are_described_once() -> None:
     assert re.findall(r'id="status-(\d+)"', page) == [each.status for each in shared_refusals()]
 
 
+CODE_ROW = re.compile(
+    r'<tr id="(\w+)"><td><code>\1</code></td>\s*<td>\d+</td>\s*<td>(.+?)</td>\s*<td>(.+?)</td>'
+)
+
+
+def test_every_code_is_explained_once() -> None:
+    rows = CODE_ROW.findall(Client().get("/docs/api/errors").text)
+    assert sorted(code for code, *_ in rows) == sorted(CODES)
+    assert all(meaning.endswith(".") and way_out.endswith(".") for _, meaning, way_out in rows)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_refusals_are_named_for_people_and_lead_to_what_they_mean(path: str) -> None:
+    page = page_of(path)
+    assert not re.search(r"<summary>[^/]*<code>\w+\.\w+</code>", page)
+    linked = set(re.findall(r'href="/docs/api/errors#(\w+)">What it means', page))
+    assert linked <= set(CODES)
+    assert linked or "<summary>Example" in page
+
+
+def test_refusal_says_for_which_parameter_it_is() -> None:
+    page = page_of("/api/market/{symbol}")
+    assert "<summary><code>invalid_timeframe</code> for <code>timeframe</code></summary>" in page
+
+
+def test_samples_name_a_signal_that_is_there() -> None:
+    signal = make_signal(status="closed")
+    page = page_of("/api/signals/{id}")
+    assert page.count(str(signal.pk)) >= 4
+    assert signal.user.username in page_of("/api/publishers/{user}")
+
+
 def test_every_header_is_described_once() -> None:
     page = Client().get("/docs/api/headers").text
     shown = re.findall(r'<tr id="[\w-]+"><th scope="row"><code>([\w-]+)</code>', page)
@@ -84,7 +118,7 @@ def test_every_operation_can_be_copied_in_each_language() -> None:
 @pytest.mark.parametrize("name", list(CALLS))
 def test_samples_are_filled_in(name: str) -> None:
     shown = operations()[name]
-    found = requests(shown, "http://testserver", "XAUUSD")
+    found = requests(shown, "http://testserver", {"symbol": "XAUUSD"})
     path = re.sub(r"\{\w+\}", lambda match: example(shown, match[0][1:-1]), shown.path)
     assert f'"http://testserver{path}' in found["shell"]
     assert all("TICKWIRE_KEY" in text and "http://testserver" in text for text in found.values())
@@ -97,7 +131,7 @@ def example(shown: Any, name: str) -> str:
 
 @pytest.mark.parametrize("name", list(CALLS))
 def test_python_sample_calls_the_client_as_it_is(name: str) -> None:
-    tree = ast.parse(requests(operations()[name], "http://testserver", "XAUUSD")["python"])
+    tree = ast.parse(requests(operations()[name], "http://testserver", {"symbol": "XAUUSD"})["python"])
     (call,) = [
         node
         for node in ast.walk(tree)

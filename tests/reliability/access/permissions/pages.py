@@ -10,6 +10,7 @@ OPEN = {
     *("changelog", "api_page", "api_headers", "api_errors", "operation", "streams_page"),
     *("streams_messages", "streams_refusals", "streams_market", "streams_orderflow", "streams_candles"),
     *("streams_signals", "streams_news", "docs_search", "document", "document_image"),
+    "client_package",
     *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
     *("demo_past", "publishers", "publisher_page", "publisher_scorecard", "signal_page", "ledger_page"),
     *("about", "pricing", "terms", "privacy", "robots"),

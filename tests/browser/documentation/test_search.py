@@ -1,0 +1,59 @@
+"""What the search of the documentation finds, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+
+# Each mark, and what stands before it.
+MARKS = """
+() => [...document.querySelectorAll("#found mark")]
+  .map((mark) => [mark.previousSibling?.textContent ?? "", mark.textContent])
+"""
+
+
+def search(open_page: OpenPage, words: str) -> Page:
+    page = open_page("/docs", viewport={"width": 1440, "height": 900})
+    page.keyboard.press("/")
+    page.get_by_role("combobox").fill(words)
+    expect(page.get_by_role("option").first).to_be_visible()
+    return page
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("#found strong").all_text_contents()
+
+
+def test_words_are_not_found_within_others(open_page: OpenPage) -> None:
+    page = search(open_page, "rate limit")
+    within = [f"{before[-10:]}[{word}]" for before, word in page.evaluate(MARKS) if before[-1:].isalpha()]
+    assert page.evaluate(MARKS)
+    assert within == []
+
+
+@pytest.mark.parametrize(
+    ("words", "title"), [("errors", "Errors"), ("glossary", "Glossary"), ("get history", "Get history")]
+)
+def test_page_that_is_called_so_comes_first(open_page: OpenPage, words: str, title: str) -> None:
+    assert titles(search(open_page, words))[0] == title
+
+
+def test_part_of_a_word_is_found_if_nothing_else_is(open_page: OpenPage) -> None:
+    page = search(open_page, "bsorption")
+    expect(page.get_by_role("option").first).to_contain_text("bsorption")
+
+
+def test_message_is_titled_once(open_page: OpenPage) -> None:
+    page = search(open_page, "error")
+    assert "Error" in titles(page)
+    assert "Error error" not in titles(page)
+
+
+def test_what_is_left_out_has_an_ellipsis(open_page: OpenPage) -> None:
+    page = search(open_page, "pepper")
+    texts = page.locator("#found p").all_text_contents()
+    assert texts
+    assert all(text.endswith((".", ":", "…", ")", "?", "!")) for text in texts if len(text) > 200)
+    assert any(text.startswith("… ") for text in texts)

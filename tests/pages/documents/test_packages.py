@@ -1,0 +1,80 @@
+"""The clients that this service gives away are whole, and installed as the page says."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+from django.test import Client
+
+from pages.documents.packages import tarball_name, wheel_name
+from tests.client import Server
+from tests.patience import PATIENCE_S
+from tests.programs.packages import UV, install_alone
+
+SOURCES = Path("clients/python/tickwire")
+
+
+def fetched(name: str) -> bytes:
+    answer = Client().get(f"/clients/{name}")
+    assert answer.status_code == 200
+    return answer.content
+
+
+def test_wheel_holds_every_module_and_a_record_of_each() -> None:
+    with zipfile.ZipFile(io.BytesIO(fetched(wheel_name()))) as opened:
+        names = opened.namelist()
+        record = opened.read(next(name for name in names if name.endswith("RECORD"))).decode()
+    modules = {
+        path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*") if path.suffix == ".py"
+    }
+    assert modules <= set(names)
+    assert [line.split(",")[0] for line in record.splitlines()] == names
+
+
+def test_wheel_is_installed_by_its_address(server: Server, tmp_path: Path) -> None:
+    commands = install_alone(tmp_path / "environment", "--no-deps", f"{server.url}/clients/{wheel_name()}")
+    shown: list[str | Path] = [UV, "pip", "show", "--python", commands / "python", "tickwire"]
+    facts = subprocess.run(shown, capture_output=True, text=True, timeout=PATIENCE_S).stdout
+    assert "Name: tickwire" in facts
+    assert "Requires: httpx, websockets" in facts
+    assert (commands / "tickwire").exists()
+
+
+def test_tarball_holds_what_compiling_needs() -> None:
+    with tarfile.open(fileobj=io.BytesIO(fetched(tarball_name()))) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    package = json.loads(Path("clients/typescript/package.json").read_text())
+    assert {"package.json", "package-lock.json", "tsconfig.json", "src/index.ts", "src/schema.ts"} <= names
+    assert package["version"] in tarball_name()
+    assert not [name for name in names if "node_modules" in name]
+
+
+def test_other_names_are_not_found() -> None:
+    assert Client().get("/clients/pyproject.toml").status_code == 404
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/docs", "/docs/clients", "/llms.txt"])
+def test_pages_name_the_package_of_this_service(path: str) -> None:
+    assert f"http://testserver/clients/{wheel_name()}" in re.sub(r"<[^>]+>", "", Client().get(path).text)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["guides/start", "ingest", "archive-rest", "data"])
+def test_guides_name_the_service_that_is_read(name: str) -> None:
+    page = Client().get(f"/docs/{name}", headers={"Host": "testserver"}).text
+    assert "127.0.0.1:8000" not in page
+    assert "http://testserver" in re.sub(r"<[^>]+>", "", page)
+
+
+def test_server_answers_the_tarball(server: Server) -> None:
+    answer = httpx.get(f"{server.url}/clients/{tarball_name()}")
+    assert answer.headers["Content-Type"] == "application/gzip"
