@@ -49,7 +49,6 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
         )
         return answer
 
-
     def may_have_changed(self, path: str) -> bool:
         if self.use_manifest:
             # Another version may have put it there, before this process started or since.
