@@ -35,7 +35,7 @@ def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, st
     faults |= {each.field: str(each) for each in faults_of(direction, prices, quote, facts.digits)}
     if faults or len(prices) < len(PRICES):
         return {"faults": faults}
-    return computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))  # type: ignore[arg-type]
+    return computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))
 
 
 def computed(facts: InstrumentFacts, quote: Quoted, terms: SignalTerms) -> dict[str, Any]:
