@@ -7,6 +7,7 @@ import hashlib
 import re
 import shutil
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.management.commands.collectstatic import Command
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
@@ -40,13 +41,26 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith(self.static_prefix):
+            answer = await asyncio.to_thread(self.answer, request)
+            if answer is not None:
+                return answer
+        answered: HttpResponseBase = await self.get_response(request)
+        return answered
+
+    def answer(self, request: HttpRequest) -> HttpResponse | None:
+        """In one go: the library would change threads for each step, and the files are small."""
         path = request.path_info
-        found = None
-        if self.may_have_changed(path):
-            found = await asyncio.to_thread(self.find_file, path)
-        answer: HttpResponseBase = await (
-            super().__call__(request) if found is None else self.aserve(found, request)
-        )
+        found = self.find_file(path) if self.may_have_changed(path) else self.files.get(path)
+        if found is None:
+            return None
+        made = found.get_response(request.method or "GET", request.META)
+        with made.file or BytesIO() as file:
+            answer = HttpResponse(file.read(), status=int(made.status))
+        del answer["Content-Type"]
+        for name, value in made.headers:
+            if value is not None:
+                answer[name] = value
         return answer
 
     def may_have_changed(self, path: str) -> bool:
@@ -54,7 +68,7 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
             # Another version may have put it there, before this process started or since.
             return path not in self.files and HASHED.search(path) is not None
         # The files of a checkout are edited: sent with the length of before, they would be cut off.
-        return path.startswith(self.static_prefix)
+        return True
 
 
 def list_of_this_version() -> Path:

@@ -11,13 +11,17 @@ from servestatic.middleware import ServeStaticMiddleware
 
 find_files = ServeStaticMiddleware.add_files_from_finders
 found: dict[str, Any] = {}
+folders: list[tuple[str, str]] = []
 
 
 def add_found_files(self: ServeStaticMiddleware) -> None:
     if not found:
         find_files(self)
         found.update(self.files)
+        folders.extend(self.directories)
     self.files.update(found)
+    for folder in folders:
+        self.insert_directory(*folder)
 
 
 def make_once() -> None:

@@ -2,13 +2,13 @@
 import { Api } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
-import { SHORTCUTS as OF_CHART, listen } from "./chart/tools/shortcuts.js";
+import { listen } from "./chart/tools/shortcuts.js";
 import { isStill } from "./colours.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
 import { OrderFlow } from "./flow/orderflow.js";
-import { PaletteOnDemand, SHORTCUTS, Shortcuts, named } from "./keyboard/shortcuts.js";
+import { PaletteOnDemand, Shortcuts } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
 import { Connection } from "./page/connection.js";
 import { Incidents } from "./page/incidents.js";
@@ -26,7 +26,7 @@ const symbols = Object.keys(instruments);
 const address = new Address({ symbols, timeframes: config.timeframes, symbol: config.symbol, timeframe: "1m" }, show);
 const { shown } = address;
 
-const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
+const link = new Link({ csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
 const connection = new Connection(part("connection"));
 const outage = new Outage(part("outage"), part("outage-said"), document.querySelector(".panes"));
 const incidents = new Incidents(part("incidents"), part("incident"));
@@ -46,7 +46,7 @@ const watchlist = new Watchlist(part("watch"), {
 connection.areStale = () => watchlist.isStale;
 const trading = new TradingState(part("trading"), { row: () => watchlist.rows.get(shown.symbol), isFresh: () => isFresh(shown.symbol) });
 const palette = new PaletteOnDemand(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
-const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist, shortcuts: [...SHORTCUTS, ...OF_CHART] });
+const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist });
 const news = new News(part("news-pane"), { api, instruments, choose: tap });
 const signals = new Signals(part("signals-pane"), {
   api,
@@ -76,7 +76,7 @@ function frames(all) {
 
 function streamReport({ stream, state, missed, began = [] }) {
   if (state) connection.show(stream, state);
-  if (stream === "market") lookAround();
+  if (stream === "market") look();
   if (stream === "signals" && state) signals.streamIs(state);
   if (stream === "flow" && state) flow.streamIs(state);
   // What the stream could not tell again, the service has summed up.
@@ -91,6 +91,13 @@ function streamReport({ stream, state, missed, began = [] }) {
     flow.begin(began);
     setTimeout(() => flow.begin(began), ALL_HAVE_HEARD_MS);
   }
+}
+
+/** What is no longer of now says of when it is. */
+function look() {
+  outage.look(connection);
+  trading.look();
+  signals.showGains();
 }
 
 /** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */
@@ -117,13 +124,6 @@ function isFresh(symbol) {
   return !outage.isOut && watchlist.rows.get(symbol)?.state === "open";
 }
 
-/** What is no longer of now says of when it is. */
-function lookAround() {
-  if (outage.look(connection)) chart.tell("lost", outage.isOut);
-  trading.look();
-  signals.showGains();
-}
-
 function choose(symbol) {
   if (address.go({ symbol })) show();
 }
@@ -134,7 +134,7 @@ function show() {
   part("chart-symbol").textContent = symbol;
   part("chart-name").textContent = name;
   watchlist.select(symbol);
-  trading.look();
+  look();
   for (const choice of timeframes) choice.checked = choice.value === timeframe;
   zones.show();
   chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
@@ -156,13 +156,12 @@ function tap(symbol) {
   if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
 }
 
-part("find").querySelector("kbd").textContent = `${named("Ctrl")} K`;
 part("find").addEventListener("click", () => palette.open());
 part("keys").addEventListener("click", () => shortcuts.show());
 listen(part("price"), timeframes);
 setInterval(() => {
   connection.look();
-  lookAround();
+  look();
 }, 1000);
 setInterval(() => watchlist.tell(Date.now()), 15_000);
 show();

@@ -178,7 +178,7 @@ async def test_file_of_a_checkout_is_sent_whole_after_it_was_edited(
     await asyncio.to_thread(source.write_text, longer)
     answer: Any = await files(RequestFactory().get("/static/page.css"))
     assert int(answer["Content-Length"]) == len(longer)
-    assert b"".join([piece async for piece in answer]).decode() == longer
+    assert answer.content.decode() == longer
     await asyncio.to_thread(source.with_name("new.css").write_text, longer)
     assert await served(files, "/static/new.css") == (200, longer.encode())
     assert await served(files, "/static/%00.css") == (404, b"")

@@ -12,11 +12,6 @@ export class Title {
     this.write();
   }
 
-  lost(isOut) {
-    this.isOut = isOut;
-    this.write();
-  }
-
   priced() {
     this.timer ??= setTimeout(() => this.write(), EVERY_MS);
   }
@@ -26,8 +21,7 @@ export class Title {
     clearTimeout(this.timer);
     this.timer = null;
     const last = bars.at(-1);
-    const said = last ? `${price(last.close, digits)} ${symbol}` : symbol;
-    const title = `${this.isOut ? "Not live: " : ""}${said} · ${this.name}`;
+    const title = last ? `${price(last.close, digits)} ${symbol} · ${this.name}` : `${symbol} · ${this.name}`;
     if (document.title !== title) document.title = title;
   }
 }

@@ -5,13 +5,6 @@ const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [co
 const OFF = "single-keys-off";
 const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 
-export const SHORTCUTS = [
-  { keys: ["Ctrl", "K"], does: "Search for a symbol" },
-  { keys: ["A", "–", "Z"], does: "Search for a symbol by typing it" },
-  { keys: ["↑", "↓"], does: "Move through the watchlist" },
-  { keys: ["?"], does: "Show these shortcuts" },
-];
-
 /** Fetched when it is first wanted; what is typed meanwhile is not lost. */
 export class PaletteOnDemand {
   #letters = "";
@@ -38,9 +31,9 @@ export class PaletteOnDemand {
 }
 
 export class Shortcuts {
-  constructor(dialog, { palette, watchlist, shortcuts }) {
+  constructor(dialog, { palette, watchlist }) {
     Object.assign(this, { dialog, palette, watchlist });
-    dialog.querySelector("dl").append(...shortcuts.map(line));
+    for (const key of document.querySelectorAll("kbd")) key.textContent = named(key.textContent);
     const single = dialog.querySelector("input");
     single.checked = kept(OFF) !== "yes";
     single.addEventListener("change", () => keep(OFF, single.checked ? "no" : "yes"));
@@ -80,19 +73,7 @@ export class Shortcuts {
   }
 }
 
-function line({ keys, does }) {
-  const group = document.createElement("div");
-  const keysOf = document.createElement("dd");
-  for (const key of keys) {
-    keysOf.append(Object.assign(document.createElement(key === "–" ? "span" : "kbd"), { textContent: named(key) }));
-  }
-  group.append(Object.assign(document.createElement("dt"), { textContent: does }), keysOf);
-  return group;
-}
-
 const isApple = /Mac|iP(hone|ad)/.test(navigator.platform);
 
 /** As it is written on the keyboard. */
-export function named(key) {
-  return isApple ? ({ Ctrl: "⌘", Alt: "⌥" }[key] ?? key) : key;
-}
+const named = (key) => (isApple ? key.replace("Ctrl", "⌘").replace("Alt", "⌥") : key);

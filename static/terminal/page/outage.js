@@ -28,7 +28,7 @@ export class Outage {
     for (const { time } of ticks) if (time > this.lastMs) this.lastMs = time;
   }
 
-  /** Of the prices: live, stale, connecting, reconnecting or refused. Returns whether an outage began or ended. */
+  /** Of the prices: live, stale, connecting, reconnecting or refused. */
   look({ status, states }) {
     if (status === "live") {
       this.lostAt = null;
@@ -37,12 +37,11 @@ export class Outage {
     const isKnown = ["stale", "refused"].includes(status);
     const isOut = this.lostAt !== null && (isKnown || performance.now() - this.lostAt >= this.grace);
     if (isOut) this.tell(status, states.market?.message);
-    if (isOut === this.isOut) return false;
+    if (isOut === this.isOut) return;
     this.banner.hidden = !isOut;
     this.panes.classList.toggle("without-prices", isOut);
     // The counting would be read out each second.
     this.announce.textContent = isOut ? `No live prices. ${this.cause.textContent}` : "Prices are live again.";
-    return true;
   }
 
   tell(status, message) {

@@ -1,14 +1,12 @@
 // A tab's line to the worker that holds the sockets.
+import { port } from "./early.js";
+
 export class Link {
-  #port;
+  #port = port;
   #tokens = [];
 
-  constructor(worker, hello, { frames, streamReport, restored }) {
+  constructor(hello, { frames, streamReport, restored }) {
     this.hello = hello;
-    // Where workers are not shared (Chrome on Android), the tab has its own.
-    const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
-    made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
-    this.#port = made.port ?? made;
     this.#port.onmessage = ({ data }) => {
       if (data.say === "frames") frames(data.frames);
       else if (data.say === "streamReport") streamReport(data);

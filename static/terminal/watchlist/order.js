@@ -1,5 +1,5 @@
 // Which rows are shown, in which order and under which headings.
-export const SORTS = ["group", "name", "-change", "change"];
+export const SORTS = ["group", "name", "-name", "-change", "change"];
 
 const STATES = ["open", "stale", "closed"];
 const GROUPS = ["Forex", "Metals", "Commodities", "Crypto", "Indices", "Stocks"];
@@ -7,7 +7,7 @@ const byName = (one, other) => (one.symbol < other.symbol ? -1 : 1);
 const byState = (one, other) => STATES.indexOf(one.state) - STATES.indexOf(other.state);
 // What has no change stands last, whichever way it is sorted.
 const byChange = (sign) => (one, other) => sign * ((one.change ?? sign * Infinity) - (other.change ?? sign * Infinity)) || byName(one, other);
-const WITHIN = { group: byName, name: byName, change: byChange(1), "-change": byChange(-1) };
+const WITHIN = { group: byName, name: byName, "-name": (one, other) => byName(other, one), change: byChange(1), "-change": byChange(-1) };
 
 /** Favourites first, then what trades: by type, or all that is open before all that is closed. */
 export function sections(rows, { sort, favourites, query = "" }) {

@@ -7,11 +7,14 @@ import { Row } from "./row.js";
 import { Painter } from "./sparkline.js";
 
 const POLL_MS = 60_000;
+// So long a first price is waited for.
+const PATIENCE_MS = 6_000;
 const NEXT = {
-  name: { group: "name", name: "group", "-change": "name", change: "name" },
-  change: { group: "-change", name: "-change", "-change": "change", change: "group" },
+  name: { name: "-name", "-name": "group" },
+  change: { "-change": "change", change: "group" },
 };
-const ARIA = { name: { name: "ascending" }, change: { "-change": "descending", change: "ascending" } };
+const FIRST = { name: "name", change: "-change" };
+const ARIA = { name: { name: "ascending", "-name": "descending" }, change: { "-change": "descending", change: "ascending" } };
 
 export class Watchlist {
   /** `choose` shows an instrument, `pass` does on the way to another; `learn` is told what else the service says. */
@@ -33,6 +36,12 @@ export class Watchlist {
     this.listen();
     if (this.sort !== "group" || this.favourites.size) this.arrange();
     setInterval(() => document.hidden || this.load(), POLL_MS);
+    setTimeout(() => this.settle(), PATIENCE_MS);
+  }
+
+  /** What has no price yet has none. */
+  settle() {
+    this.table.removeAttribute("aria-busy");
   }
 
   add(row, choose) {
@@ -45,7 +54,7 @@ export class Watchlist {
   listen() {
     this.search.addEventListener("input", () => this.arrange());
     for (const button of this.table.querySelectorAll("thead button")) {
-      button.addEventListener("click", () => this.sortBy(NEXT[button.dataset.sort][this.sort]));
+      button.addEventListener("click", () => this.sortBy(NEXT[button.dataset.sort][this.sort] ?? FIRST[button.dataset.sort]));
     }
   }
 
@@ -76,9 +85,7 @@ export class Watchlist {
     this.table.append(...bodies);
     if (focused?.isConnected) focused.focus({ preventScroll: true });
     for (const cell of this.table.querySelectorAll("thead [data-sorts]")) {
-      const way = ARIA[cell.dataset.sorts][this.sort];
-      if (way) cell.setAttribute("aria-sort", way);
-      else cell.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", ARIA[cell.dataset.sorts][this.sort] ?? "none");
     }
     this.none.hidden = found.length > 0;
     this.none.textContent = found.length ? "" : `No instrument matches “${this.search.value.trim()}”.`;
@@ -140,6 +147,7 @@ export class Watchlist {
       this.painter.ask(row);
     }
     if (isOther) this.arrange();
+    this.settle();
   }
 
   /** Every so often: how long until a market opens, and whether one fell silent. */

@@ -13,6 +13,7 @@ from accounts.models import User
 from core import clock
 from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
+from instruments.models import Instrument
 from market import runtime as market
 from market.prices import PriceBar
 from pages.watchlist import HOUR_MS, opening
@@ -21,11 +22,12 @@ from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
-from .test_terminal import live, publisher, ticker
+from .test_terminal import beside, bid, live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
 DAY_MS = 24 * HOUR_MS
-ROWS, PARTS = "tr[data-symbol]", "small, .name button, [data-cell]:not(.unseen), svg"
+# Names may end in an ellipsis.
+ROWS, PARTS = "tr[data-symbol]", "td small, .name button, td [data-cell]:not(.unseen), svg"
 
 # Into a row that no price comes for.
 WRITE = "text => { document.querySelector('tr[data-symbol=GBPUSD] [data-cell=bid]').textContent = text; }"
@@ -84,6 +86,67 @@ def test_nothing_in_a_row_is_cut_or_covered(
     assert misplaced(page, ROWS, PARTS) != []
 
 
+# Each phrase that takes more than one line: what a line may end after is a comma.
+BROKEN = """() => [...document.querySelectorAll("#watchlist [data-cell=about]")].flatMap((about) => {
+    const text = about.firstChild;
+    let at = 0;
+    return text.data.split(", ").filter((phrase) => {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, (at += phrase.length));
+        at += 2;
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
+    });
+})"""
+LONG = "Test instrument, for clients: always open"
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
+def test_names_and_openings_are_not_broken_within_a_phrase(
+    closed: str, ticker: Ticker, open_page: OpenPage, width: int
+) -> None:
+    beside(lambda: Instrument.objects.filter(symbol="EURUSD").update(name="British Pound / US Dollar"))
+    beside(lambda: make_instrument("LONGUSD", name=LONG))
+    page = live(open_page("/", viewport={"width": width, "height": 900}))
+    assert page.evaluate(BROKEN) == []
+    long = row_of(page, "LONGUSD").locator("[data-cell=about]")
+    expect(long).to_have_attribute("title", LONG)
+    lines = "(part) => Math.round(part.offsetHeight / parseFloat(getComputedStyle(part).lineHeight))"
+    assert long.evaluate(lines) == 1
+
+
+def test_header_shows_that_and_how_it_sorts(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    shown = """(cell) => {
+        const { content, width } = getComputedStyle(cell.querySelector("button"), "::after");
+        return [content.split('"')[1], parseFloat(width) > parseFloat(getComputedStyle(cell).fontSize)];
+    }"""
+    change = page.get_by_role("columnheader", name="Change")
+    arrows = []
+    for _ in range(3):
+        arrows.append(change.evaluate(shown))
+        change.get_by_role("button").click()
+    assert arrows == [["↕", True], ["↓", True], ["↑", True]]
+
+
+def test_rows_without_a_price_are_skeletons_until_one_may_have_come(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    beside(lambda: make_instrument("NEWUSD"))
+    page = open_page("/docs")
+    page.clock.install()
+    page.route("**/static/terminal/streams/worker.js", lambda route: None)
+    page.goto("/")
+    shown = "(bid) => getComputedStyle(bid, '::before').content"
+    new, known = (bid(page, symbol) for symbol in ("NEWUSD", "BTCUSD"))
+    height = row_of(page, "NEWUSD").evaluate("(row) => row.offsetHeight")
+    assert (new.evaluate(shown), known.evaluate(shown)) == ('""', "none")
+    page.clock.run_for(7_000)
+    expect(page.locator("#watchlist")).not_to_have_attribute("aria-busy", "true")
+    assert new.evaluate(shown) == "none"
+    assert row_of(page, "NEWUSD").evaluate("(row) => row.offsetHeight") == height
+
+
 def test_favourites_come_first_and_are_remembered(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
     page.get_by_role("checkbox", name="EURUSD, favourite").check()
@@ -119,8 +182,15 @@ def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open
     change.get_by_role("button").click()
     expect(change).to_have_attribute("aria-sort", "ascending")
     assert order(page) == ["Trading", "EURUSD", "BTCUSD", "Closed", "GBPUSD"]
-    page.get_by_role("columnheader", name="Symbol").get_by_role("button").click()
-    assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]
+    change.get_by_role("button").click()
+    expect(change).to_have_attribute("aria-sort", "none")
+    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
+    symbol = page.get_by_role("columnheader", name="Symbol")
+    expect(symbol).to_have_attribute("aria-sort", "none")
+    for way, trading in (("ascending", ["BTCUSD", "EURUSD"]), ("descending", ["EURUSD", "BTCUSD"])):
+        symbol.get_by_role("button").click()
+        expect(symbol).to_have_attribute("aria-sort", way)
+        assert order(page) == ["Trading", *trading, "Closed", "GBPUSD"]
 
 
 def test_line_and_range_follow_the_price(ticker: Ticker, open_page: OpenPage) -> None:
