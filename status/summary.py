@@ -173,16 +173,18 @@ def sentence(
 def all_well(components: Sequence[ComponentSummary]) -> str:
     """What was wrong earlier today is red below, so it is said here."""
     measured = [each for each in components if each.days[-1].level != "none"]
-    hurt = [each.title for each in measured if each.days[-1].level != "good"]
+    hurt = [each for each in measured if each.days[-1].level != "good"]
     if not hurt:
         return WELL
     if len(hurt) <= MOST_NAMED:
-        what = f"the {listed(hurt)}"
+        what = f"the {listed([each.title for each in hurt])}"
     elif len(hurt) == len(measured):
         what = "all components"
     else:
         what = f"{len(hurt)} of the {len(measured)} components"
-    return f"Everything works now. Earlier today there were problems with {what}."
+    longest = max((each.days[-1] for each in hurt), key=lambda day: day.down_minutes or 0).down
+    lasted = f" for {'up to ' if hurt[1:] else ''}{longest}" if longest else ""
+    return f"Everything works now. Earlier today there were problems with {what}{lasted}."
 
 
 def listed(names: Sequence[str]) -> str:

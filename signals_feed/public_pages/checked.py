@@ -7,9 +7,10 @@ from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from core.plain_json import encode
 from signals_feed.api.signals import uuid_of
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Signal, SignalQuerySet
@@ -46,7 +47,8 @@ def closed() -> SignalQuerySet:
 
 
 def fresh(found: dict[str, object]) -> HttpResponse:
-    return JsonResponse(found, headers={"Cache-Control": f"private, max-age={FRESH_S}"})
+    headers = {"Cache-Control": f"private, max-age={FRESH_S}"}
+    return HttpResponse(encode(found), content_type="application/json", headers=headers)
 
 
 class CheckedResults(NamedTuple):

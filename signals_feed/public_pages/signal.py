@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
@@ -59,7 +60,7 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
         "lasted": lasted(signal),
         "check": check_signals([signal])[signal.pk],
         "proof": proof,
-        "steps": shown_steps(proof),
+        "steps": shown_steps(proof, signal.instrument.digits),
         "entry_tick": shown_tick(proof.entry.evidence),
         "exit_tick": shown_tick(proof.exit.evidence) if proof.exit else None,
         "picture": draw_levels(signal.stop_loss, paid, signal.take_profit, signal.close_price, extremes),
@@ -75,15 +76,23 @@ def lasted(signal: Signal) -> str:
     return in_words(round((signal.closed_at - signal.published_at) / timedelta(seconds=1)))
 
 
-def shown_steps(proof: Proof) -> list[ShownStep]:
+def shown_steps(proof: Proof, digits: int) -> list[ShownStep]:
     """Each formula once more with the numbers that its names stand for."""
-    known = {given.name: given.exact for given in proof.inputs}
+    known = {given.name: in_digits(given.exact, digits) for given in proof.inputs}
+    known |= {given.name: given.exact for given in proof.inputs if given.name == "pip_size"}
     steps = []
     for step in proof.steps:
         numbers = re.sub(r"[a-z_]+", lambda name: known.get(name[0], name[0]), step.formula)
-        steps.append(ShownStep(step.name, step.formula, numbers, step.exact))
-        known[step.name] = step.exact
+        value = in_digits(step.exact, digits) if step.decimals is None else step.exact
+        steps.append(ShownStep(step.name, step.formula, numbers, value))
+        known[step.name] = value
     return steps
+
+
+def in_digits(exact: str, digits: int) -> str:
+    """A price, or the distance between two, with the zeros that the instrument writes; nothing is rounded."""
+    value = Decimal(exact)
+    return exact if value != round(value, digits) else f"{value:.{digits}f}"
 
 
 def shown_tick(evidence: ShownEvidence | None) -> ShownTick | None:

@@ -233,7 +233,7 @@ def test_chart_shows_the_candles_and_the_levels_that_are_typed(open_page: OpenPa
     expect(chart.locator("rect.up, rect.down")).to_have_count(BARS)
     fill(page)
     expect(chart.locator("text.label")).to_have_count(4)
-    times = chart.locator("text.time").all_inner_texts()
+    times = chart.locator("text.time").all_text_contents()
     assert times[-1] == "UTC"
     assert len(times) > 1
     assert misplaced(page, "[data-chart]", "text.time") == []

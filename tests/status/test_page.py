@@ -158,14 +158,15 @@ def test_trouble_earlier_today_is_told_though_all_is_well_now() -> None:
         seen = status_now()
     assert seen["status"] == "operational"
     assert (
-        seen["message"] == "Everything works now. Earlier today there were problems with the signal stream."
+        seen["message"]
+        == "Everything works now. Earlier today there were problems with the signal stream for 4 min."
     )
 
 
 def test_many_troubles_are_counted() -> None:
     put_components(NOW.replace(hour=12, minute=0, second=0), 20)
     with time_machine.travel(NOW, tick=False):
-        assert status_now()["message"].endswith("there were problems with all components.")
+        assert status_now()["message"].endswith("there were problems with all components for up to 9 min.")
 
 
 def test_what_cannot_be_measured_is_no_trouble() -> None:
@@ -174,7 +175,7 @@ def test_what_cannot_be_measured_is_no_trouble() -> None:
     ComponentMinute.objects.update(sources=None, feeds=None)
     with time_machine.travel(NOW, tick=False):
         seen, page = status_now(), Client().get("/status").text
-    assert seen["message"].endswith("there were problems with all components.")
+    assert seen["message"].endswith("there were problems with all components for up to 9 min.")
     assert component("sources")["days"][-1]["up_percent"] is None
     assert "0%, down" not in page
 

@@ -72,7 +72,7 @@ def test_the_mark_of_a_result_leads_to_its_evidence_and_on_to_the_ledger(open_pa
     page.get_by_role("link", name="Verified").click()
     page.wait_for_url("**/signals/*#proof")
     expect(page.get_by_text("The result holds.")).to_be_in_viewport()
-    expect(page.get_by_role("row", name="pnl_r")).to_contain_text("0.0032 / 0.0032")
+    expect(page.get_by_role("row", name="pnl_r")).to_contain_text("0.00320 / 0.00320")
     page.get_by_role("link", name="Entry 7").click()
     page.wait_for_url("**/ledger?at=7#entry-7")
     expect(page.locator(".wanted")).to_be_in_viewport()

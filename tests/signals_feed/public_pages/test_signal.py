@@ -13,7 +13,7 @@ from django.test import Client
 from signals_feed.api.proof import look_up_proof
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Signal
-from signals_feed.public_pages.signal import lasted
+from signals_feed.public_pages.signal import in_digits, lasted
 from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
@@ -87,13 +87,20 @@ def test_arithmetic_is_that_of_the_interface_with_the_numbers_put_in() -> None:
         page(signal),
     )
     proof = look_up_proof(signal)
-    assert [(name, formula, value) for name, formula, _, value in rows] == [
-        (step.name, step.formula, step.exact) for step in proof.steps
+    assert [(name, formula, Decimal(value)) for name, formula, _, value in rows] == [
+        (step.name, step.formula, Decimal(step.exact)) for step in proof.steps
     ]
     numbers = {name: with_numbers for name, _, with_numbers, _ in rows}
-    assert numbers["paid"] == "max(1.0842, 1.0842)"
-    assert numbers["pnl"] == "0.0032 / 0.0001"
-    assert numbers["pnl_percent"] == "0.0032 / 1.0842 * 100"
+    assert numbers["paid"] == "max(1.08420, 1.08420)"
+    assert numbers["pnl"] == "0.00320 / 0.0001"
+    assert numbers["pnl_percent"] == "0.00320 / 1.08420 * 100"
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"), [("1.1592", "1.15920"), ("-7", "-7.00000"), ("1.1592001", "1.1592001")]
+)
+def test_price_has_the_digits_of_its_instrument_and_is_never_rounded(exact: str, shown: str) -> None:
+    assert in_digits(exact, 5) == shown
 
 
 def test_active_signal_has_terms_and_no_result() -> None:

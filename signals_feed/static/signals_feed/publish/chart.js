@@ -12,7 +12,7 @@ const LABEL_WIDTH = 64;
 const ROUND = [1, 2, 5, 10];
 const HOUR_MS = 3_600_000;
 // How far apart the times on the axis are, for candles of each timeframe.
-const APART = { "5m": HOUR_MS, "15m": 4 * HOUR_MS, "1h": 24 * HOUR_MS, "4h": 72 * HOUR_MS };
+const APART = { "5m": HOUR_MS, "15m": 2 * HOUR_MS, "1h": 24 * HOUR_MS, "4h": 72 * HOUR_MS };
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 

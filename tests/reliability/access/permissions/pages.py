@@ -13,6 +13,7 @@ OPEN = {
     "client_package",
     *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
     *("demo_past", "publishers", "publisher_page", "publisher_scorecard", "signal_page", "ledger_page"),
+    *("checked_signals", "checked_publisher"),
     *("about", "pricing", "terms", "privacy", "robots"),
     *("account_login", "account_logout", "account_inactive", "account_signup", "account_reset_password"),
     *("account_email_verification_sent", "account_reset_password_done", "account_confirm_login_code"),
