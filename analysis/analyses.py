@@ -101,8 +101,8 @@ class Analyses:
 def unavailable(analyst: Analyst, failure: LanguageFailed) -> ModelUnavailable:
     wait_s = int(failure.wait_s) + 1 if failure.wait_s else RETRY_AFTER_S
     return ModelUnavailable(
-        f"{analyst.identifier} does not answer just now, and nothing was counted. Try again in {wait_s} s, "
-        f"or ask {analysts.built_in_analyst.identifier}, which always answers.",
+        f"{analyst.identifier} is not responding at the moment, and nothing was counted. "
+        f"Try again in {wait_s} s, or ask {analysts.built_in_analyst.identifier}, which always answers.",
         retry_after=wait_s,
     )
 

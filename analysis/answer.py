@@ -148,7 +148,7 @@ class PriceLevel(msgspec.Struct, frozen=True):
     component: ClassVar[str] = "Level"
 
     price: float
-    touches: Annotated[int, Meta(ge=1, description="How often the price turned there.")]
+    touches: Annotated[int, Meta(ge=1, description="How often the price has turned there.")]
 
 
 class Bands(msgspec.Struct, frozen=True):
@@ -189,16 +189,20 @@ class Analysis(msgspec.Struct, frozen=True):
     generated_at: Annotated[Moment, Meta(description="When the inputs were read.")]
     market_state: Annotated[str, openapi(enum=("open", "closed", "stale"))]
     price: Annotated[float | None, Meta(description="The mid price at that time.")]
-    direction: Annotated[Label, Meta(description="Bullish from 0.15 up, bearish from −0.15 down.")]
+    direction: Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
     score: Annotated[
         float,
-        Meta(ge=-1, le=1, description="Of our own model the sum of the drivers' contributions."),
+        Meta(ge=-1, le=1, description="For our own model, the sum of the drivers' contributions."),
     ]
     confidence: Share
     summary: str
     weights_sum: Annotated[
         float,
-        Meta(ge=0, le=1, description="Of the drivers that had data; a missing one counts as neutral."),
+        Meta(
+            ge=0,
+            le=1,
+            description="The sum of the weights of the drivers that had data; the others count as neutral.",
+        ),
     ]
     drivers: list[Driver]
     levels: PriceLevels

@@ -20,7 +20,7 @@ from .samples import SAMPLE
 
 class AnalysisQuerySerializer(QuerySerializer):
     model = ChoiceParameter(
-        identifiers, help_text="Which model should answer; without it, the best one available."
+        identifiers, help_text="The model that should answer; by default, the best one available."
     )
 
 
@@ -32,7 +32,7 @@ class AnalysisViewSet(KeyedViewSet):
         AnsweredAnalysis,
         "What the data say about one instrument",
         tag="Analysis",
-        examples={"EURUSD in an afternoon": SAMPLE},
+        examples={"EURUSD on an afternoon": SAMPLE},
         details="Drivers with their weights and evidence, levels, a direction and a confidence. An answer "
         "that is generated for you costs an AI call in addition to the request; one that is less than five "
         "minutes old, or that another request is already generating, costs only the request, and so does "
@@ -45,12 +45,12 @@ class AnalysisViewSet(KeyedViewSet):
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             AiQuotaExceeded(
                 "The Pro tier allows 20 AI calls a day, and today's are used up. New ones begin at 00:00 "
-                "UTC, in 35793 s; answers that are cached stay free.",
+                "UTC, in 35793 s; cached answers remain free.",
                 retry_after=35_793,
             ),
             ModelUnavailable(
-                f"gpt-5-mini does not answer just now, and nothing was counted. Try again in 30 s, or ask "
-                f"{built_in_analyst.identifier}, which always answers.",
+                "gpt-5-mini is not responding at the moment, and nothing was counted. "
+                f"Try again in 30 s, or ask {built_in_analyst.identifier}, which always answers.",
                 retry_after=30,
             ),
         ),

@@ -34,9 +34,12 @@ def described_at(port: int) -> dict[str, Any]:
         ],
         "TAGS": [
             {"name": "Market", "description": "Instruments, candles and quotes."},
-            {"name": "Signals", "description": "Published trade signals and what became of them."},
+            {"name": "Signals", "description": "Published trade signals and their results."},
             {"name": "News", "description": "Curated news with sentiment."},
-            {"name": "Analysis", "description": "What candles, news, order flow and signals say together."},
+            {
+                "name": "Analysis",
+                "description": "What candles, news, order flow and signals say when taken together.",
+            },
             {"name": "Archive", "description": "Past days as files: ticks, candles and their manifests."},
             {"name": "Service", "description": "The running service, and what is left of your limits."},
         ],

@@ -60,7 +60,7 @@ class SessionViewSet(KeyedViewSet):
         "Statistics of the running service",
         tag="Service",
         examples={"A quiet afternoon": QUIET},
-        details="How much is going on now, and which AI models can be asked.",
+        details="How busy the service is, and which AI models are available.",
     )
     async def retrieve(self) -> Answer:
         body = ServiceSession(

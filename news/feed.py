@@ -29,8 +29,9 @@ from .models.items import NewsQuerySet
 
 CURSORS = Cursors("news")
 ABOUT = (
-    "Newest first. The label follows from the score: bullish from 0.15 up, bearish from −0.15 down. With "
-    "`start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
+    "Newest first. The label follows from the score: bullish from 0.15 upwards, bearish from −0.15 "
+    "downwards. "
+    "With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
     "together, the pages contain each item once, whatever is published in the meantime."
 )
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
@@ -54,7 +55,7 @@ class NewsFeedItem(msgspec.Struct):
 
     title: str
     category: Annotated[str, openapi(enum=NewsItem.Category.values)]
-    sentiment: Annotated[Label, Meta(description="Bullish from 0.15 up, bearish from −0.15 down.")]
+    sentiment: Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
     sentiment_score: Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
     timestamp: Moment
     id: Annotated[int | UnsetType, Meta(description="Only on request.")] = UNSET

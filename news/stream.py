@@ -43,15 +43,15 @@ class PublishedNews(msgspec.Struct):
     sentiment: Label
     sentiment_score: Annotated[float, Meta(ge=-1, le=1)]
     timestamp: Moment
-    id: Annotated[int, Meta(description="Send it as a string in since to continue after it.")]
-    time: Annotated[Milliseconds, Meta(description="That of timestamp.")]
+    id: Annotated[int, Meta(description="Send it as a string in since to continue after this item.")]
+    time: Annotated[Milliseconds, Meta(description="The same time as timestamp.")]
 
 
 CHANNEL = Channel(
     NEWS,
     "News",
-    "Every item of news, once, when it enters the feed. With `symbols`, only what is about one of them; with"
-    " `categories`, only what is of one of them.",
+    "Every news item, once, when it enters the feed. With `symbols`, you receive only items about one of"
+    " them; with `categories`, only items of one of them.",
     (PublishedNews,),
     {
         PublishedNews: {

@@ -34,7 +34,7 @@ from signals_feed.wire import (
 CHANNEL = Channel(
     SIGNALS,
     "Signals",
-    "Every signal that is published. Without `symbols`: of all instruments.",
+    "Every signal when it is published. Without `symbols`, you receive those of all instruments.",
     (NewSignal, SignalClosed),
     {
         NewSignal: {"Published": NEW_SAMPLE},

@@ -39,7 +39,7 @@ class ClosedSignal(SignalFacts):
     status: Literal["closed"]
     timestamp: PublishedAt
     pnl: Annotated[float, openapi(description="Signed pips, computed by the service from its own ticks.")]
-    pnl_percent: Annotated[float, openapi(description="Of the price paid.")]
+    pnl_percent: Annotated[float, openapi(description="The gain as a percentage of the price paid.")]
     pnl_r: Annotated[float, openapi(description="In units of the risk taken.")]
     close_price: float
     closed_at: Moment
@@ -55,7 +55,7 @@ class NewSignal(SignalFacts):
 
 
 class SignalClosed(ClosedSignal, tag="signal.closed"):
-    """Only with events: ["signal.closed"]."""
+    """Sent only if you subscribe with events: ["signal.closed"]."""
 
     time: Milliseconds
 

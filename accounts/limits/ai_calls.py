@@ -50,7 +50,7 @@ class AiCallStanding(msgspec.Struct, frozen=True):
             calls = "1 AI call" if self.limit == 1 else f"{self.limit} AI calls"
             message = (
                 f"The {tier} tier allows {calls} a day, and today's are used up. "
-                f"New ones begin at 00:00 UTC, in {wait_s} s; answers that are cached stay free."
+                f"New ones begin at 00:00 UTC, in {wait_s} s; cached answers remain free."
             )
         else:
             message = (

@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 unread = LastingFault(logger, "A file of the archive cannot be read")
 PARQUET = "application/vnd.apache.parquet"
 NO_SUCH_FILE = (
-    "The archive has no such file. GET /api/archive lists what it has; the open day comes after midnight UTC."
+    "The archive has no such file. GET /api/archive lists what it has; the current day is added after "
+    "midnight UTC."
 )
 # What is finished seldom changes; a client that asks again with the ETag costs a request and no bytes.
 KEPT_S = 3600

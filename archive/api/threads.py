@@ -12,7 +12,7 @@ T = TypeVar("T")
 THREADS = 8
 # Longer than a store takes that is asked again and again.
 PATIENCE_S = 90.0
-AWAY = "The archive's store does not answer just now. Try again shortly."
+AWAY = "The archive's store is not responding at the moment. Try again shortly."
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
 
 

@@ -95,7 +95,9 @@ class InvalidApiKey(ApiError):
 
 class HttpsRequired(ApiError):
     status_code, code = 403, "https_required"
-    message = "This key came without TLS and may have been read. Use https:// or wss://, and issue a new key."
+    message = (
+        "This key was sent without TLS and may have been read. Use https:// or wss://, and issue a new key."
+    )
 
 
 class NotAllowed(ApiError):
@@ -108,7 +110,7 @@ class SymbolNotFound(ApiError):
 
 class NotFound(ApiError):
     status_code, code = 404, "not_found"
-    message = "There is nothing at this path. GET /openapi.json lists what there is."
+    message = "There is nothing at this path. GET /openapi.json lists all paths."
 
 
 class MethodNotAllowed(ApiError):
@@ -135,9 +137,9 @@ class ParameterOutOfRange(InvalidParameter):
 class InvalidCursor(InvalidParameter):
     code = "invalid_cursor"
     message = (
-        "This cursor is not one that was given for these parameters. Send `next` as it came, to the same "
-        "path and with the parameters of the request that it came with. Only what chooses no items may "
-        "differ: limit, expand and the header Accept, where the path reads them."
+        "This cursor does not belong to these parameters. Send `next` unchanged, to the same path and with "
+        "the parameters of the request that returned it. Only parameters that select no items may differ: "
+        "limit, expand and the header Accept, where the path supports them."
     )
 
 
@@ -146,7 +148,7 @@ class RangeNotSatisfiable(ApiError):
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            f"This file has {size} bytes, so there is nothing in that range. `Range: bytes=0-` asks for all."
+            f"This file has {size} bytes, so that range is empty. `Range: bytes=0-` requests all of it."
         )
         self.headers["Content-Range"] = f"bytes */{size}"
 
@@ -182,7 +184,7 @@ class Overloaded(RetryLater):
 
 class InternalError(ApiError):
     status_code, code = 500, "internal_error"
-    message = "Something failed on our side. Quote the request_id when you write to us."
+    message = "Something failed on our side. Quote the request_id when you contact us."
 
 
 logger = logging.getLogger(__name__)
@@ -214,11 +216,15 @@ def as_refusal(error: Exception) -> ApiError:
         case ApiError():
             return error
         case OperationalError() | InterfaceError():
-            return Overloaded("The database does not answer just now. Try again shortly.", retry_after=2)
+            return Overloaded(
+                "The database is not responding at the moment. Try again shortly.", retry_after=2
+            )
         case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == STOOD_STILL:
             return Overloaded("This took too long for the database. Try again shortly.", retry_after=1)
         case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == READ_ONLY:
-            return Overloaded("The database takes no changes just now. Try again shortly.", retry_after=5)
+            return Overloaded(
+                "The database accepts no changes at the moment. Try again shortly.", retry_after=5
+            )
         case ValidationError() | SuspiciousOperation():
             return InvalidParameter("The query string cannot be read.")
         case _:

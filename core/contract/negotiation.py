@@ -17,7 +17,7 @@ def chosen_type(scope: dict[str, Any], offered: Sequence[str]) -> str:
     best = max(offered, key=lambda name: _weight_of_type(name, asked))
     if not _weight_of_type(best, asked):
         raise NotAcceptable(
-            f"Accept names nothing that this path answers: it answers {', '.join(offered)}.",
+            f"Accept names none of the formats that this path offers: {', '.join(offered)}.",
             field="Accept",
             allowed=offered,
         )

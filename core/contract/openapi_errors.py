@@ -38,11 +38,11 @@ def patterned(description: str, pattern: str, example: str) -> tuple[str, Json]:
 
 HEADERS: dict[str, tuple[str, Json]] = {
     "X-Request-Id": patterned(
-        "Names this request; quote it when you write to us.", "^req_[a-z2-7]{16}$", REQUEST_ID
+        "Identifies this request; quote it when you contact us.", "^req_[a-z2-7]{16}$", REQUEST_ID
     ),
     "X-API-Version": one_word("The version of the contract.", "1"),
     "X-RateLimit-Limit": counting("Requests that your tier allows in 60 seconds.", 120),
-    "X-RateLimit-Remaining": counting("Requests that are left now.", 57),
+    "X-RateLimit-Remaining": counting("Requests that are left at the moment.", 57),
     "X-RateLimit-Reset": counting("Epoch seconds when the next request becomes available.", 1795262412),
     "RateLimit-Policy": patterned(
         "The limit, in the form of the IETF draft: tier, quota, window in seconds.",
@@ -54,7 +54,7 @@ HEADERS: dict[str, tuple[str, Json]] = {
         '^"[^"]+";r=[0-9]+;t=[0-9]+$',
         '"pro";r=57;t=12',
     ),
-    "Retry-After": counting("Whole seconds after which a request succeeds.", 12, minimum=1),
+    "Retry-After": counting("The number of whole seconds after which a request will succeed.", 12, minimum=1),
     "WWW-Authenticate": one_word("How to authenticate.", "ApiKey"),
     "X-Last-Closed": (
         "Time of the last closed candle. Absent where there is none yet.",
@@ -66,15 +66,15 @@ HEADERS: dict[str, tuple[str, Json]] = {
         "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
     ),
     "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
-    "X-Market-State": one_word("The market now.", "open", "closed", "stale"),
+    "X-Market-State": one_word("The state of the market at the moment.", "open", "closed", "stale"),
     "ETag": patterned(
-        "The SHA-256 of the whole body, in quotes.",
+        "The SHA-256 of the whole body, in quotation marks.",
         '^"[0-9a-f]{64}"$',
         EXAMPLE_TAG,
     ),
-    "Accept-Ranges": one_word("Part of the body can be requested with Range.", "bytes"),
+    "Accept-Ranges": one_word("A part of the body can be requested with Range.", "bytes"),
     "Content-Range": patterned(
-        "Which bytes these are, and of how many; after an asterisk, the total number.",
+        "Which bytes these are, and the total number; with an asterisk, the total number only.",
         r"^bytes (?:[0-9]+-[0-9]+|\*)/[0-9]+$",
         "bytes 0-1023/48213",
     ),
@@ -95,9 +95,9 @@ SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
-    403: "The key was sent without TLS, or does not give access to this.",
-    404: "What the path or a parameter names does not exist.",
-    406: "The Accept header names no format that this path offers.",
+    403: "The key was sent without TLS, or its tier does not include this.",
+    404: "Nothing exists by the name in the path or in a parameter.",
+    406: "The path offers none of the formats in the Accept header.",
     416: "The range begins after the end.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",

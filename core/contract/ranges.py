@@ -20,8 +20,10 @@ Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 class RangeSerializer(QuerySerializer):
     """With any of these an answer has `next`."""
 
-    start = TimeParameter(help_text="Only what has this timestamp or a later one: ISO 8601 or milliseconds.")
-    end = TimeParameter(help_text="Only what has an earlier timestamp than this.")
+    start = TimeParameter(
+        help_text="Only items with this timestamp or a later one: ISO 8601 or milliseconds."
+    )
+    end = TimeParameter(help_text="Only items with an earlier timestamp than this.")
     cursor = TextParameter(
         help_text="`next` of the page before, with the parameters of its request; only `limit` may differ, "
         "and `expand` where there is one."

@@ -40,7 +40,7 @@ RETRY_S = 1.0
 # After this, the handler waits for something that never comes.
 GIVE_UP_S = 120.0
 
-AWAY = "The database does not answer just now. Try again shortly."
+AWAY = "The database is not responding at the moment. Try again shortly."
 
 Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
 is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)

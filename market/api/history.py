@@ -44,12 +44,12 @@ LONGEST_PAGE = 10_000
 MOST_OF_OUR_PAGES = 1_000
 """Bars of one walk, for the keys of our own pages."""
 OUR_PAGES = (
-    f"The key of a page reads up to {MOST_OF_OUR_PAGES:,} bars of history. An API key reads all of it: it is "
-    "issued in the settings panel."
+    f"The key of a page can read up to {MOST_OF_OUR_PAGES:,} bars of history. An API key, issued "
+    "in the settings panel, can read all of it."
 )
 OTHER_KIND = (
-    "The prices of {symbol} have changed between simulated and real since this cursor was given, and candles "
-    "of both are never in one walk. Begin again without a cursor."
+    "The prices of {symbol} have changed between simulated and real since this cursor was returned, and no "
+    "walk mixes the two. Start again without a cursor."
 )
 cursors = Cursors("history")
 
@@ -59,10 +59,10 @@ class HistoryQuerySerializer(QuerySerializer):
         list(TIMEFRAMES), default="1m", refusal=InvalidTimeframe, help_text="The interval of a candle."
     )
     start = TimeParameter(
-        help_text="The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: "
-        "the first candle that is stored."
+        help_text="The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. By "
+        "default, the first stored candle."
     )
-    end = TimeParameter(help_text="The end, which is excluded, in the same format. Absent: now.")
+    end = TimeParameter(help_text="The end, which is excluded, in the same format. By default, now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")
     cursor = TextParameter(
         help_text="`next` of the previous page, with the parameters of its request; only `limit` and the "
@@ -111,12 +111,14 @@ class HistoryViewSet(KeyedViewSet):
         "Every closed candle of one instrument",
         examples={"The last minutes of a page": MINUTES},
         tag="Market",
-        details="All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
+        details="All stored candles, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
         "the next page, to be sent with the same parameters (only `limit` and the format may differ). It is "
-        "null at the end, and remains valid across restarts. No candle is left out or repeated, even "
-        "while candles close; a candle is available within about a second of its close. `Accept` chooses "
+        "null on the last page. A cursor remains valid when the service is restarted. No candle is left "
+        "out or repeated, even while candles close; a candle is available within about a second of its "
+        "close. "
+        "`Accept` chooses "
         "JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in "
-        "the header `X-Next-Cursor`. Clients that accept gzip receive it.",
+        "the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.",
         query=[HistoryQuerySerializer],
         refused_queries=["timeframe=2h", "limit=10001", "start=yesterday"],
         refusals=[
@@ -124,7 +126,9 @@ class HistoryViewSet(KeyedViewSet):
             InvalidCursor(field="cursor"),
             NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES),
             NotAcceptable(
-                "Accept names nothing that this path answers.", field="Accept", allowed=(JSON, CSV, ARROW)
+                "Accept names none of the formats that this path offers.",
+                field="Accept",
+                allowed=(JSON, CSV, ARROW),
             ),
         ],
         headers=["X-Next-Cursor"],

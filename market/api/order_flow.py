@@ -36,16 +36,16 @@ class FlowBucket(msgspec.Struct):
     component: ClassVar[str] = "OrderFlowMinute"
 
     time: Annotated[Moment, Meta(description="When the minute opened.")]
-    bid_volume: Annotated[float, Meta(ge=0, description="What takers sold.")]
-    ask_volume: Annotated[float, Meta(ge=0, description="What takers bought.")]
+    bid_volume: Annotated[float, Meta(ge=0, description="The volume that takers sold.")]
+    ask_volume: Annotated[float, Meta(ge=0, description="The volume that takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
     cumulative_delta: Annotated[float, Meta(description="The running sum of delta since 00:00 UTC.")]
     absorptions: Annotated[
         int,
         Meta(
             ge=0,
-            description="How many were found in the windows of this minute. One whose `time` is the end of "
-            "the minute belongs to it, not to the next.",
+            description="How many absorptions were found in the windows of this minute. One whose `time` is "
+            "the end of the minute belongs to this minute, not to the next.",
         ),
     ]
 

@@ -22,8 +22,8 @@ from market.prices.quotes import Quote
 
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
-    "{symbol} has not been quoted yet, so there is no bid and ask to answer. Candles that were imported "
-    "for it are stored all the same: GET /api/market/{symbol}/history answers them."
+    "{symbol} has not been quoted yet, so it has no bid and ask. Candles that were imported for it "
+    "are available nevertheless, from GET /api/market/{symbol}/history."
 )
 REFUSALS = (
     SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
@@ -123,7 +123,7 @@ class MarketViewSet(KeyedViewSet):
         examples={"One quote": SymbolQuote(*QUOTED, symbol="EURUSD")},
         tag="Market",
         details="For lightweight polling. On a closed or stale market, the last known quote is returned with "
-        "its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.",
+        "its own time; see `X-Market-State` and `X-Quote-Age-Ms`.",
         refusals=REFUSALS,
         headers=["X-Quote-Age-Ms", "X-Market-State"],
     )

@@ -36,7 +36,7 @@ NAME_SOME = (
 class QuotesQuerySerializer(QuerySerializer):
     symbols = SymbolListParameter(
         help_text=f"Up to {MOST} instrument codes, in upper or lower case, separated by commas; spaces "
-        "around them are ignored. One that is named again does not count and is answered once. Without this "
+        "around them are ignored. A repeated one does not count and is answered once. Without this "
         f"parameter, all that are offered, if they are no more than {MOST}."
     )
 
@@ -78,9 +78,10 @@ class QuotesViewSet(KeyedViewSet):
             )
         },
         tag="Market",
-        details="For polling many instruments at once; it counts as one request, whatever it names. Quotes "
-        "are returned in the order requested, each once, even if named repeatedly. On a closed or stale "
-        "market, the last known quote is returned with its own time; `state` and `age_ms` say so. A "
+        details="For polling many instruments at once; it counts as one request, however many it names. "
+        "Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or "
+        "stale "
+        "market, the last known quote is returned with its own time; see `state` and `age_ms`. A "
         "symbol without a quote is listed in `rejected`, and the others are returned. If a name is one "
         "that no instrument can have, the whole request is refused.",
         query=[QuotesQuerySerializer],

@@ -29,48 +29,50 @@ class PriceTick(msgspec.Struct, gc=False):
     ask: float
     spread: float
     time: Milliseconds
-    volume: Annotated[float, Meta(description="What came since the tick before.")]
+    volume: Annotated[float, Meta(description="The volume since the previous tick.")]
 
 
 class OrderFlowTick(msgspec.Struct, gc=False):
     symbol: str
-    bid_volume: Annotated[float, Meta(description="What takers sold.")]
-    ask_volume: Annotated[float, Meta(description="What takers bought.")]
+    bid_volume: Annotated[float, Meta(description="The volume that takers sold.")]
+    ask_volume: Annotated[float, Meta(description="The volume that takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
     cumulative_delta: Annotated[float, Meta(description="The sum of delta since 00:00 UTC.")]
-    price: Annotated[float, Meta(description="Of the trade; where the side is estimated, the mid.")]
+    price: Annotated[
+        float, Meta(description="The price of the trade, or the mid where the side is estimated.")
+    ]
     time: Milliseconds
 
 
 class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
-    """One side took in heavy trading and the price held."""
+    """One side absorbed heavy trading, and the price held."""
 
     symbol: str
-    side: Annotated[Side, Meta(description="The passive side, which absorbed.")]
+    side: Annotated[Side, Meta(description="The passive side, which absorbed the trading.")]
     price: Annotated[
         float,
         Meta(
-            description="The mean price of what was absorbed, weighted by volume, in the instrument's digits."
+            description="The volume-weighted mean price of the absorbed trades, in the instrument's digits."
         ),
     ]
     volume: Annotated[
         float,
         Meta(
-            description="What was absorbed in the window: for bid what takers sold, for ask what they bought."
-            " The other side is not in it."
+            description="The volume absorbed in the window: what takers sold for bid, what they bought for"
+            " ask. The other side is not included."
         ),
     ]
     delta: Annotated[
         float,
-        Meta(description="Of the whole window, both sides: what takers bought − what they sold."),
+        Meta(description="Over the whole window and both sides: volume bought − volume sold."),
     ]
     price_range: Annotated[
         float,
-        Meta(description="Highest − lowest price of the order flow of the window, both sides."),
+        Meta(description="Over the whole window and both sides: highest − lowest price."),
     ]
     window_ms: Annotated[int, Meta(description="The length of the window.")]
     strength: Annotated[
-        float, Meta(description="How many standard deviations volume is above the mean of this side.")
+        float, Meta(description="How many standard deviations the volume is above the mean of this side.")
     ]
     time: Annotated[Milliseconds, Meta(description="The end of the window.")]
 
@@ -78,7 +80,7 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
 class StreamedCandle(msgspec.Struct, gc=False):
     """As in GET /api/market."""
 
-    time: Annotated[str, Meta(description="The open of its interval, ISO 8601 in UTC.")]
+    time: Annotated[str, Meta(description="The start of its interval, in ISO 8601 and UTC.")]
     open: float
     high: float
     low: float
@@ -87,20 +89,21 @@ class StreamedCandle(msgspec.Struct, gc=False):
 
 
 class CandleUpdate(msgspec.Struct, gc=False):
-    """One of the same symbol, timeframe and candle.time replaces those before: a minute that was missed is
-    added to an hour that was closed, or a market opens again."""
+    """A later frame with the same symbol, timeframe and candle.time replaces this one: for example, when a
+    missed minute is added to an hour that was closed, or when the market reopens."""
 
     symbol: str
     timeframe: Timeframe
     candle: StreamedCandle
     closed: Annotated[
-        bool, Meta(description="false: it forms. Only if you asked for forming; never numbered.")
+        bool,
+        Meta(description="false while the candle is forming: only on request, and never numbered."),
     ]
     time: Annotated[
         Milliseconds,
         Meta(
-            description="Of a closed one the end of its interval, or of the last session in it if that was"
-            " earlier; of a forming one the last tick's."
+            description="For a closed candle, the end of its interval, or of the last session in it if that"
+            " was earlier; for a forming one, the time of the last tick."
         ),
     ]
 

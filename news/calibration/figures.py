@@ -37,7 +37,9 @@ class Figures(msgspec.Struct, frozen=True):
     sentiment: Annotated[str, openapi(enum=LABELS)]
     horizon: Annotated[str, openapi(enum=tuple(HORIZONS_H), description="Since the item entered the feed.")]
     count: Annotated[Count, Meta(description="Items with a price at both ends.")] = 0
-    left_out: Annotated[Count, Meta(description="Items without: the market was closed, or none tells.")] = 0
+    left_out: Annotated[
+        Count, Meta(description="Items that cannot be judged: closed market, or no informative price.")
+    ] = 0
     pending: Annotated[
         Count, Meta(description="Items whose horizon has not passed, or whose prices may still come.")
     ] = 0
@@ -45,16 +47,20 @@ class Figures(msgspec.Struct, frozen=True):
     median_move_percent: float | None = None
     hit_rate: Annotated[
         float | None,
-        Meta(ge=0, le=1, description="How often the price went where the label says; null for neutral."),
+        Meta(
+            ge=0,
+            le=1,
+            description="How often the price moved in the direction of the label; null for neutral.",
+        ),
     ] = None
     too_few: Annotated[
-        bool, Meta(description="Whether `count` is below `enough`: such figures say nothing.")
+        bool, Meta(description="Whether `count` is below `enough`: the figures are then not significant.")
     ] = True
 
 
 class Calibration(msgspec.Struct):
-    as_of: Annotated[Moment, Meta(description="When the figures were added up; at most a minute ago.")]
-    enough: Annotated[int, Meta(description="From this many items on, figures say something.")]
+    as_of: Annotated[Moment, Meta(description="When the figures were computed; at most a minute ago.")]
+    enough: Annotated[int, Meta(description="With fewer items than this, the figures are not significant.")]
     items: list[Figures]
     count: int
 
@@ -139,13 +145,13 @@ class CalibrationViewSet(KeyedViewSet):
         examples={"One of its rows": SAMPLE},
         details=(
             "For each category, label and horizon: how far prices moved from the first one after an item "
-            "entered the feed to the last one before the horizon ended. Judged by the score with which it "
-            "entered, whatever was said later. An item is judged by the instruments that it names and its "
-            "score is about, together, or else by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. "
-            "News of the currency that a price is counted in are judged by the inverse: those of the yen by "
-            "1/USDJPY. Where the market was closed at one of the two moments, or no price tells, the item is "
-            "left out and counted so. A bullish item hits when that price rose, a bearish one when it fell; "
-            "a neutral one promises nothing."
+            "entered the feed to the last one before the horizon ended. Items are judged by the score with "
+            "which they entered; later changes do not count. An item is judged by the mean of the "
+            "instruments that it names and that its score is about, or otherwise by the main one of its "
+            "category: EURUSD, XAUUSD, BTCUSD or US500. News about the currency in which a price is "
+            "expressed is judged by the inverse: news about the yen by 1/USDJPY. If the market was closed at "
+            "one of the two moments, or no price is informative, the item is counted in `left_out`. A "
+            "bullish item hits if that price rose, a bearish one if it fell; a neutral one promises nothing."
         ),
     )
     async def retrieve(self) -> Answer:

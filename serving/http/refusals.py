@@ -39,7 +39,7 @@ def malformed(message: str) -> HttpRefusal:
 
 
 MALFORMED = malformed("This is not a request in HTTP/1.1.")
-OTHER_VERSION = HttpRefusal(505, "http_version_not_supported", "Speak HTTP/1.1.", "malformed")
+OTHER_VERSION = HttpRefusal(505, "http_version_not_supported", "Use HTTP/1.1.", "malformed")
 OTHER_CODING = malformed("The only Transfer-Encoding is chunked, and only in HTTP/1.1.")
 OTHER_HOST = malformed("The target names another host than the Host header.")
 BAD_UPGRADE = HttpRefusal(
@@ -54,7 +54,7 @@ BAD_HANDSHAKE = HttpRefusal(
 OTHER_WEBSOCKET = HttpRefusal(
     426,
     "invalid_upgrade",
-    "Speak version 13 of WebSocket.",
+    "Use version 13 of the WebSocket protocol.",
     "upgrade",
     headers={"Sec-WebSocket-Version": "13", "Upgrade": "websocket", "Connection": "Upgrade, close"},
 )
@@ -69,7 +69,9 @@ LONG_FRAMING = HttpRefusal(
     400, "malformed_request", "The body has more chunk extensions and trailers than content.", "body"
 )
 SLOW_HEAD = HttpRefusal(408, "request_timeout", "The head of the request did not end in time.", "slow_head")
-SLOW_BODY = HttpRefusal(408, "body_timeout", "The body did not come in time. Send it at once.", "slow_body")
+SLOW_BODY = HttpRefusal(
+    408, "body_timeout", "The body did not arrive in time. Send it without pauses.", "slow_body"
+)
 FULL = HttpRefusal(
     503,
     "overloaded",
@@ -80,7 +82,7 @@ FULL = HttpRefusal(
 STOPPING = HttpRefusal(
     503,
     "overloaded",
-    "This server restarts. Connect again at once.",
+    "This server is restarting. Connect again at once.",
     "stopping",
     headers={"Retry-After": "1"},
 )

@@ -22,7 +22,7 @@ ABOUT = (
     "`previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = "
     "the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; "
     "`/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash "
-    "at its position, the past was altered."
+    "at its position, the past has been altered."
 )
 Position = Annotated[int, Meta(ge=1)]
 Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values)]

@@ -30,7 +30,7 @@ from .ledger import Hash, Kind, Position
 from .signals import NO_SUCH_SIGNAL, uuid_of
 
 ABOUT = (
-    "Everything that the result follows from: the quote at entry, what closed it, the rule, and the "
+    "Everything from which the result follows: the quote at entry, what closed it, the rule, and the "
     "arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where "
     "`decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the "
     "last digit."
@@ -83,8 +83,8 @@ class ProofOfExit(msgspec.Struct):
 
     time: Annotated[Moment, Meta(description="When it closed.")]
     close_reason: Annotated[str, openapi(enum=Signal.CloseReason.values)]
-    cancel_reason: Annotated[str | None, Meta(description="What staff wrote if they cancelled it.")]
-    evidence: Annotated[ShownEvidence | None, Meta(description="What closed it.")]
+    cancel_reason: Annotated[str | None, Meta(description="The reason that staff gave if they cancelled it.")]
+    evidence: Annotated[ShownEvidence | None, Meta(description="What closed the signal.")]
 
 
 class ProofInput(msgspec.Struct):
@@ -239,7 +239,7 @@ class ProofViewSet(KeyedViewSet):
     @describes(
         "getSignalProof",
         Proof,
-        "How a signal's result came about, to be computed again",
+        "How a signal's result was computed, step by step",
         tag="Signals",
         examples={"A sell that reached its target": SAMPLE},
         details=ABOUT,

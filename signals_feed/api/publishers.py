@@ -20,7 +20,7 @@ from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, s
 from signals_feed.publishers.scorecards import Scorecard, TrackRecord
 
 Count = Annotated[int, Meta(ge=0)]
-ClosedCount = Annotated[int, Meta(ge=0, description="Closed signals; all of them count.")]
+ClosedCount = Annotated[int, Meta(ge=0, description="The number of closed signals; all of them count.")]
 WinRate = Annotated[
     float | None,
     Meta(description="Share of signals with a `pnl_r` above 0; null before the first has closed."),

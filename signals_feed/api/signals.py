@@ -44,7 +44,9 @@ def uuid_of(text: str) -> UUID | None:
 
 class SignalsQuerySerializer(RangeSerializer):
     status = ChoiceParameter(
-        ("active", "closed", "all"), default="active", help_text="Which signals; `all` is both kinds."
+        ("active", "closed", "all"),
+        default="active",
+        help_text="Which signals to return; `all` means both kinds.",
     )
     limit = IntegerParameter(default=50, max_value=500, help_text="Maximum number of signals.")
 

@@ -15,7 +15,7 @@ from signals_feed.models import Signal
 from .scorecards import Scorecard, ScoredSignal
 
 # The same text for unknown names, so that it does not reveal who has an account.
-NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Write the name as in the feed."
+NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Use the name as the feed shows it."
 MOST_KEPT = 1_000
 COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
 

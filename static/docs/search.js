@@ -64,8 +64,8 @@ class Search {
   #find() {
     if (!this.#passages) return;
     const words = this.#input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-    const found = words.length ? rank(this.#passages, words) : [];
-    this.#list.replaceChildren(...found.map((passage, number) => row(passage, words, number)));
+    const { found, mark } = rank(this.#passages, words);
+    this.#list.replaceChildren(...found.map((passage, number) => row(passage, words, number, mark)));
     this.#list.hidden = !found.length;
     this.#input.setAttribute("aria-expanded", found.length > 0);
     this.#choose(0);
@@ -113,8 +113,10 @@ const WORTH = { pageTitle: [60, 45, 30], title: [28, 20, 12], names: [24, 14, 6]
 
 /** All words must be there. Text within a word counts only if nothing else is found: “rate” is not meant by “separate”. */
 function rank(passages, words) {
+  if (!words.length) return { found: [] };
   const found = scored(passages, words, WORTH);
-  return (found.length ? found : scored(passages, words, { ...WORTH, text: [4, 2, 1] })).slice(0, MOST).map(({ passage }) => passage);
+  if (found.length) return { found, mark: any(words.map(beginning)) };
+  return { found: scored(passages, words, { ...WORTH, text: [4, 2, 1] }), mark: any(words.map(escaped)) };
 }
 
 function scored(passages, words, worth) {
@@ -122,20 +124,26 @@ function scored(passages, words, worth) {
   return passages
     .map((passage) => ({ passage, score: score(passage, sought, words.join(" "), worth) }))
     .filter(({ score }) => score > 0)
-    .sort((one, other) => other.score - one.score);
+    .sort((one, other) => other.score - one.score)
+    .slice(0, MOST)
+    .map(({ passage }) => passage);
 }
 
-const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const any = (patterns) => new RegExp(`(${patterns.join("|")})`, "giu");
+
+const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+const beginning = (word) => `(?<![\\p{L}\\p{N}])${escaped(word)}`;
 
 /** Which of the three a word is in a text: 0 whole, 1 a beginning, 2 within, or -1. An underscore begins another word. */
 function matcher(word) {
-  const whole = new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}(?![\\p{L}\\p{N}])`, "u");
-  const start = new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}`, "u");
+  const whole = new RegExp(`${beginning(word)}(?![\\p{L}\\p{N}])`, "u");
+  const start = new RegExp(beginning(word), "u");
   return (text) => (!text.includes(word) ? -1 : whole.test(text) ? 0 : start.test(text) ? 1 : 2);
 }
 
 function score({ heading, low }, sought, phrase, worth) {
-  const parts = [[low.title, heading ? worth.title : worth.pageTitle], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text]];
+  const title = heading ? worth.title : worth.pageTitle;
+  const parts = [[low.title, title], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text]];
   let sum = 0;
   for (const find of sought) {
     const best = Math.max(0, ...parts.map(([text, each]) => each[find(text)] ?? 0));
@@ -147,7 +155,7 @@ function score({ heading, low }, sought, phrase, worth) {
   return sum + (low.text.includes(phrase) ? 3 : 0);
 }
 
-function row(passage, words, number) {
+function row(passage, words, number, mark) {
   const item = document.createElement("li");
   item.id = `found-${number}`;
   item.setAttribute("role", "option");
@@ -155,28 +163,24 @@ function row(passage, words, number) {
   const where = document.createElement("small");
   where.textContent = passage.heading ? `${passage.section} › ${passage.page}` : passage.section;
   const title = document.createElement("strong");
-  title.append(...marked(passage.heading || passage.page, words));
+  title.append(...marked(passage.heading || passage.page, mark));
   const text = document.createElement("p");
-  text.append(...marked(around(passage, words), words));
+  text.append(...marked(around(passage, words), mark));
   item.append(where, title, text);
   return item;
 }
 
 /** The part of the text in which the first of the words stands, with an ellipsis wherever something is left out. */
 function around({ text, low }, words) {
-  const places = words.map((word) => low.text.search(beginning(word))).filter((at) => at >= 0);
+  const places = words.map((word) => low.text.search(new RegExp(beginning(word), "u"))).filter((at) => at >= 0);
   const at = Math.min(...places, text.length);
   const from = places.length && at > AROUND ? text.indexOf(" ", at - AROUND / 2) + 1 : 0;
   const to = text.length - from > LONGEST ? text.lastIndexOf(" ", from + LONGEST) : text.length;
   return `${from ? "… " : ""}${text.slice(from, to)}${to < text.length ? " …" : ""}`;
 }
 
-const beginning = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}`, "iu");
-
-function marked(text, words) {
-  const found = words.map((word) => (beginning(word).test(text) ? beginning(word).source : escaped(word)));
-  const any = new RegExp(`(${found.join("|")})`, "giu");
-  return text.split(any).map((part, number) => {
+function marked(text, pattern) {
+  return text.split(pattern).map((part, number) => {
     if (number % 2 === 0) return part;
     const mark = document.createElement("mark");
     mark.textContent = part;

@@ -24,7 +24,7 @@ def test_a_database_that_fails_is_503_with_the_way_out(
         answer = server_error(rf.get("/settings/keys", headers=headers))
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "2"
-    assert "The database does not answer just now. Try again shortly." in answer.content.decode()
+    assert "The database is not responding at the moment. Try again shortly." in answer.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * The current quote of one instrument
-         * @description For lightweight polling. On a closed or stale market, the last known quote is returned with its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.
+         * @description For lightweight polling. On a closed or stale market, the last known quote is returned with its own time; see `X-Market-State` and `X-Quote-Age-Ms`.
          */
         get: operations["getQuote"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Every closed candle of one instrument
-         * @description All that is stored, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the next page, to be sent with the same parameters (only `limit` and the format may differ). It is null at the end, and remains valid across restarts. No candle is left out or repeated, even while candles close; a candle is available within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`. Clients that accept gzip receive it.
+         * @description All stored candles, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the next page, to be sent with the same parameters (only `limit` and the format may differ). It is null on the last page. A cursor remains valid when the service is restarted. No candle is left out or repeated, even while candles close; a candle is available within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.
          */
         get: operations["getHistory"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The current quotes of many instruments
-         * @description For polling many instruments at once; it counts as one request, whatever it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; `state` and `age_ms` say so. A symbol without a quote is listed in `rejected`, and the others are returned. If a name is one that no instrument can have, the whole request is refused.
+         * @description For polling many instruments at once; it counts as one request, however many it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; see `state` and `age_ms`. A symbol without a quote is listed in `rejected`, and the others are returned. If a name is one that no instrument can have, the whole request is refused.
          */
         get: operations["listQuotes"];
         put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past was altered.
+         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
          */
         get: operations["listLedger"];
         put?: never;
@@ -192,8 +192,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How a signal's result came about, to be computed again
-         * @description Everything that the result follows from: the quote at entry, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the last digit.
+         * How a signal's result was computed, step by step
+         * @description Everything from which the result follows: the quote at entry, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the last digit.
          */
         get: operations["getSignalProof"];
         put?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Curated news with sentiment
-         * @description Newest first. The label follows from the score: bullish from 0.15 up, bearish from −0.15 down. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each item once, whatever is published in the meantime.
+         * @description Newest first. The label follows from the score: bullish from 0.15 upwards, bearish from −0.15 downwards. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each item once, whatever is published in the meantime.
          */
         get: operations["listNews"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * How prices moved after news was published
-         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Judged by the score with which it entered, whatever was said later. An item is judged by the instruments that it names and its score is about, together, or else by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. News of the currency that a price is counted in are judged by the inverse: those of the yen by 1/USDJPY. Where the market was closed at one of the two moments, or no price tells, the item is left out and counted so. A bullish item hits when that price rose, a bearish one when it fell; a neutral one promises nothing.
+         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Items are judged by the score with which they entered; later changes do not count. An item is judged by the mean of the instruments that it names and that its score is about, or otherwise by the main one of its category: EURUSD, XAUUSD, BTCUSD or US500. News about the currency in which a price is expressed is judged by the inverse: news about the yen by 1/USDJPY. If the market was closed at one of the two moments, or no price is informative, the item is counted in `left_out`. A bullish item hits if that price rose, a bearish one if it fell; a neutral one promises nothing.
          */
         get: operations["getNewsCalibration"];
         put?: never;
@@ -333,7 +333,7 @@ export interface paths {
         };
         /**
          * Statistics of the running service
-         * @description How much is going on now, and which AI models can be asked.
+         * @description How busy the service is, and which AI models are available.
          */
         get: operations["getSession"];
         put?: never;
@@ -415,13 +415,13 @@ export interface components {
              */
             price: number | null;
             /**
-             * @description Bullish from 0.15 up, bearish from −0.15 down.
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
              * @enum {string}
              */
             direction: "bullish" | "neutral" | "bearish";
             /**
              * Format: double
-             * @description Of our own model the sum of the drivers' contributions.
+             * @description For our own model, the sum of the drivers' contributions.
              */
             score: number;
             /** Format: double */
@@ -429,7 +429,7 @@ export interface components {
             summary: string;
             /**
              * Format: double
-             * @description Of the drivers that had data; a missing one counts as neutral.
+             * @description The sum of the weights of the drivers that had data; the others count as neutral.
              */
             weights_sum: number;
             drivers: components["schemas"]["Driver"][];
@@ -505,10 +505,10 @@ export interface components {
         Calibration: {
             /**
              * Format: date-time
-             * @description When the figures were added up; at most a minute ago.
+             * @description When the figures were computed; at most a minute ago.
              */
             as_of: string;
-            /** @description From this many items on, figures say something. */
+            /** @description With fewer items than this, the figures are not significant. */
             enough: number;
             items: components["schemas"]["NewsCalibration"][];
             count: number;
@@ -567,7 +567,7 @@ export interface components {
             pnl: number;
             /**
              * Format: double
-             * @description Of the price paid.
+             * @description The gain as a percentage of the price paid.
              */
             pnl_percent: number;
             /**
@@ -676,9 +676,9 @@ export interface components {
             time: string;
             /** @enum {string} */
             close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
-            /** @description What staff wrote if they cancelled it. */
+            /** @description The reason that staff gave if they cancelled it. */
             cancel_reason: string | null;
-            /** @description What closed it. */
+            /** @description What closed the signal. */
             evidence: components["schemas"]["Evidence"] | null;
         };
         History: {
@@ -797,7 +797,7 @@ export interface components {
         Level: {
             /** Format: double */
             price: number;
-            /** @description How often the price turned there. */
+            /** @description How often the price has turned there. */
             touches: number;
         };
         Levels: {
@@ -883,7 +883,7 @@ export interface components {
             horizon: "1h" | "24h";
             /** @description Items with a price at both ends. */
             count: number;
-            /** @description Items without: the market was closed, or none tells. */
+            /** @description Items that cannot be judged: closed market, or no informative price. */
             left_out: number;
             /** @description Items whose horizon has not passed, or whose prices may still come. */
             pending: number;
@@ -893,10 +893,10 @@ export interface components {
             median_move_percent: number | null;
             /**
              * Format: double
-             * @description How often the price went where the label says; null for neutral.
+             * @description How often the price moved in the direction of the label; null for neutral.
              */
             hit_rate: number | null;
-            /** @description Whether `count` is below `enough`: such figures say nothing. */
+            /** @description Whether `count` is below `enough`: the figures are then not significant. */
             too_few: boolean;
         };
         NewsDriver: {
@@ -933,7 +933,7 @@ export interface components {
             /** @enum {string} */
             category: "forex" | "gold" | "crypto" | "macro";
             /**
-             * @description Bullish from 0.15 up, bearish from −0.15 down.
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
              * @enum {string}
              */
             sentiment: "bullish" | "neutral" | "bearish";
@@ -1018,12 +1018,12 @@ export interface components {
             time: string;
             /**
              * Format: double
-             * @description What takers sold.
+             * @description The volume that takers sold.
              */
             bid_volume: number;
             /**
              * Format: double
-             * @description What takers bought.
+             * @description The volume that takers bought.
              */
             ask_volume: number;
             /**
@@ -1036,7 +1036,7 @@ export interface components {
              * @description The running sum of delta since 00:00 UTC.
              */
             cumulative_delta: number;
-            /** @description How many were found in the windows of this minute. One whose `time` is the end of the minute belongs to it, not to the next. */
+            /** @description How many absorptions were found in the windows of this minute. One whose `time` is the end of the minute belongs to this minute, not to the next. */
             absorptions: number;
         };
         Proof: {
@@ -1062,7 +1062,7 @@ export interface components {
             user: string;
             /** @description Signals that are still open. */
             active: number;
-            /** @description Closed signals; all of them count. */
+            /** @description The number of closed signals; all of them count. */
             signals: number;
             /**
              * Format: double
@@ -1224,7 +1224,7 @@ export interface components {
         };
         SymbolRecord: {
             symbol: string;
-            /** @description Closed signals; all of them count. */
+            /** @description The number of closed signals; all of them count. */
             signals: number;
             /**
              * Format: double
@@ -1382,14 +1382,14 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key was sent without TLS, or does not give access to this. */
+        /** @description The key was sent without TLS, or its tier does not include this. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-API-Version": components["headers"]["X-API-Version"];
                 /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that are left now. */
+                /** @description Requests that are left at the moment. */
                 "X-RateLimit-Remaining"?: number;
                 /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
@@ -1411,7 +1411,7 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that are left now. */
+                /** @description Requests that are left at the moment. */
                 "X-RateLimit-Remaining"?: number;
                 /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
@@ -1432,7 +1432,7 @@ export interface components {
                 "X-API-Version": components["headers"]["X-API-Version"];
                 /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that are left now. */
+                /** @description Requests that are left at the moment. */
                 "X-RateLimit-Remaining"?: number;
                 /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
@@ -1454,7 +1454,7 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 /** @description Requests that your tier allows in 60 seconds. */
                 "X-RateLimit-Limit"?: number;
-                /** @description Requests that are left now. */
+                /** @description Requests that are left at the moment. */
                 "X-RateLimit-Remaining"?: number;
                 /** @description Epoch seconds when the next request becomes available. */
                 "X-RateLimit-Reset"?: number;
@@ -1472,13 +1472,13 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Names this request; quote it when you write to us. */
+        /** @description Identifies this request; quote it when you contact us. */
         "X-Request-Id": string;
         /** @description The version of the contract. */
         "X-API-Version": "1";
         /** @description Requests that your tier allows in 60 seconds. */
         "X-RateLimit-Limit": number;
-        /** @description Requests that are left now. */
+        /** @description Requests that are left at the moment. */
         "X-RateLimit-Remaining": number;
         /** @description Epoch seconds when the next request becomes available. */
         "X-RateLimit-Reset": number;
@@ -1486,7 +1486,7 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
         RateLimit: string;
-        /** @description Whole seconds after which a request succeeds. */
+        /** @description The number of whole seconds after which a request will succeed. */
         "Retry-After": number;
         /** @description How to authenticate. */
         "WWW-Authenticate": "ApiKey";
@@ -1496,13 +1496,13 @@ export interface components {
         "X-Next-Cursor": string;
         /** @description Milliseconds since the quote's own time. */
         "X-Quote-Age-Ms": number;
-        /** @description The market now. */
+        /** @description The state of the market at the moment. */
         "X-Market-State": "open" | "closed" | "stale";
-        /** @description The SHA-256 of the whole body, in quotes. */
+        /** @description The SHA-256 of the whole body, in quotation marks. */
         ETag: string;
-        /** @description Part of the body can be requested with Range. */
+        /** @description A part of the body can be requested with Range. */
         "Accept-Ranges": "bytes";
-        /** @description Which bytes these are, and of how many; after an asterisk, the total number. */
+        /** @description Which bytes these are, and the total number; with an asterisk, the total number only. */
         "Content-Range": string;
         /** @description AI calls of your tier on one UTC day. */
         "X-AI-Limit": number;
@@ -1622,7 +1622,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1648,7 +1648,7 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -1696,7 +1696,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1722,7 +1722,7 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -1743,9 +1743,9 @@ export interface operations {
             query?: {
                 /** @description The interval of a candle. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
-                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. Absent: the first candle that is stored. */
+                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. By default, the first stored candle. */
                 start?: string | number;
-                /** @description The end, which is excluded, in the same format. Absent: now. */
+                /** @description The end, which is excluded, in the same format. By default, now. */
                 end?: string | number;
                 /** @description Number of candles. */
                 limit?: number;
@@ -1797,14 +1797,14 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key was sent without TLS, or does not give access to this. */
+            /** @description The key was sent without TLS, or its tier does not include this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -1818,7 +1818,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1834,7 +1834,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The Accept header names no format that this path offers. */
+            /** @description The path offers none of the formats in the Accept header. */
             406: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1858,7 +1858,7 @@ export interface operations {
     listQuotes: {
         parameters: {
             query?: {
-                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas; spaces around them are ignored. One that is named again does not count and is answered once. Without this parameter, all that are offered, if they are no more than 200. */
+                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas; spaces around them are ignored. A repeated one does not count and is answered once. Without this parameter, all that are offered, if they are no more than 200. */
                 symbols?: string[];
             };
             header?: never;
@@ -1959,7 +1959,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1983,13 +1983,13 @@ export interface operations {
     listSignals: {
         parameters: {
             query?: {
-                /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
+                /** @description Only items with this timestamp or a later one: ISO 8601 or milliseconds. */
                 start?: string | number;
-                /** @description Only what has an earlier timestamp than this. */
+                /** @description Only items with an earlier timestamp than this. */
                 end?: string | number;
                 /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
                 cursor?: string;
-                /** @description Which signals; `all` is both kinds. */
+                /** @description Which signals to return; `all` means both kinds. */
                 status?: "active" | "closed" | "all";
                 /** @description Maximum number of signals. */
                 limit?: number;
@@ -2038,7 +2038,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2142,7 +2142,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2193,7 +2193,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2244,7 +2244,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2268,9 +2268,9 @@ export interface operations {
     listNews: {
         parameters: {
             query?: {
-                /** @description Only what has this timestamp or a later one: ISO 8601 or milliseconds. */
+                /** @description Only items with this timestamp or a later one: ISO 8601 or milliseconds. */
                 start?: string | number;
-                /** @description Only what has an earlier timestamp than this. */
+                /** @description Only items with an earlier timestamp than this. */
                 end?: string | number;
                 /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
                 cursor?: string;
@@ -2361,7 +2361,7 @@ export interface operations {
     getAnalysis: {
         parameters: {
             query?: {
-                /** @description Which model should answer; without it, the best one available. */
+                /** @description The model that should answer; by default, the best one available. */
                 model?: "tickwire-analyst-1";
             };
             header?: never;
@@ -2416,7 +2416,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2446,7 +2446,7 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -2475,7 +2475,7 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -2552,14 +2552,14 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key was sent without TLS, or does not give access to this. */
+            /** @description The key was sent without TLS, or its tier does not include this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -2573,7 +2573,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2669,14 +2669,14 @@ export interface operations {
                 content?: never;
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The key was sent without TLS, or does not give access to this. */
+            /** @description The key was sent without TLS, or its tier does not include this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-API-Version": components["headers"]["X-API-Version"];
                     /** @description Requests that your tier allows in 60 seconds. */
                     "X-RateLimit-Limit"?: number;
-                    /** @description Requests that are left now. */
+                    /** @description Requests that are left at the moment. */
                     "X-RateLimit-Remaining"?: number;
                     /** @description Epoch seconds when the next request becomes available. */
                     "X-RateLimit-Reset"?: number;
@@ -2690,7 +2690,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description What the path or a parameter names does not exist. */
+            /** @description Nothing exists by the name in the path or in a parameter. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -133,7 +133,7 @@ PRICES = Channel(MARKET, "Prices", "Every tick of the instruments that you name 
 FLOW = Channel(
     ORDERFLOW,
     "Order flow",
-    "Buying and selling pressure, tick by tick, and where it was absorbed. Without `symbols`: of all"
+    "Buying and selling pressure, tick by tick, and where it was absorbed. Without `symbols`, you receive all"
     " instruments.",
     (OrderFlowTick, AbsorptionSignal),
 )

@@ -26,86 +26,87 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Where a client was when it lost its socket."""
+    """Where a client had got to when it lost its connection."""
 
     epoch: str
     positions: dict[str, Seq]
 
 
 class ClientMessage(msgspec.Struct, kw_only=True, frozen=True, tag_field="action"):
-    id: Annotated[Id | UnsetType, Meta(description="Echoed in what answers the message.")] = UNSET
+    id: Annotated[Id | UnsetType, Meta(description="Repeated in the reply to this message.")] = UNSET
     api_key: Annotated[
         str | UnsetType,
-        Meta(description="Needed once, unless X-API-Key was sent with the handshake. This one wins."),
+        Meta(description="Required once, unless the handshake had X-API-Key. This one takes precedence."),
     ] = UNSET
 
 
 class Subscribe(ClientMessage, tag="subscribe", frozen=True):
-    """Adds to what is subscribed; repeating it is harmless."""
+    """Adds to the existing subscriptions; repeating it does no harm."""
 
     symbols: Annotated[
         Symbols | UnsetType,
-        Meta(description='On the order flow, signals and news, absent or ["*"] means all.'),
+        Meta(description='On order flow, signals and news, all symbols if absent or ["*"].'),
     ] = UNSET
     categories: Annotated[
         Annotated[frozenset[Category], Meta(min_length=1)] | UnsetType,
-        Meta(description="On /ws/news: only news of these. They add up; absent means all."),
+        Meta(description="On /ws/news: only items of these categories, which add up. All if absent."),
     ] = UNSET
     timeframes: Annotated[
         Annotated[frozenset[Timeframe], Meta(min_length=1)] | UnsetType,
         Meta(
-            description="On /ws/candles, for all of its symbols. They add up; absent: those that are"
-            ' subscribed, or at first ["1m"].'
+            description="On /ws/candles: the timeframes of all its symbols, which add up. If absent, those"
+            ' that are already subscribed, or ["1m"] at first.'
         ),
     ] = UNSET
     features: Annotated[
         frozenset[RequestedFeature],
         Meta(
-            description="seq numbers frames of prices, order flow and candles, snapshot sends the last one"
-            " first, lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the"
-            " newest price when you are slow, chaos lets the demo's TEST misbehave."
+            description="seq numbers the frames of prices, order flow and candles; snapshot sends the last"
+            " one first; lag adds the time at which a frame was sent; heartbeat sends a frame after 10 s of"
+            " silence; latest skips to the newest price if you read too slowly; chaos makes the demo's TEST"
+            " misbehave."
         ),
     ] = frozenset()
     events: Annotated[
         frozenset[Event],
         Meta(
-            description="More that is told: signal.closed on /ws/signals; forming on /ws/candles, at most"
+            description="Additional frames: signal.closed on /ws/signals; forming on /ws/candles, at most"
             " once a second for each symbol and timeframe."
         ),
     ] = frozenset()
     resume: Annotated[
         Resume | UnsetType,
         Meta(
-            description="Replays what was missed on /ws/market, /ws/orderflow or /ws/candles. From a position"
-            " of 0 only candles are replayed: of the others nobody can tell how much was missed. Positions of"
-            " what is not subscribed are unrecovered."
+            description="Replays what you missed on /ws/market, /ws/orderflow or /ws/candles. From position 0"
+            " only candles are replayed, because it is unknown how many of the other frames were missed."
+            " Positions of symbols that are not subscribed are listed in unrecovered."
         ),
     ] = UNSET
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
         Meta(
-            description="The last that was received, as a text: replays what came after it on /ws/signals or"
-            ' /ws/news. The id of a signal, "closed:" and the id if that was a closure, the id of an item of'
-            " news, or the since of a reply."
+            description="The last frame that you received, as a string: replays what followed it on"
+            ' /ws/signals or /ws/news. It is the id of a signal, "closed:" and the id of a signal for a'
+            " closure, the id of a news item, or the since of a reply."
         ),
     ] = UNSET
     takeover: Annotated[
-        bool, Meta(description="At the stream limit, end your oldest stream instead of being refused.")
+        bool, Meta(description="At the stream limit, closes your oldest stream instead of refusing this one.")
     ] = False
 
 
 class Unsubscribe(ClientMessage, tag="unsubscribe", frozen=True):
-    """Of whole symbols: who wants fewer timeframes or categories leaves all and subscribes anew."""
+    """Removes whole symbols. For fewer timeframes or categories, unsubscribe from all and subscribe again."""
 
-    symbols: Annotated[Symbols | UnsetType, Meta(description="Absent: all.")] = UNSET
+    symbols: Annotated[Symbols | UnsetType, Meta(description="All symbols if absent.")] = UNSET
 
 
 class List(ClientMessage, tag="list", frozen=True):
-    """Asks what is subscribed."""
+    """Requests the list of subscriptions."""
 
 
 class Ping(ClientMessage, tag="ping", frozen=True):
-    """Asks for a pong."""
+    """Requests a pong."""
 
 
 AnyMessage = Subscribe | Unsubscribe | List | Ping

@@ -64,7 +64,7 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
     if not isinstance(message, Subscribe):
         return
     if kind.is_numbered and message.since is not UNSET:
-        raise invalid(f"since is for /ws/signals and /ws/news; {kind.path} goes on with resume.", "since")
+        raise invalid(f"since is for /ws/signals and /ws/news; {kind.path} continues with resume.", "since")
     _check_offered(message, kind)
     if message.resume is not UNSET:
         if not kind.is_numbered:
@@ -229,4 +229,4 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
     if len(names) == len(pairs):
         return
     twice = next((name for name in RULES if sum(name == other for other, _ in pairs) > 1), None)
-    raise invalid(f"{twice or 'A name'} stands in the message twice.", twice or UNSET)
+    raise invalid(f"{twice or 'A name'} occurs in the message twice.", twice or UNSET)

@@ -46,7 +46,7 @@ REFUSALS: dict[Code, StreamRefusal] = {
         403,
         4403,
         False,
-        "This key came without TLS and may have been read. Use wss://, and issue a new key.",
+        "This key was sent without TLS and may have been read. Use wss://, and issue a new key.",
     ),
     "subscribe_timeout": StreamRefusal(
         408, 4408, True, "No valid subscribe came within 10 seconds. Connect again and send it first."
@@ -65,7 +65,7 @@ REFUSALS: dict[Code, StreamRefusal] = {
         429, 4413, True, "Send at most 10 messages a second, 20 at once. One message can name 200 symbols."
     ),
     "slow_consumer": StreamRefusal(
-        408, 4430, True, "You read more slowly than the stream flows. Subscribe to less, or ask for latest."
+        408, 4430, True, "You read more slowly than frames arrive. Subscribe to less, or request latest."
     ),
     "internal_error": StreamRefusal(500, 4500, True, "Something failed on our side. Connect again."),
 }
@@ -78,9 +78,9 @@ class Close(msgspec.Struct, frozen=True):
 
 
 CLOSES: dict[int, Close] = {
-    NOT_UTF8: Close(False, "A text is not valid UTF-8. No frame comes before."),
-    TOO_BIG: Close(False, "A message is larger than 16 KiB. No frame comes before."),
-    RESTARTING: Close(True, "This server restarts, as the notice before says."),
+    NOT_UTF8: Close(False, "A text is not valid UTF-8. No error frame precedes it."),
+    TOO_BIG: Close(False, "A message is larger than 16 KiB. No error frame precedes it."),
+    RESTARTING: Close(True, "This server is restarting, as a notice has announced."),
     TOO_MANY_INVALID: Close(False, "The tenth invalid message within 60 seconds."),
 } | {
     refusal.close: Close(refusal.can_retry, refusal.message)
@@ -90,12 +90,14 @@ CLOSES: dict[int, Close] = {
 
 
 class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
-    code: Annotated[Code, Meta(description="Stable: what a program should look at.")]
-    message: Annotated[str, Meta(description="For people; may change.")]
+    code: Annotated[Code, Meta(description="Stable, and meant for programs.")]
+    message: Annotated[str, Meta(description="Meant for people; it may change.")]
     status: Annotated[int, Meta(description="The HTTP status that REST would answer with.")]
-    field: Annotated[str | UnsetType, Meta(description="What of the message is wrong.")] = UNSET
-    allowed: Annotated[list[str] | UnsetType, Meta(description="The words it may be.")] = UNSET
-    max: Annotated[int | UnsetType, Meta(description="The most it may be, or may have.")] = UNSET
+    field: Annotated[str | UnsetType, Meta(description="The part of the message that is wrong.")] = UNSET
+    allowed: Annotated[list[str] | UnsetType, Meta(description="The values that are allowed.")] = UNSET
+    max: Annotated[
+        int | UnsetType, Meta(description="The largest number, or the longest list, that is allowed.")
+    ] = UNSET
     limit: Annotated[int | UnsetType, Meta(description="Streams that your tier allows at once.")] = UNSET
     open: Annotated[int | UnsetType, Meta(description="Streams of your account that are open.")] = UNSET
     retry_after: Annotated[int | UnsetType, Meta(description="Seconds to wait before trying again.")] = UNSET
@@ -132,7 +134,7 @@ def invalid(message: str, field: str | UnsetType = UNSET, **details: Any) -> Str
 RETRY_AFTER_S = 5
 
 
-FOR_PAGES = "The pages of this site have as many streams open as they may. Close another tab of it."
+FOR_PAGES = "The pages of this site have as many streams open as they may have. Close another tab."
 
 
 def too_many_streams(limit: int, number: int, *, is_page: bool = False) -> StreamRefused:
@@ -142,7 +144,9 @@ def too_many_streams(limit: int, number: int, *, is_page: bool = False) -> Strea
     )
 
 
-EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]
+EchoedId = Annotated[
+    Id | UnsetType, Meta(description="The id of the message that this answers, if it had one.")
+]
 
 
 class Control(msgspec.Struct, omit_defaults=True):
@@ -150,10 +154,10 @@ class Control(msgspec.Struct, omit_defaults=True):
 
 
 class Error(Control, tag="error", kw_only=True):
-    """A refusal. After a fatal one the socket closes."""
+    """A refusal. If it is fatal, the socket closes."""
 
     error: ErrorDetails
     fatal: bool
-    retry: Annotated[bool, Meta(description="Whether connecting again as before may succeed.")]
+    retry: Annotated[bool, Meta(description="Whether reconnecting without a change may succeed.")]
     id: EchoedId = UNSET
     time: Milliseconds

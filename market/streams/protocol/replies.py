@@ -11,46 +11,50 @@ from .subscriptions import Rejected
 Positions = Annotated[
     dict[str, int],
     Meta(
-        description="With seq, not on signals and news: the number after which each symbol's frames go on;"
-        " send it to resume. On candles it is of symbol and timeframe: EURUSD/1m."
+        description="With seq, except on signals and news: the number after which each symbol's frames"
+        " continue; send it to resume. On candles, by symbol and timeframe, such as EURUSD/1m."
     ),
 ]
 
 Categories = Annotated[
-    list[Category] | UnsetType, Meta(description="On news: those that are subscribed, of all its symbols.")
+    list[Category] | UnsetType,
+    Meta(description="On news: the subscribed categories, which apply to all symbols."),
 ]
 
 
-Timeframes = Annotated[list[Timeframe] | UnsetType, Meta(description="On candles: those of all its symbols.")]
+Timeframes = Annotated[
+    list[Timeframe] | UnsetType, Meta(description="On candles: the subscribed timeframes.")
+]
 
 
 class Subscribed(Control, tag="subscribed", kw_only=True):
-    """The answer to subscribe, before any data."""
+    """The reply to subscribe, which comes before any data."""
 
     stream: StreamName
-    symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
+    symbols: Annotated[list[str], Meta(description='All subscribed symbols, or ["*"].')]
     timeframes: Timeframes = UNSET
     categories: Categories = UNSET
-    rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
+    rejected: Annotated[list[Rejected], Meta(description="The symbols of the message that are unknown.")]
     epoch: Annotated[
-        str | UnsetType, Meta(description="With seq, not on signals and news: which numbering it is.")
+        str | UnsetType, Meta(description="With seq, except on signals and news: identifies the numbering.")
     ] = UNSET
     positions: Positions | UnsetType = UNSET
     since: Annotated[
         str | UnsetType,
         Meta(
-            description="On signals and news: the place after which they go on, valid in since, for who loses"
-            " the connection before the first frame."
+            description="On signals and news: the place after which the stream continues. Send it as since if"
+            " you lose the connection before the first frame."
         ),
     ] = UNSET
     recovered: Annotated[
-        bool | UnsetType, Meta(description="After resume or since: whether everything missed follows.")
+        bool | UnsetType,
+        Meta(description="After resume or since: whether everything that you missed follows."),
     ] = UNSET
     unrecovered: Annotated[
         list[str] | UnsetType,
         Meta(
-            description="Symbols that go on from their last frame instead, or on signals and news from now."
-            " On candles named as in positions."
+            description="Symbols that continue from their last frame instead, or from now on signals and"
+            " news. On candles, named as in positions."
         ),
     ] = UNSET
     id: EchoedId = UNSET
@@ -58,7 +62,7 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
 
 
 class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
-    symbols: Annotated[list[str], Meta(description="Those that are left.")]
+    symbols: Annotated[list[str], Meta(description="The symbols that are still subscribed.")]
     timeframes: Timeframes = UNSET
     categories: Categories = UNSET
     id: EchoedId = UNSET
@@ -79,7 +83,7 @@ class Pong(Control, tag="pong", kw_only=True):
 
 
 class Heartbeat(Control, tag="heartbeat", kw_only=True):
-    """After 10 s without another frame, if asked for."""
+    """Sent after 10 s without another frame, if you requested the feature."""
 
     time: Milliseconds
 
@@ -88,22 +92,22 @@ NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
 
 
 class Notice(Control, tag="notice", kw_only=True):
-    """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
-    comes of these symbols until live; or it stood still for a while, and what comes until then is old.
-    deactivated: they are not offered any more. On signals what is still active will close, and on news what
-    is about them may still come; on the other streams they are not subscribed to any more either. new_series,
-    not on signals and news: simulated prices give way to real ones, or these to those; candles and order flow
-    of before belong to the series that ended."""
+    """restarting: this server is about to close the socket with 1012. stale: it has lost the engine, so no
+    frames of these symbols arrive until live; or it was frozen for a while, and the frames until live are
+    old. deactivated: these symbols are no longer offered. Active signals on them will still close, and news
+    about them may still arrive; the other streams have also unsubscribed them. new_series, except on signals
+    and news: real prices replace simulated ones, or the reverse; earlier candles and order flow belong to the
+    series that ended."""
 
     code: NoticeCode
     symbols: Annotated[
-        list[str] | UnsetType, Meta(description='Not on restarting. ["*"] for who is subscribed to all.')
+        list[str] | UnsetType, Meta(description='Absent with restarting; ["*"] if you subscribed to all.')
     ] = UNSET
     time: Milliseconds
 
 
 class Gap(Control, tag="gap", kw_only=True):
-    """The service lost its place: frames of these symbols may be missing, and the numbering is another."""
+    """The service lost its place: frames of these symbols may be missing, and a new numbering begins."""
 
     symbols: list[str]
     epoch: str
@@ -112,7 +116,7 @@ class Gap(Control, tag="gap", kw_only=True):
 
 
 class Conflated(Control, tag="conflated", kw_only=True):
-    """With latest: so many ticks were left out, their volumes are in the one that follows."""
+    """With latest: how many ticks were left out. The next tick includes their volumes."""
 
     symbol: str
     dropped: int

@@ -60,7 +60,7 @@ def test_required_field_is_asked_for(demo: None, open_page: OpenPage) -> None:
 
 @pytest.fixture
 def published(demo: None) -> None:
-    make_signal(make_instrument("EURUSD"), status="closed")
+    make_signal(status="closed")
     make_news()
 
 
