@@ -3,6 +3,7 @@ import { CandlestickSeries, HistogramSeries, createChartEx } from "./charts.js";
 import { persist } from "../api.js";
 import { colours, frame, onThemeChange } from "../colours.js";
 import { price } from "../format.js";
+import { pointAt } from "./crosshair.js";
 import { Forming, priceOf } from "./forming.js";
 import { barOf, joined } from "./history.js";
 import { ZonedScale } from "./zone.js";
@@ -35,7 +36,8 @@ export class Chart {
   }
 
   /** A part is told of colours (`paint`), of other bars (`replaced`), of the last ones that changed (`advanced`), of each
-   * price (`priced`), of the bar that is looked at (`looked`), and of another time zone (`rezoned`). */
+   * price (`priced`), of the bar that is looked at (`looked`), of a time that is pointed at elsewhere (`pointed`), and of
+   * another time zone (`rezoned`). */
   add(part) {
     this.parts.push(part);
     return part;
@@ -166,6 +168,12 @@ export class Chart {
 
   volumeOf({ time, open, close, volume }) {
     return { time, value: volume, color: close < open ? this.tint.downSoft : this.tint.upSoft };
+  }
+
+  /** Shows the crosshair at a time that is pointed at elsewhere, or without one no longer. */
+  point(time) {
+    pointAt(this.chart, this.candles, this.bars, time);
+    this.tell("pointed", time);
   }
 
   /** Of the signals of this instrument. */

@@ -11,10 +11,7 @@ export class Legend {
   constructor(chart, element) {
     Object.assign(this, { chart, element, time: undefined, axis: null });
     this.cells = Object.fromEntries([...element.querySelectorAll("[data-part]")].map((cell) => [cell.dataset.part, cell]));
-    chart.chart.subscribeCrosshairMove(({ time }) => {
-      this.time = time;
-      this.show();
-    });
+    chart.chart.subscribeCrosshairMove(({ time }) => this.pointed(time));
     const sizes = new ResizeObserver(() => this.leaveRoom());
     for (const each of [element, chart.element]) sizes.observe(each);
   }
@@ -25,6 +22,11 @@ export class Legend {
     const taken = (this.element.offsetTop + this.element.offsetHeight + 8) / pane.getHeight();
     const top = Math.min(Math.max(taken, USUAL_MARGIN), MOST_MARGIN);
     this.chart.chart.priceScale("right").applyOptions({ scaleMargins: { top, bottom: 0.2 } });
+  }
+
+  pointed(time) {
+    this.time = time;
+    this.show();
   }
 
   replaced() {

@@ -14,11 +14,10 @@ export class FlowHistory {
   #api;
   #changed;
   #wanted;
-  #olderIsAsked = false;
   #pages = 0;
 
   constructor(symbol, api, changed) {
-    Object.assign(this, { symbol, minutes: new FlowMinutes(), hasLoaded: false, failure: null, isComplete: false });
+    Object.assign(this, { symbol, minutes: new FlowMinutes(), hasLoaded: false, failure: null, isComplete: false, isReachingBack: false });
     this.#api = api;
     this.#changed = changed;
   }
@@ -53,15 +52,22 @@ export class FlowHistory {
   async reachBackTo(time) {
     const { oldest } = this.minutes;
     const isNeeded = this.hasLoaded && !this.isComplete && oldest !== undefined && time < oldest;
-    if (!isNeeded || this.#olderIsAsked || this.#pages >= MOST_PAGES) return;
-    this.#olderIsAsked = true;
+    if (!isNeeded || this.isReachingBack || this.#pages >= MOST_PAGES) return;
+    this.isReachingBack = true;
     this.#pages += 1;
-    const items = await this.#ask({ end: oldest * 1000, limit: MOST }).catch(() => null);
-    this.#olderIsAsked = false;
-    if (!items) return;
+    const items = await persist(() => this.#ask({ end: oldest * 1000, limit: MOST }), () => this.minutes.oldest === oldest);
+    this.isReachingBack = false;
+    if (!items || this.minutes.oldest !== oldest) return;
     this.isComplete = items.length < MOST;
     this.minutes.confirm(items);
     this.#changed(this);
+  }
+
+  /** In bars of so many seconds, without the first one while minutes of it are missing. */
+  bars(seconds) {
+    const bars = this.minutes.bars(seconds);
+    const isCut = !this.isComplete && bars.length > 1 && this.minutes.oldest > bars[0].time;
+    return isCut ? bars.slice(1) : bars;
   }
 
   async #ask(query) {

@@ -1,28 +1,35 @@
 // What the pane of order flow says in words: units, the bar that is looked at, and why nothing moves.
-import { clock, moment, price, signed, write } from "../format.js";
+import { closing } from "../chart/tools/menu.js";
+import { price, signed, write } from "../format.js";
 import { tradingWords } from "./trading.js";
+import { timeIn } from "./times.js";
 
 const BEAT_MS = 1_000;
 const PATIENCE_MS = 30_000;
-const HOUR_S = 3_600;
+const DAY_S = 86_400;
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
-const MINUTE = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 // Ticks are whole, traded volumes have decimals that nobody reads.
 const DIGITS = { true: 2, false: 0 };
+const UNITS = { true: "in traded volume", false: "in ticks, side estimated" };
+const MEANINGS = {
+  true: "Bought means that the buyer paid the ask, sold that the seller took the bid.",
+  false: "This market does not report who traded: a rise of the price counts as one bought, a fall as one sold.",
+};
 
 export class FlowLegend {
-  constructor(pane) {
-    this.pane = pane;
+  /** `zone` answers the time zone that was chosen, `goBack` brings known order flow into view. */
+  constructor(pane, { zone, goBack }) {
+    Object.assign(this, { pane, zone, quotedMs: {}, stream: null });
     this.parts = Object.fromEntries([...pane.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
-    this.quotedMs = {};
-    this.stream = null;
+    this.parts.back.addEventListener("click", goBack);
+    closing(this.parts.explanation);
     setInterval(() => document.hidden || this.beat(), BEAT_MS);
   }
 
   begin(symbol, facts) {
-    Object.assign(this, { symbol, facts, digits: DIGITS[facts.hasTrades] });
-    write(this.parts.unit, facts.hasTrades ? "in traded volume" : "in ticks, side estimated");
-    write(this.parts.absorption, "No absorption since the page was opened.");
+    Object.assign(this, { symbol, facts, digits: DIGITS[facts.hasTrades], heard: null });
+    write(this.parts.unit, UNITS[facts.hasTrades]);
+    write(this.parts.meaning, MEANINGS[facts.hasTrades]);
     this.beat();
   }
 
@@ -43,40 +50,80 @@ export class FlowLegend {
     write(this.parts.trading, trading || streamWords(this.stream));
   }
 
-  /** The numbers of one bar, each beside the scale that it is read on. */
+  /** The numbers of one bar, each beside the scale that it is read on; of none, that it has none. */
   show(bar, seconds) {
-    const { delta, sum, caption } = this.parts;
-    if (!bar) return;
-    const opened = seconds < HOUR_S ? `${MINUTE.format(bar.time * 1000)} UTC` : moment(bar.time * 1000);
-    const [change, running] = [bar.delta, bar.sum].map((value) => signed(value, this.digits));
-    const volumes = bar.isWhole ? `bought ${price(bar.bought, this.digits)}, sold ${price(bar.sold, this.digits)}` : "";
-    delta.replaceChildren(phrase(`Delta per ${NAMES[seconds]} bar`), coloured(change, bar.delta), extra(volumes), extra(opened));
-    sum.replaceChildren(phrase("Cumulative delta"), coloured(running, bar.sum), extra("since midnight UTC"));
-    write(caption, `Order flow of ${this.symbol}, ${opened}: delta ${change}, since midnight UTC ${running}.`);
+    const { parts, digits } = this;
+    const isDaily = seconds >= DAY_S;
+    const opened = bar ? timeIn(this.zone(), bar.time, isDaily) : "";
+    write(parts.per, `per ${NAMES[seconds]} bar`);
+    figure(parts.delta, bar?.delta, digits);
+    write(parts.volumes, bar?.isWhole ? `bought ${price(bar.bought, digits)}, sold ${price(bar.sold, digits)}` : "");
+    write(parts.opened, opened);
+    parts.running.hidden = isDaily;
+    figure(parts.sum, bar?.sum, digits);
+    write(parts.since, bar ? `since ${timeIn(this.zone(), bar.time - (bar.time % DAY_S))}` : "");
+    if (bar) this.#describe(bar, opened, isDaily);
   }
 
-  absorb({ time, side, price: at, volume, strength }) {
+  /** For those who do not see the picture. */
+  #describe({ delta, sum, absorptions }, opened, isDaily) {
+    const running = isDaily ? "" : `, cumulative delta ${signed(sum, this.digits)} ${this.parts.since.textContent}`;
+    const absorbed = absorptions ? `, ${absorptions} × absorption` : "";
+    write(this.parts.caption, `Order flow of ${this.symbol}, ${opened}: delta ${signed(delta, this.digits)}${running}${absorbed}.`);
+  }
+
+  absorb(absorption) {
+    this.heard = absorption;
+    this.#tellAbsorption();
+  }
+
+  /** What was heard is known better than what the service has summed up. */
+  #tellAbsorption(minutes) {
+    write(this.parts.absorption, this.heard ? this.#wordsOf(this.heard) : lastWords(minutes, this.zone()));
+  }
+
+  #wordsOf({ time, side, price: at, volume, strength }) {
     const who = side === "bid" ? "Buyers absorbed selling" : "Sellers absorbed buying";
-    const where = price(at, this.facts.digits);
-    write(this.parts.absorption, `${clock(time)}: ${who} of ${price(volume, this.digits)} at ${where} (strength ${strength.toFixed(1)}).`);
+    const when = timeIn(this.zone(), time / 1000);
+    return `${when}: ${who} of ${price(volume, this.digits)} at ${price(at, this.facts.digits)} (strength ${strength.toFixed(1)}).`;
   }
 
-  /** What stands where no bars can. */
-  tell({ symbol, hasLoaded, failure, minutes }) {
+  /** What stands where no bars can, or no bars are in view. */
+  tell(history, gap) {
+    const { hasLoaded, failure, minutes } = history;
     const isBare = minutes.isEmpty;
     this.parts.canvas.classList.toggle("skeleton", isBare && !hasLoaded && !failure);
-    let words = "";
-    if (isBare && failure) words = `The order flow of ${symbol} could not be loaded. ${failure} Trying again…`;
-    else if (isBare && hasLoaded) words = `${symbol} has no order flow yet. It is computed from live prices, minute by minute.`;
+    const isOlderComing = Boolean(gap && !gap.before && history.isReachingBack);
+    const words = isBare ? this.#absence(history) : gap ? gapWords(gap, isOlderComing, this.zone()) : "";
     write(this.parts.state, words);
-    this.pane.classList.toggle("bare", isBare);
-    if (isBare) write(this.parts.caption, words || `Order flow of ${symbol}: loading.`);
+    this.parts.back.hidden = !gap || isOlderComing;
+    this.pane.classList.toggle("bare", Boolean(words));
+    if (isBare) write(this.parts.caption, words || `Order flow of ${this.symbol}: loading.`);
+    this.#tellAbsorption(minutes);
   }
 
-  /** The title of the lower scale stands at its top, wherever that is. */
-  place(top) {
-    this.parts.sum.style.top = `${top + 1}px`;
+  #absence({ hasLoaded, failure }) {
+    if (failure) return `The order flow of ${this.symbol} could not be loaded. ${failure} Trying again…`;
+    return hasLoaded ? `${this.symbol} has no order flow yet. It is computed from live prices, minute by minute.` : "";
   }
+
+  /** The title of the lower scale stands at its top, wherever that is; what covers the scales leaves the axis of time. */
+  place(chart) {
+    this.parts.running.style.setProperty("top", `${chart.panes()[0].getHeight() + 1}px`);
+    this.parts.cover.style.setProperty("bottom", `${chart.timeScale().height()}px`);
+  }
+}
+
+function lastWords({ absorbed, oldest }, zone) {
+  if (oldest === undefined) return "";
+  return absorbed === undefined ? `No absorption since ${timeIn(zone, oldest)}.` : `Latest absorption at ${timeIn(zone, absorbed)}.`;
+}
+
+function gapWords({ before, after }, isOlderComing, zone) {
+  if (isOlderComing) return "Loading older order flow…";
+  if (!before) return `Order flow is known since ${timeIn(zone, after.time)}.`;
+  if (!after) return `Order flow is known until ${timeIn(zone, before.time)}.`;
+  return `No order flow is known between ${timeIn(zone, before.time)} and ${timeIn(zone, after.time)}.`;
 }
 
 function streamWords(state) {
@@ -86,11 +133,7 @@ function streamWords(state) {
   return state.status === "reconnecting" ? "Reconnecting…" : "Connecting…";
 }
 
-/** Never broken in the middle. */
-function phrase(text, tag = "span", name = "") {
-  return Object.assign(document.createElement(tag), { className: `phrase ${name}`.trim(), textContent: text });
+function figure(element, value, digits) {
+  write(element, value === undefined ? "–" : signed(value, digits));
+  element.className = `phrase ${value < 0 ? "down" : value > 0 ? "up" : ""}`.trim();
 }
-
-const coloured = (text, change) => phrase(text, "b", change < 0 ? "down" : change > 0 ? "up" : "");
-// What a narrow pane has no room for.
-const extra = (text) => phrase(text, "span", "extra");

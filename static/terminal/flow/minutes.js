@@ -1,5 +1,7 @@
 // The order flow of one instrument, minute by minute: closed minutes as the service summed them up, and what has
 // come live since.
+import { indexAt } from "../chart/zones/shapes.js";
+
 const MINUTE_S = 60;
 const DAY_S = 86_400;
 // Sums of decimals gain digits that nobody traded.
@@ -18,6 +20,11 @@ export class FlowMinutes {
   /** When the last minute opened that changes no more. */
   get confirmed() {
     return this.#minutes.findLast(({ isClosed }) => isClosed)?.time;
+  }
+
+  /** The newest minute in which something was absorbed. */
+  get absorbed() {
+    return this.#minutes.findLast(({ absorptions }) => absorptions)?.time;
   }
 
   get isEmpty() {
@@ -114,6 +121,13 @@ export class FlowMinutes {
     if (minute.isWhole || !before) return exact(minute.bought - minute.sold);
     return exact(minute.sum - (dayOf(before.time) === dayOf(minute.time) ? before.sum : 0));
   }
+}
+
+/** What is known before and after a stretch of time in which no bar is; null if one is. */
+export function around(bars, { from, to }) {
+  const at = indexAt(bars, to);
+  if (at >= 0 && bars[at].time >= from) return null;
+  return { before: bars[at], after: bars[at + 1] };
 }
 
 const emptyBar = (time) => ({ time, delta: 0, sold: 0, bought: 0, sum: 0, absorptions: 0, isWhole: true });

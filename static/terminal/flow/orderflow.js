@@ -1,41 +1,36 @@
 // Who was in a hurry: delta in the bars of the chart, its running sum below, absorption as marks.
-import { HistogramSeries, LineSeries, createChart, createSeriesMarkers } from "../chart/charts.js";
-import { colours, frame, onThemeChange } from "../colours.js";
+import { SharedCrosshair, pointAt } from "../chart/crosshair.js";
+import { SECONDS } from "../chart/forming.js";
+import { indexAt } from "../chart/zones/shapes.js";
+import { onThemeChange } from "../colours.js";
+import { FlowDrawing } from "./drawing.js";
 import { FlowHistory } from "./history.js";
 import { FlowLegend } from "./legend.js";
+import { around } from "./minutes.js";
 import { TimeAxis } from "./time_axis.js";
 
-const SECONDS = { "1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400 };
 const SHOWN = 120;
-const MARKED_S = 900;
-const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 3 });
-const QUIET = { priceLineVisible: false, lastValueVisible: false };
-const FORMAT = { type: "custom", minMove: 1e-8, formatter: (value) => COMPACT.format(value).replace("-", "\u2212") };
+const LATE_BARS = 2;
 
 export class OrderFlow {
   constructor(pane, chart, { api, instruments }) {
-    Object.assign(this, { instruments, pane: chart });
-    this.histories = new Map();
-    this.api = api;
-    this.legend = new FlowLegend(pane);
-    this.chart = createChart(pane.querySelector("[data-part=canvas]"), { ...frame(colours()), handleScroll: false, handleScale: false });
-    this.deltas = this.chart.addSeries(HistogramSeries, { ...QUIET, priceFormat: FORMAT });
-    this.sums = this.chart.addSeries(LineSeries, { ...QUIET, priceFormat: FORMAT, lineWidth: 2, crosshairMarkerVisible: false }, 1);
-    this.marks = createSeriesMarkers(this.deltas, []);
-    this.axis = new TimeAxis(chart, this.chart, () => this.follow());
-    this.chart.subscribeCrosshairMove(({ time }) => this.point(time));
-    const [upper, lower] = this.chart.panes();
-    upper.setStretchFactor(3);
-    lower.setStretchFactor(2);
-    // The titles of the scales stand above what is drawn.
-    this.deltas.priceScale().applyOptions({ scaleMargins: { top: 0.25, bottom: 0.06 } });
-    this.sums.priceScale().applyOptions({ scaleMargins: { top: 0.4, bottom: 0.1 } });
-    this.paint();
-    onThemeChange(() => this.paint());
+    Object.assign(this, { instruments, api, pane: chart, histories: new Map() });
+    this.drawing = new FlowDrawing(pane.querySelector("[data-part=canvas]"));
+    this.chart = this.drawing.chart;
+    this.axis = new TimeAxis(chart, this.chart, { changed: () => this.follow(), rezoned: () => this.rezone() });
+    this.legend = new FlowLegend(pane, { zone: () => this.axis.zone, goBack: () => this.goBack() });
+    this.chart.subscribeCrosshairMove(({ time }) => this.look(time));
+    this.crosshair = new SharedCrosshair(chart, this);
+    this.rezone();
+    onThemeChange(() => {
+      this.drawing.paint();
+      if (this.history) this.draw();
+    });
   }
 
+  /** Of the candles that are shown: those of another timeframe may still be on their way. */
   get seconds() {
-    return SECONDS[this.pane.timeframe] ?? 60;
+    return SECONDS[this.pane.shown ?? this.pane.timeframe] ?? 60;
   }
 
   /** What is known of an instrument is there at once; what came since is asked for. */
@@ -44,6 +39,7 @@ export class OrderFlow {
     this.axis.restart();
     if (!this.histories.has(symbol)) this.histories.set(symbol, new FlowHistory(symbol, this.api, (history) => this.changed(history)));
     this.history = this.histories.get(symbol);
+    this.drawing.begin(this.instruments[symbol]);
     this.legend.begin(symbol, this.instruments[symbol]);
     this.history.minutes.miss();
     this.history.refresh();
@@ -71,7 +67,9 @@ export class OrderFlow {
   }
 
   changed(history) {
-    if (history === this.history) this.draw();
+    if (history !== this.history) return;
+    this.reachBack();
+    this.draw();
   }
 
   hear(frames) {
@@ -93,56 +91,66 @@ export class OrderFlow {
     const bar = this.history.minutes.lastBar(this.seconds);
     if (isMarked || !bar || bar.time !== this.bars?.at(-1)?.time || bar.time < this.drawnTo) return this.draw();
     this.bars[this.bars.length - 1] = bar;
-    this.deltas.update(this.deltaOf(bar));
-    this.sums.update({ time: bar.time, value: bar.sum });
-    this.legend.show(bar, this.seconds);
+    this.drawing.update(bar);
+    if (this.pointed === undefined) this.legend.show(bar, this.seconds);
   }
 
   /** The chart has moved, or has other candles. */
   follow() {
+    if (!this.history) return;
+    this.reachBack();
     if (this.axis.mark(this.symbol) !== this.drawn) this.draw();
-    this.history?.reachBackTo(this.axis.seenFrom);
+    else this.place();
+  }
+
+  reachBack() {
+    if (this.axis.seen) this.history.reachBackTo(this.axis.seen.from);
   }
 
   draw() {
-    const bars = (this.bars = this.history.minutes.bars(this.seconds));
+    const bars = (this.bars = this.history.bars(this.seconds));
     this.drawn = this.axis.mark(this.symbol);
-    const known = new Map(bars.map((bar) => [bar.time, bar]));
     const times = this.axis.times(this.symbol);
     const last = times.at(-1) ?? -Infinity;
     const all = [...times, ...bars.map(({ time }) => time).filter((time) => time > last)];
     this.drawnTo = all.at(-1);
-    this.deltas.setData(all.map((time) => (known.has(time) ? this.deltaOf(known.get(time)) : { time })));
-    this.sums.setData(all.map((time) => (known.has(time) ? { time, value: known.get(time).sum } : { time })));
-    this.mark(new Set(all));
-    if (times.length) this.axis.align();
-    else this.chart.timeScale().setVisibleLogicalRange({ from: all.length - SHOWN, to: all.length + 5 });
-    this.legend.show(bars.at(-1), this.seconds);
-    this.legend.tell(this.history);
-    this.legend.place(this.chart.panes()[0].getHeight());
+    this.drawing.draw(all, bars, this.seconds);
+    if (!times.length) this.chart.timeScale().setVisibleLogicalRange({ from: all.length - SHOWN, to: all.length + 5 });
+    this.place();
+    this.look(this.pointed);
   }
 
-  mark(drawn) {
-    // Of an hour nearly every bar has one: there they would say nothing.
-    const found = this.seconds > MARKED_S ? [] : this.bars.filter(({ time, absorptions }) => absorptions && drawn.has(time));
-    this.marks.setMarkers(found.map(({ time, delta }) => ({ time, position: delta < 0 ? "belowBar" : "aboveBar", shape: "circle", size: 0.6, color: this.tint.warn })));
+  /** All that depends on what is in sight. */
+  place() {
+    const { seen } = this.axis;
+    if (this.axis.times(this.symbol).length) this.axis.align();
+    this.drawing.mark();
+    // Where only the newest candles are in sight, order flow may be about to come.
+    this.gap = seen && this.bars.length ? around(this.bars, { from: seen.from - LATE_BARS * this.seconds, to: seen.to }) : null;
+    this.legend.tell(this.history, this.gap);
+    this.legend.place(this.chart);
   }
 
-  paint() {
-    this.tint = colours();
-    const separators = { separatorColor: this.tint.line, separatorHoverColor: this.tint.line, enableResize: false };
-    const options = frame(this.tint);
-    this.chart.applyOptions({ ...options, layout: { ...options.layout, panes: separators } });
-    this.sums.applyOptions({ color: this.tint.accent });
+  goBack() {
+    const { before, after } = this.gap;
+    this.axis.bring((after ?? before).time, Boolean(after));
+  }
+
+  rezone() {
+    this.drawing.rezone(this.axis.zone);
     if (this.history) this.draw();
   }
 
-  point(time) {
-    const bar = time === undefined ? this.bars?.at(-1) : this.bars?.find((each) => each.time === time);
-    this.legend.show(bar, this.seconds);
+  /** The bar of a time, or the last one, in words. */
+  look(time) {
+    this.pointed = time;
+    const bar = time === undefined ? this.bars.at(-1) : this.bars[indexAt(this.bars, time)];
+    this.legend.show(bar && time !== undefined && bar.time !== time ? null : bar, this.seconds);
   }
 
-  deltaOf({ time, delta }) {
-    return { time, value: delta, color: delta < 0 ? this.tint.down : this.tint.up };
+  /** The same with the crosshair, which is moved elsewhere. */
+  point(time) {
+    pointAt(this.chart, this.drawing.deltas, this.bars, time);
+    this.look(time);
   }
 }

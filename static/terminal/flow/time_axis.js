@@ -1,7 +1,11 @@
 // Order flow stands under the candles: the same bars, as wide, at the same place on the screen.
+import { isStill } from "../colours.js";
+import { indexAt } from "../chart/zones/shapes.js";
 
 // No price is so long: while a chart has no format yet, its scale may be.
 const WIDEST = 120;
+// Where a bar comes to stand that is brought into view, as a part of the width.
+const BESIDE = 0.25;
 
 export class TimeAxis {
   #chart;
@@ -10,7 +14,7 @@ export class TimeAxis {
   #planned = false;
 
   /** `chart` is the pane of candles, `follower` the library's chart that goes along with it. */
-  constructor(chart, follower, changed) {
+  constructor(chart, follower, { changed, rezoned }) {
     this.#chart = chart;
     this.#follower = follower;
     this.#changed = changed;
@@ -19,16 +23,20 @@ export class TimeAxis {
     scale.subscribeSizeChange(() => this.#plan());
     follower.timeScale().subscribeSizeChange(() => this.#plan());
     chart.add({ replaced: () => this.#plan(), advanced: () => this.#plan() });
-    chart.add({ rezoned: () => this.#write() });
+    chart.add({ rezoned: () => (this.#write(), rezoned()) });
     this.#write();
   }
 
-  /** Times stand in the zone that was chosen for the candles. The library remembers what a function wrote before. */
+  /** The one that was chosen for the candles. */
+  get zone() {
+    return this.#chart.scale.zone;
+  }
+
+  /** The library remembers what a function wrote before. */
   #write() {
-    const { scale } = this.#chart;
     this.#follower.applyOptions({
-      timeScale: { tickMarkFormatter: (time, kind) => scale.zone.mark(time, kind) },
-      localization: { timeFormatter: (time) => scale.zone.moment(time) },
+      timeScale: { tickMarkFormatter: (time, kind) => this.zone.mark(time, kind) },
+      localization: { timeFormatter: (time) => this.zone.moment(time) },
     });
   }
 
@@ -40,15 +48,32 @@ export class TimeAxis {
 
   /** Tells one list of candles from another without comparing them. */
   mark(symbol) {
-    const { bars, timeframe } = this.#chart;
+    const { bars, shown } = this.#chart;
     if (this.#chart.symbol !== symbol || !bars?.length) return "";
-    return `${symbol} ${timeframe} ${bars.length} ${bars[0].time} ${bars.at(-1).time}`;
+    return `${symbol} ${shown} ${bars.length} ${bars[0].time} ${bars.at(-1).time}`;
   }
 
-  /** When the first candle that is in sight opened. */
-  get seenFrom() {
-    const range = this.#chart.chart.timeScale().getVisibleLogicalRange();
-    return range && this.#chart.bars?.[Math.max(0, Math.floor(range.from))]?.time;
+  get #range() {
+    return this.#chart.chart.timeScale().getVisibleLogicalRange();
+  }
+
+  /** When the first and the last candle opened that are in sight; null if none is. */
+  get seen() {
+    const { bars } = this.#chart;
+    if (!this.#range || !bars?.length) return null;
+    const [from, to] = [Math.max(0, Math.ceil(this.#range.from)), Math.floor(this.#range.to)];
+    if (from > to || from >= bars.length) return null;
+    return { from: bars[from].time, to: to < bars.length - 1 ? bars[Math.max(0, to)].time : Infinity };
+  }
+
+  /** Brings a bar into view, with most of the room for what is on the other side of it. */
+  bring(time, isBeginning) {
+    const scale = this.#chart.chart.timeScale();
+    const { from, to } = this.#range;
+    const ahead = (to - from) * (isBeginning ? 1 - BESIDE : BESIDE);
+    const { bars } = this.#chart;
+    const behind = indexAt(bars, time) + ahead - (bars.length - 1);
+    scale.scrollToPosition(Math.min(behind, scale.options().rightOffset), !isStill.matches);
   }
 
   #plan() {
@@ -57,7 +82,6 @@ export class TimeAxis {
     requestAnimationFrame(() => {
       this.#planned = false;
       this.#changed();
-      this.align();
     });
   }
 
@@ -68,8 +92,7 @@ export class TimeAxis {
 
   align() {
     this.#alignScales();
-    const range = this.#chart.chart.timeScale().getVisibleLogicalRange();
-    if (range) this.#follower.timeScale().setVisibleLogicalRange(range);
+    if (this.#range) this.#follower.timeScale().setVisibleLogicalRange(this.#range);
   }
 
   /** Where price scales are not equally wide, bars of one time are not one above the other. */

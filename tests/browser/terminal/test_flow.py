@@ -114,7 +114,7 @@ def test_last_hours_stand_there_at_load_and_live_frames_are_added(
 
     filled("BTCUSD", 3)
 
-    expect(caption(page)).to_contain_text("since midnight UTC")
+    expect(caption(page)).to_contain_text(re.compile(r"cumulative delta \S+ since .*00:00 UTC"))
     assert (
         page.evaluate(
             """async () => {
@@ -160,7 +160,7 @@ def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, o
     page.route("**/api/orderflow/EURUSD?*", lambda route: route.fulfill(body="no answer of the service"))
     page.goto("/")
     word = live(page).locator("#flow-pane .said")
-    nothing = "BTCUSD has no order flow yet. It is summed up from live prices, minute by minute."
+    nothing = "BTCUSD has no order flow yet. It is computed from live prices, minute by minute."
     expect(word).to_have_text(nothing)
     assert is_whole(page, "#flow-pane .said")
 

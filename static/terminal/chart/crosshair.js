@@ -1,0 +1,36 @@
+// One crosshair for all that stands on one axis of time: the vertical line and the figures of its bar are everywhere, the
+// horizontal line is only where the pointer is.
+
+export class SharedCrosshair {
+  #owner;
+  #time;
+
+  /** Each side has the library's `chart`, and `point(time)`, which shows a bar or, without a time, none. */
+  constructor(...sides) {
+    this.sides = sides;
+    this.#own(sides[0]);
+    for (const side of sides) side.chart.subscribeCrosshairMove(({ time, sourceEvent }) => this.#move(side, time, sourceEvent));
+  }
+
+  #move(side, time, isPointedAt) {
+    if (isPointedAt && side !== this.#owner) this.#own(side);
+    // A side that was told also says where its crosshair is, whenever its bars move.
+    if (side !== this.#owner || time === this.#time) return;
+    this.#time = time;
+    for (const other of this.sides) if (other !== side) other.point(time);
+  }
+
+  #own(owner) {
+    this.#owner = owner;
+    for (const side of this.sides) {
+      const isOwner = side === owner;
+      side.chart.applyOptions({ crosshair: { horzLine: { visible: isOwner, labelVisible: isOwner } } });
+    }
+  }
+}
+
+/** Where a series has a value in view the library can be pointed at a bar, anywhere else it fails. */
+export function pointAt(chart, series, bars, time) {
+  if (time !== undefined && bars.at(-1)?.time >= time) chart.setCrosshairPosition(0, time, series);
+  else chart.clearCrosshairPosition();
+}
