@@ -13,9 +13,12 @@ export class TradingState {
   }
 }
 
+// Lines end between phrases.
+const whole = (phrase) => phrase.replaceAll(" ", "\u00a0");
+
 function wordsOf({ state, opensMs, quotedMs }, isFresh, now) {
   if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
   if (quotedMs === null) return "No price has arrived yet";
   if (isFresh) return "";
-  return `No new prices, last price ${clock(quotedMs)}, ${span(now - quotedMs)} ago`;
+  return ["No new prices", `last price ${clock(quotedMs)}`, `${span(now - quotedMs)} ago`].map(whole).join(", ");
 }

@@ -70,6 +70,7 @@ export class Watchlist {
     this.sort = sort;
     keep("sort", sort);
     this.arrange();
+    this.table.parentElement.scrollTop = 0;
   }
 
   /** Only when somebody asked for it or a market opened or closed: rows do not jump with every price. */
@@ -134,6 +135,10 @@ export class Watchlist {
       element.classList.toggle("chosen", name === symbol);
       button.setAttribute("aria-pressed", String(name === symbol));
     }
+    const row = this.rows.get(symbol).element.getBoundingClientRect();
+    const list = this.table.parentElement.getBoundingClientRect();
+    // Only the list is moved, and not the page.
+    if (row.top < list.top + row.height || row.bottom > list.bottom) this.table.parentElement.scrollTop += row.top - (list.top + list.bottom) / 2;
   }
 
   /** One look per instrument, however many ticks came. */

@@ -57,6 +57,27 @@ def test_search_opens_finds_and_shows(named: None, ticker: Ticker, open_page: Op
     expect(find).to_be_focused()
 
 
+def test_found_instrument_has_one_line_and_is_shown_in_the_list(
+    named: None, ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/", viewport={"width": 360, "height": 740}))
+    listed = page.locator(".watch .scroll")
+    listed.evaluate("(list) => { list.style.maxHeight = '8rem'; }")
+    page.keyboard.press("Control+k")
+    expect(options(page)).to_have_count(len(NAMES) + 2)
+    heights = options(page).evaluate_all("(all) => all.map((each) => each.offsetHeight)")
+    assert len(set(heights)) == 1
+    page.keyboard.type("gold")
+    page.keyboard.press("Enter")
+    expect(chart_of(page)).to_have_text("XAUUSD")
+    seen = """(list) => {
+        const [row, frame] = [list.querySelector(".chosen"), list]
+            .map((each) => each.getBoundingClientRect());
+        return row.top >= frame.top && row.bottom <= frame.bottom;
+    }"""
+    assert listed.evaluate(seen)
+
+
 def test_typing_begins_a_search_and_arrows_choose(named: None, ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
     page.keyboard.type("u")
