@@ -68,15 +68,16 @@ class CheckedPublishers:
 
     def of(self, publisher: Publisher) -> CheckedResults:
         which = publisher.user_id, publisher.closed
+        found_at, found = self._kept.get(which, (float("-inf"), CheckedResults(0, 0)))
+        if time.monotonic() - found_at < FRESH_S:
+            return found
+        # Not under the lock: others need not wait for what is about somebody else.
+        found = check_publisher(publisher)
         with self._lock:
-            found_at, found = self._kept.get(which, (float("-inf"), CheckedResults(0, 0)))
-            if time.monotonic() - found_at < FRESH_S:
-                return found
-            found = check_publisher(publisher)
             self._kept[which] = time.monotonic(), found
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-            return found
+        return found
 
 
 def check_publisher(publisher: Publisher) -> CheckedResults:

@@ -7,11 +7,11 @@ async function check(link) {
   if (!answer.ok) return;
   const { checked, verified } = await answer.json();
   const all = checked > 0 && verified === checked;
-  const words = all ? `: all of the ${checked} newest results` : `: ${checked - verified} of the ${checked} newest results`;
-  const unseen = Object.assign(document.createElement("span"), { className: "unseen", textContent: words });
+  const counts = `Results that hold: ${verified} of ${checked}`;
+  const unseen = Object.assign(document.createElement("span"), { className: "unseen", textContent: `. ${counts}` });
   link.classList.add("mark", all ? "verified" : "altered");
   link.replaceChildren(...(all ? [tick.content.cloneNode(true), "Verified"] : ["Not verified"]), unseen);
-  link.title = `${verified} of the ${checked} newest results verified`;
+  link.title = counts;
 }
 
 const seen = new IntersectionObserver((entries) => {

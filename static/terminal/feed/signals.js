@@ -115,7 +115,8 @@ export class Signals {
     this.pane.show([...this.items.values()]);
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
-    this.mark();
+    // Without the module nothing is marked, which claims nothing.
+    this.mark().catch(() => {});
   }
 
   /** Results are marked after they were checked, which may take longer than the list. */

@@ -33,7 +33,7 @@ def opened(open_page: OpenPage, server: Server, session: str, **options: str) ->
     return page
 
 
-def test_request_is_sent_seen_and_withdrawn(open_page: OpenPage, server: Server, session: str) -> None:
+def test_request_is_sent_seen_and_withdrawn(server: Server, session: str, open_page: OpenPage) -> None:
     page = opened(open_page, server, session)
     for term in ("never change", "never deleted", "counts on your public scorecard"):
         expect(page.get_by_role("main")).to_contain_text(term)
@@ -52,7 +52,7 @@ def test_request_is_sent_seen_and_withdrawn(open_page: OpenPage, server: Server,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_fits_every_window_and_breaks_no_rule(
-    open_page: OpenPage, server: Server, session: str, scheme: str
+    server: Server, session: str, open_page: OpenPage, scheme: str
 ) -> None:
     page = opened(open_page, server, session, color_scheme=scheme)
     page.get_by_label("What you would publish").fill(WHY)

@@ -15,7 +15,7 @@ from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
 from tests.browser.geometry import misplaced
 from tests.client import Server
-from tests.factories import make_instrument, make_user
+from tests.factories import make_instrument, make_user, put_quote
 from tests.signals_feed.published_signals import close_at, make_published
 
 
@@ -25,6 +25,7 @@ def _results(server: Server, settings: Any) -> None:
     settings.DEMO = settings.PUBLIC_TERMINAL = True
     checked_results.clear()
     make_instrument("EURUSD")
+    put_quote("EURUSD")
     for name in ("anna", "bert"):
         signal = make_published(user=make_user(name))
         close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
@@ -51,8 +52,8 @@ def test_list_of_publishers_marks_whose_results_hold(open_page: OpenPage, width:
     marks = {name: page.locator(f"[data-publisher={name}] [data-checked]") for name in ("anna", "bert")}
     for mark in marks.values():
         mark.scroll_into_view_if_needed()
-    expect(marks["anna"]).to_contain_text("Verified: all of the 1 newest results")
-    expect(marks["bert"]).to_contain_text("Not verified: 1 of the 1 newest results")
+    expect(marks["anna"]).to_contain_text("Verified. Results that hold: 1 of 1")
+    expect(marks["bert"]).to_contain_text("Not verified. Results that hold: 0 of 1")
     assert misplaced(page, "[data-publisher]", "td, th") == []
     assert violations(page) == []
     marks["bert"].click()
