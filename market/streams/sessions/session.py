@@ -49,8 +49,7 @@ NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "internal_error"))
 # As final as a takeover, or the client would come back by itself and have to be closed again.
 CLOSED = "This stream was closed in the settings panel of your account."
 UNTRUSTED = (
-    "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
-    "in a while."
+    "The database has been unavailable for too long to confirm that your key is still valid. Try again later."
 )
 
 
