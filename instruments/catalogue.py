@@ -120,7 +120,7 @@ class Catalogue:
 
     def _unknown(self, symbol: str) -> SymbolNotFound:
         close = get_close_matches(symbol[:20].upper(), [facts.symbol for facts in self.offered()], n=1)
-        hint = f"Did you mean {close[0]}?" if close else "GET /api/symbols lists what there is."
+        hint = f"Did you mean {close[0]}?" if close else "GET /api/symbols lists all symbols."
         return SymbolNotFound(f"There is no such symbol. {hint}", field="symbol")
 
 

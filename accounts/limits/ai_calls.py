@@ -53,9 +53,7 @@ class AiCallStanding(msgspec.Struct, frozen=True):
                 f"New ones begin at 00:00 UTC, in {wait_s} s; cached answers remain free."
             )
         else:
-            message = (
-                f"The {tier} tier has no AI calls. Ask for another tier; answers that are cached are free."
-            )
+            message = f"The {tier} tier has no AI calls. Ask for another tier; cached answers are free."
         return AiQuotaExceeded(message, retry_after=wait_s)
 
 

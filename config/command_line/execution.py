@@ -93,5 +93,5 @@ def _unknown(name: str) -> str:
     shown = as_typed(name, is_installed)
     close = get_close_matches(shown, names, 1)
     program = typed_name()
-    hint = f"Did you mean `{program} {close[0]}`?" if close else f"`{program} help` lists what there is."
+    hint = f"Did you mean `{program} {close[0]}`?" if close else f"`{program} help` lists all commands."
     return f"There is no command {shown}. {hint}"

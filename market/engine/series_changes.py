@@ -75,7 +75,7 @@ class SeriesChanges:
                     if not await _fill_simulated(self._engine, facts, at_ms):
                         filled.remove(facts)
         except UNANSWERED as error:
-            logger.warning("The simulated market goes on with a gap: %s", error)
+            logger.warning("The simulated market continues with a gap: %s", error)
         finally:
             if filled:
                 await self._tell_filled(filled)

@@ -29,7 +29,9 @@ def check_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterat
         ticket = make_ticket()
     except ImproperlyConfigured:
         fix = f"Start it with `{command('serve')}`, or give this command the SECRET_KEY of the service."
-        yield warn(ABOUT, "Without a SECRET_KEY nobody can tell whether this installation answers.", fix)
+        yield warn(
+            ABOUT, "Without a SECRET_KEY, it is impossible to tell whether this installation answers.", fix
+        )
         return
     try:
         heard = ask(url, ticket)

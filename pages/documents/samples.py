@@ -103,7 +103,7 @@ FOLLOWING = {
     "orderflow": Following('order_flow("{symbol}")', 'orderFlow(["{symbol}"])'),
     "candles": Following(
         'follow_candles("{symbol}")',
-        'followCandles(["{symbol}"], {\n  timeframes: ["1m"],\n})',
+        'followCandles(["{symbol}"])',
     ),
     "signals": Following("follow_signals()", "followSignals()", "signals --follow"),
     "news": Following("follow_news()", "followNews()"),

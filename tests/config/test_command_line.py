@@ -61,7 +61,7 @@ def test_data_without_a_folder_is_refused() -> None:
     [
         ("engin", "There is no command engin. Did you mean `tickwire-server engine`?"),
         ("isue_key", "There is no command isue-key. Did you mean `tickwire-server issue-key`?"),
-        ("xyzzy", "There is no command xyzzy. `tickwire-server help` lists what there is."),
+        ("xyzzy", "There is no command xyzzy. `tickwire-server help` lists all commands."),
     ],
 )
 def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, sentence: str) -> None:

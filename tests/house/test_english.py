@@ -29,7 +29,8 @@ MODULES = [
 ODD = re.compile(
     r"\bnoughts?\b|on the other side\b|what needs somebody|the rest of every|\bwhoever\b|told again"
     r"|so that none\b|(?<![-'{])\banew\b|\bhand(?:ed|s)? on\b|for want of|in the clear\b"
-    r"|\buntold\b|\bseldom\b"
+    r"|\buntold\b|\bseldom\b|\bjust now\b|\bwhat there is\.|\bget it\.|\bis of none\b|\bare of none\b"
+    r"|\bgoes? on with\b|\bno frame comes\b|\bto be computed again\b"
     r"|(?<!there )\bis no (?:address|backup|copy|date|day|file|mail|manifest|name|number|path|port|price)\b"
     r"|\bis no (?:plain|whole)\b",
     re.IGNORECASE,

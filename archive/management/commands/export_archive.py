@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = (
         "Copy days of the archive into a folder, each file compared with its digest. Files of sources that "
         "may not be passed on are left out. Damaged files are left out and named, and the command exits with "
-        "1. Begun again, it goes on with what is missing; days and symbols may be added."
+        "1. Started again, it continues with what is missing; days and symbols may be added."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -69,7 +69,7 @@ def check(message: AnyMessage, kind: StreamKind) -> None:
     if message.resume is not UNSET:
         if not kind.is_numbered:
             raise invalid(
-                f"resume is for prices, order flow and candles; {kind.path} goes on with since.", "resume"
+                f"resume is for prices, order flow and candles; {kind.path} continues with since.", "resume"
             )
         positions = message.resume.positions
         if len({upper_key(key) for key in positions}) < len(positions):

@@ -46,8 +46,7 @@ ended_without_database = RepeatedWarning(
 # What the client itself asked for, or what another log line tells.
 NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "stream_closed", "internal_error"))
 UNTRUSTED = (
-    "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
-    "in a while."
+    "The database has been unavailable for too long to confirm that your key is still valid. Try again later."
 )
 
 

@@ -29,7 +29,7 @@ class Command(BaseCommand):
         sources = named or list(Source.objects.due(timezone.now())[:MOST])
         polled = asyncio.run(self.poll_in_turn(sources))
         if len(polled) < len(sources):
-            self.stderr.write("What another process polls just now is left to it.")
+            self.stderr.write("Sources that another process is polling are left to it.")
         if not sources:
             self.stdout.write("No source is due. Name one to poll it now.")
         if problems := sum(bool(each.problem) for each in polled):

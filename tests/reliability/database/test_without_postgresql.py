@@ -274,7 +274,7 @@ def test_trust_in_known_keys_ends_also_for_open_streams(service: Running, how: s
             wait_until(lambda: opens(wary, service.key), WITHIN_S)
     tell(f"{how}: ended when nothing had been read for {age_s:.0f} s, of 3 allowed")
     assert (refusal["error"]["code"], refusal["fatal"], refusal["retry"]) == ("internal_error", True, True)
-    assert "whether your key still holds" in refusal["error"]["message"]
+    assert "that your key is still valid" in refusal["error"]["message"]
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4500
     assert age_s >= 3
