@@ -10,7 +10,12 @@ const ALONE = { lineVisible: false, pointMarkersVisible: true, pointMarkersRadiu
 const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 3 });
 const LEAST_MOVE = { true: 1e-8, false: 1 };
 const SCALE = { entireTextOnly: true, tickMarkDensity: 1.75, scaleMargins: { top: 0, bottom: 0 } };
-// Room for the title of the scale, and for a dot below the lowest bar.
+// A dot stands at zero, opposite its bar, where neither the title nor the pane's edge cuts it.
+const MARK = { price: 0, shape: "circle" };
+const MARK_PX = 12;
+// The library makes marks larger where bars are wider, up to this.
+const WIDEST_PX = 30;
+// Room for the title of the scale, and for a dot below zero.
 const BARS = { margins: { above: 24, below: 10 } };
 const LINE = { margins: { above: 24, below: 6 }, lineWidth: 2, crosshairMarkerVisible: false };
 const dayOf = ({ time }) => Math.floor(time / DAY_S);
@@ -100,11 +105,13 @@ export class FlowDrawing {
 
   /** When it is zoomed, a dot stands for more bars or for fewer. */
   mark() {
-    const stretch = stretchOf(this.chart.timeScale().options().barSpacing);
-    if (stretch === this.stretch) return;
-    this.stretch = stretch;
+    const barPx = this.chart.timeScale().options().barSpacing;
+    const stretch = stretchOf(barPx);
+    const size = MARK_PX / Math.min(Math.max(barPx, MARK_PX), WIDEST_PX);
+    if (stretch === this.stretch && size === this.size) return;
+    Object.assign(this, { stretch, size });
     const found = unusual(this.bars, this.seconds, stretch).filter(({ time }) => this.drawn.has(time));
-    this.marks.setMarkers(found.map(({ time, delta }) => ({ time, position: delta < 0 ? "belowBar" : "aboveBar", shape: "circle", size: 0.6, color: this.tint.warn })));
+    this.marks.setMarkers(found.map((bar) => ({ ...MARK, size, time: bar.time, position: bar.delta < 0 ? "atPriceTop" : "atPriceBottom", color: this.tint.warn })));
   }
 
   #deltaOf({ time, delta }) {
