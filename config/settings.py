@@ -110,7 +110,11 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "libraries": {"commands": "core.program.tags", "figures": "signals_feed.figures"},
+            "libraries": {
+                "commands": "core.program.tags",
+                "figures": "signals_feed.figures",
+                "trail": "config.back_office.trail",
+            },
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

@@ -66,7 +66,7 @@ def as_it_is() -> Prepared:
 BANNER = """
   Tickwire serves on {address}
 
-  Terminal       {address}/
+{first}
   Documentation  {address}/docs/api and {address}/docs/streams
   Your keys      {address}/settings/keys
   Back office    {address}/admin/
@@ -74,6 +74,10 @@ BANNER = """
 {more}
   Ctrl-C stops it.
 """
+TERMINAL_FIRST = "  Terminal       {address}/"
+FRONT_PAGE_FIRST = """\
+  Front page     {address}/
+  Terminal       {address}/terminal{for_whom}"""
 DEMO = """\
   Demo keys
 {keys}
@@ -112,7 +116,14 @@ def banner(host: str, port: int, prepared: Prepared) -> str:
         more += FROM_HERE_ONLY
     if settings.REDIS_URL:
         more += SEPARATE_ENGINE.format(engine=command("run_engine"))
-    return BANNER.format(address=address, more=more)
+    return BANNER.format(first=_first_page(address), address=address, more=more)
+
+
+def _first_page(address: str) -> str:
+    if settings.DEMO:
+        return TERMINAL_FIRST.format(address=address)
+    for_whom = "" if settings.PUBLIC_TERMINAL else "  (after login)"
+    return FRONT_PAGE_FIRST.format(address=address, for_whom=for_whom)
 
 
 def _demo(address: str, port: int, staff_link: str | None) -> str:

@@ -41,10 +41,14 @@ class TradingCalendar(models.Model):
     """The hours that several instruments share."""
 
     name = models.SlugField(max_length=40, unique=True)
-    timezone = models.CharField(max_length=40, default="UTC", help_text="As in America/New_York.")
-    sessions = models.CharField(max_length=200, help_text="24/7 · Mon-Fri 09:30-16:00 · Sun 17:00-Fri 17:00")
+    timezone = models.CharField(
+        max_length=40, default="UTC", help_text="An IANA name, such as America/New_York."
+    )
+    sessions = models.CharField(
+        max_length=200, help_text="Such as 24/7, Mon-Fri 09:30-16:00 or Sun 17:00-Fri 17:00."
+    )
     holidays = models.TextField(
-        blank=True, help_text="Local dates: 2026-12-25, or 2026-11-27@13:00 for an early close."
+        blank=True, help_text="Local dates, such as 2026-12-25, or 2026-11-27@13:00 for an early close."
     )
 
     class Meta:
@@ -77,10 +81,10 @@ class WithheldSource(models.Model):
         max_length=40,
         unique=True,
         validators=[check_feed],
-        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo; "
-        "import is what came from files.",
+        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay or demo; "
+        "import stands for candles that came from files.",
     )
-    why = models.CharField(max_length=200, help_text="Such as the clause of its terms.")
+    why = models.CharField(max_length=200, help_text="The reason, such as a clause of its terms.")
     since = models.DateTimeField(default=now, editable=False)
 
     class Meta:
@@ -123,28 +127,31 @@ class Instrument(models.Model):
     margin_rate = models.DecimalField(max_digits=7, decimal_places=6)
     min_lot = models.DecimalField(max_digits=14, decimal_places=6)
     max_lot = models.DecimalField(max_digits=14, decimal_places=6)
-    digits = models.PositiveSmallIntegerField(help_text="Decimals of a price.")
+    digits = models.PositiveSmallIntegerField(help_text="Decimal places of a price.")
     volume_kind = models.CharField(max_length=6, choices=VolumeKind, default=VolumeKind.TICKS)
     order_flow_source = models.CharField(
         max_length=9, choices=OrderFlowSource, default=OrderFlowSource.TICK_RULE
     )
     stale_after_s = models.PositiveIntegerField(
-        default=60, help_text="Seconds without a tick until a quote is stale."
+        "stale after (seconds)",
+        default=60,
+        help_text="So long without a tick, and the quote counts as stale.",
     )
     outlier_percent = models.DecimalField(
+        "outlier (percent)",
         max_digits=5,
         decimal_places=2,
         default=Decimal("0.5"),
         db_default=Decimal("0.5"),
-        help_text="A price is refused that is further from the last one than this, 50 usual spreads and 15 "
-        "usual ranges of a minute, until three in a row agree. 0: none is.",
+        help_text="A price that is further from the last one than this, 50 usual spreads and 15 usual "
+        "one-minute ranges is refused, until three in a row agree. 0 refuses none.",
     )
     source = models.CharField(
         max_length=40,
         blank=True,
         validators=[check_source],
-        help_text="The feed that prices it: kraken, or kraken:BTC/USD where the venue's own name is not "
-        "the usual one. Empty: the demo market, or without it whoever pushes ticks.",
+        help_text="The feed that prices it: kraken, or kraken:BTC/USD if the venue uses another name. "
+        "Empty: the demo market or, without the demo, whoever pushes ticks.",
     )
     fallback = models.CharField(
         max_length=40,

@@ -11,11 +11,11 @@ class SiteText(models.Model):
     name = models.CharField(max_length=20, choices=Name, unique=True)
     body = models.TextField(
         blank=True,
-        help_text="Markdown. HTML is shown as it is written. Leave it empty to return to the text that comes"
-        " with Tickwire.",
+        help_text="Markdown; HTML is not interpreted. Leave it empty to return to the text that comes with"
+        " Tickwire.",
     )
     changed_at = models.DateTimeField(
-        null=True, blank=True, help_text="Not set while the text is the one that comes with Tickwire."
+        null=True, blank=True, help_text="Empty while the text is the one that comes with Tickwire."
     )
 
     class Meta:

@@ -98,7 +98,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     list_filter = ("status", "close_reason", "direction")
     ordering = ("-published_at", "-pk")
     search_fields = ("instrument__symbol__iexact", "user__username__startswith")
-    search_help_text = "A symbol, the beginning of a publisher's name, or a signal's identifier."
+    search_help_text = "A symbol, publisher or signal ID"
     actions = ("cancel_chosen",)
     actions_detail = ("cancel",)
 
@@ -229,7 +229,7 @@ class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
     def accept(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
         if "answered" in request.POST:
             return self.decide(request, found, accept_request, "Accepted.")
-        text = f"{found.account} may then publish signals at once. Asked for because: “{found.why}”"
+        text = f"{found.account} may publish signals as soon as you accept. The reason given: “{found.why}”"
         return self.ask(
             request, forms.Form(), title=f"Let {found.account} publish", text=text, submit="Accept"
         )
@@ -256,7 +256,7 @@ class LedgerEntryAdmin(ReadOnlyAdmin[LedgerEntry]):
     ordering = ("-position",)
     paginator = InfinitePaginator
     search_fields = ("signal",)
-    search_help_text = "A signal's identifier, whole."
+    search_help_text = "A complete signal ID"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LedgerEntry], search_term: str

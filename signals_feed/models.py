@@ -87,14 +87,16 @@ class Signal(models.Model):
     close_price = price_field(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
     close_reason = models.CharField(max_length=11, choices=CloseReason, blank=True)
-    pnl = models.DecimalField(max_digits=14, decimal_places=1, null=True, blank=True, help_text="Pips.")
-    pnl_percent = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
-    pnl_r = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    pnl = models.DecimalField("result in pips", max_digits=14, decimal_places=1, null=True, blank=True)
+    pnl_percent = models.DecimalField(
+        "result in percent", max_digits=12, decimal_places=4, null=True, blank=True
+    )
+    pnl_r = models.DecimalField("result in R", max_digits=12, decimal_places=4, null=True, blank=True)
     best_r = models.DecimalField(
-        max_digits=12, decimal_places=4, null=True, blank=True, help_text="The most it was ahead, in R."
+        "furthest ahead, in R", max_digits=12, decimal_places=4, null=True, blank=True
     )
     worst_r = models.DecimalField(
-        max_digits=12, decimal_places=4, null=True, blank=True, help_text="The most it was behind, in R."
+        "furthest behind, in R", max_digits=12, decimal_places=4, null=True, blank=True
     )
 
     objects = SignalQuerySet.as_manager()
@@ -149,7 +151,7 @@ class Signal(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.direction} {self.instrument_id} at {self.entry}"
+        return f"{self.get_direction_display()} {self.instrument} at {self.entry:.{self.instrument.digits}f}"
 
     def entry_quote(self) -> Quoted | None:
         """The quote it was published at; None for a signal older than this record."""

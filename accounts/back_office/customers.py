@@ -68,7 +68,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
         label="May publish signals",
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="Signals under their own name, each of them public and final.",
+        help_text="Under their own name. Each signal is public and final.",
     )
 
     class Meta:
@@ -95,7 +95,7 @@ class AccountAdmin(StaffAdmin[Account]):
     list_filter = (VisitorFilter, "tier", "is_demo", NearLimitsFilter)
     ordering = ("-pk",)
     search_fields = ("user__username__startswith", "user__email__startswith")
-    search_help_text = "The beginning of a username or email address."
+    search_help_text = "Username or email starts with…"
     autocomplete_fields = ("user",)
     fields = ("user", "tier", "may_publish", "keys", "is_demo", "created_at")
     readonly_fields = ("keys", "is_demo", "created_at")

@@ -77,7 +77,9 @@ class KeyAdmin(StaffAdmin[K]):
             except TooManyKeys as error:
                 form.add_error(None, str(error))
         title = f"Issue an {self.opts.verbose_name}"
-        return self.ask(request, form, title=title, text="The next page shows it, once.", submit="Issue")
+        return self.ask(
+            request, form, title=title, text="It is shown once, on the next page.", submit="Issue"
+        )
 
     @button("Revoke", permission="change", icon="block", danger=True)
     def revoke(self, request: HttpRequest, key: K) -> HttpResponse:
@@ -176,7 +178,7 @@ class ApiKeyAdmin(KeyAdmin[ApiKey]):
     list_select_related = ("account__user",)
     list_filter = (KeyStateFilter,)
     search_fields = ("prefix__startswith", "account__user__username__startswith")
-    search_help_text = "The beginning of a prefix or of a username."
+    search_help_text = "Prefix or username starts with…"
     fields = ("prefix", "name", *NEVER_EDITED[1:])
     readonly_fields = NEVER_EDITED
     actions_detail: ClassVar[tuple[str, ...]] = ("roll", "revoke")

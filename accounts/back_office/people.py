@@ -8,26 +8,44 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 from django.db.models import Model
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
-from accounts.rights import READY_ROLE
+from accounts.rights import READY_ROLE, publishing_right
 
 from .customers import VisitingUserFilter
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
-PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
+POWERS = ("is_staff", "is_superuser", "groups")
+RAW_POWERS = "user_permissions"
+FACTOR_NAMES = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
 admin.site.unregister(Group)
+
+
+class UserForm(UserChangeForm):  # type: ignore[misc]
+    may_publish = forms.BooleanField(
+        label="May publish signals",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Under their own name. Each signal is public and final.",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "may_publish" in self.fields:
+            self.initial["may_publish"] = publishing_right.is_held_by(self.instance)
 
 
 @admin.register(Group)
@@ -49,32 +67,56 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     owner = ITSELF
     never = ("delete",)
     """Deactivate instead: what a user did stays on record."""
-    form = UserChangeForm
+    form = UserForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
     list_filter = (VisitingUserFilter, "is_active", "is_staff", "is_superuser")
     ordering = ("-pk",)
     search_fields = ("username__startswith", "email__startswith")
-    search_help_text = "The beginning of a username or email address."
+    search_help_text = "Username or email starts with…"
     filter_horizontal = ()
     autocomplete_fields = ("groups",)
     readonly_fields = ("password_state", "last_login", "date_joined")
     fieldsets = (
-        (None, {"fields": ("username", "email", "first_name", "last_name", "is_active", "password_state")}),
-        ("Powers", {"fields": PERMISSION_FIELDS}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
+        (None, {"fields": ("username", "email", "is_active", "password_state", "last_login", "date_joined")}),
+        ("What they may do", {"fields": ("groups", "may_publish", "is_staff", "is_superuser")}),
     )
+    # For superusers.
+    raw_powers = ("Single permissions", {"fields": (RAW_POWERS,), "classes": ("collapse",)})
+    add_fieldsets = ((None, {"fields": ("username", "password1", "password2")}),)
 
     @admin.display(description="Password")
     def password_state(self, user: User) -> str:
         state = "Set." if user.has_usable_password() else "None: this person cannot log in with one."
         return format_html('{} <a href="../password/" class="text-primary-600">Change it</a>', state)
 
+    @admin.display(boolean=True, description="May publish signals")
+    def may_publish(self, user: User) -> bool:
+        """For those who may not change it."""
+        return publishing_right.is_held_by(user)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = super().get_fieldsets(request, obj)
+        return (*shown, self.raw_powers) if obj and request.user.is_superuser else shown
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return (
-            self.readonly_fields if request.user.is_superuser else (*self.readonly_fields, *PERMISSION_FIELDS)
-        )
+        fixed = () if request.user.is_superuser else (*POWERS, RAW_POWERS, "may_publish")
+        return (*self.readonly_fields, *fixed)
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any, **options: Any) -> Any:
+        if db_field.name == RAW_POWERS:
+            # That one has a switch.
+            options["queryset"] = Permission.objects.exclude(publishing_right.is_it()).select_related(
+                "content_type"
+            )
+        return super().formfield_for_manytomany(db_field, request, **options)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        if "may_publish" in form.cleaned_data:
+            # After the single permissions, which are written as a whole.
+            publishing_right.set_for(form.instance, is_held=form.cleaned_data["may_publish"])
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         with transaction.atomic():
@@ -99,7 +141,7 @@ class EmailAddressAdmin(StaffAdmin[Model]):
     list_filter = ("verified",)
     ordering = ("-pk",)
     search_fields = ("email__startswith", "user__username__startswith")
-    search_help_text = "The beginning of an email address or username."
+    search_help_text = "Email or username starts with…"
     autocomplete_fields = ("user",)
 
 
@@ -108,12 +150,16 @@ class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
     owner = "user"
-    list_display = fields = ("user", "type", "created_at", "last_used_at")
+    list_display = fields = ("user", "kind", "created_at", "last_used_at")
     list_select_related = ("user",)
     list_filter = ("type",)
     ordering = ("-pk",)
     search_fields = ("user__username__startswith",)
-    search_help_text = "The beginning of a username."
+    search_help_text = "Username starts with…"
+
+    @admin.display(description="Type")
+    def kind(self, factor: Any) -> str:
+        return FACTOR_NAMES[factor.type]
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(request.user.is_superuser)

@@ -28,7 +28,7 @@ class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
     # By key, which is the order of writing: the time has no index.
     ordering = ("-pk",)
     search_fields = ("user__username__startswith",)
-    search_help_text = "The beginning of a staff member's username."
+    search_help_text = "Username starts with…"
     paginator = InfinitePaginator
 
     @admin.display(description="What")
@@ -43,4 +43,4 @@ class AiUsageAdmin(ReadOnlyAdmin[AiUsage]):
     list_select_related = ("account__user",)
     ordering = ("-pk",)
     search_fields = ("account__user__username__startswith",)
-    search_help_text = "The beginning of a username."
+    search_help_text = "Username starts with…"

@@ -29,7 +29,7 @@ class RequestAdmin(StaffAdmin[M]):
     decides_about_owner = True
     never = ("add", "delete")
     search_fields = ("account__user__username__startswith",)
-    search_help_text = "The beginning of a username."
+    search_help_text = "Username starts with…"
     actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
     decline_request: Callable[..., None]
 
@@ -50,7 +50,7 @@ class RequestAdmin(StaffAdmin[M]):
             return self.decide(
                 request, found, partial(self.decline_request, **form.cleaned_data), "Declined."
             )
-        text, title = f"Asked for because: “{found.why}”", f"Decline the request of {found.account}"
+        text, title = f"The reason given: “{found.why}”", f"Decline the request of {found.account}"
         return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
 
     def decide(self, request: HttpRequest, found: Any, act: Callable[..., None], done: str) -> HttpResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from allauth.account.decorators import secure_admin_login
@@ -46,7 +47,16 @@ class BackOffice(UnfoldAdminSite):
         return [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
-        return cast(View, csp_replace(POLICY)(super().admin_view(view, cacheable)))
+        inner = super().admin_view(view, cacheable)
+
+        @wraps(inner)
+        def answer(request: HttpRequest, *args: Any, **options: Any) -> Any:
+            try:
+                return inner(request, *args, **options)
+            except PermissionDenied:
+                return self._refuse(request, "admin/forbidden.html", "This page is not open to you")
+
+        return cast(View, csp_replace(POLICY)(answer))
 
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and factor_standing(request) == "shown"

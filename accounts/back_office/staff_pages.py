@@ -19,6 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.text import capfirst
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
@@ -150,6 +151,21 @@ class StaffAdmin(ModelAdmin[M]):
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         may = "delete" not in self.never and super().has_delete_permission(request, obj)
         return may and self._may(request, obj)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        # Django's own is "Select account to change".
+        title = capfirst(str(self.opts.verbose_name_plural))
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> HttpResponse:
+        """Without a button to save where nothing can be changed."""
+        can_change = bool(context["adminform"].form.fields or context["inline_admin_formsets"])
+        buttons = {"show_save_and_add_another": False}
+        if not can_change:
+            buttons |= {"show_save": False, "show_save_and_continue": False}
+        return super().render_change_form(request, {**context, **buttons}, *args, **options)
 
     def get_readonly_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)

@@ -21,6 +21,7 @@ from .staff_pages import StaffAdmin, button
 @admin.register(Tier)
 class TierAdmin(StaffAdmin[Tier]):
     list_display = ("name", "price", *TIER_LIMITS, "rank")
+    fields = ("name", "price", *TIER_LIMITS, "rank")
     search_fields = ("name",)
     sortable_by = None
     # Accounts, commands and rate-limit headers know a tier by its name.
@@ -51,9 +52,16 @@ class TierRequestAdmin(RequestAdmin[TierRequest]):
         if "answered" in request.POST:
             return self.decide(request, found, accept_request, f"Accepted: {found.wanted}.")
         text = (
-            f"From {found.account.tier} to {found.wanted}, within two seconds everywhere. Why: “{found.why}”"
+            f"The tier changes from {found.account.tier} to {found.wanted} within two seconds, on open"
+            f" streams too. The reason given: “{found.why}”"
         )
-        return self.ask(request, forms.Form(), title=f"Accept {found}", text=text, submit="Accept")
+        return self.ask(
+            request,
+            forms.Form(),
+            title=f"Accept the request of {found.account} for {found.wanted}",
+            text=text,
+            submit="Accept",
+        )
 
     def decide(
         self, request: HttpRequest, found: TierRequest, act: Callable[..., None], done: str

@@ -16,6 +16,10 @@ LABELS = {
     "password2": "Repeat the password",
 }
 
+RULES = (
+    "At least 8 characters: not only digits, not a common password, and nothing like your username or email."
+)
+
 
 class SiteWords:
     """A field has its label and no placeholder that repeats it."""
@@ -28,6 +32,8 @@ class SiteWords:
         for name, field in fields.items():
             field.label = (LABELS | self.labels).get(name, field.label)
             field.widget.attrs.pop("placeholder", None)
+            if name == "password1":
+                field.help_text = RULES
 
 
 class NewPassword(SiteWords):

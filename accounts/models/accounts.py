@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import AbstractUser, Group
 from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -20,6 +20,28 @@ class User(AbstractUser):
     """A person who can log in."""
 
     username = UsernameField()
+    email = models.EmailField("email", blank=True)
+    is_active = models.BooleanField(
+        "may log in",
+        default=True,
+        help_text="Turn this off to lock somebody out; their keys stop working as well.",
+    )
+    is_staff = models.BooleanField(
+        "staff",
+        default=False,
+        help_text="May log in to the back office, and do there what their roles allow.",
+    )
+    is_superuser = models.BooleanField(
+        "superuser", default=False, help_text="May do everything, and decides what others may do."
+    )
+    groups = models.ManyToManyField(  # type: ignore[assignment]
+        Group,
+        verbose_name="roles",
+        blank=True,
+        related_name="user_set",
+        related_query_name="user",
+        help_text="What a member of staff may do.",
+    )
     _password: str | None
     """A new one that is not saved yet."""
 
@@ -48,11 +70,13 @@ class Tier(models.Model):
 
     name = models.SlugField(max_length=20, unique=True)
     rank = models.PositiveSmallIntegerField(default=0, help_text="Order in lists, lowest first.")
-    requests_per_minute = models.PositiveIntegerField()
-    streams = models.PositiveIntegerField(help_text="WebSocket streams open at once.")
-    ai_calls_per_day = models.PositiveIntegerField()
+    requests_per_minute = models.PositiveIntegerField("requests a minute")
+    streams = models.PositiveIntegerField("streams at once", help_text="WebSocket streams of all keys.")
+    ai_calls_per_day = models.PositiveIntegerField("AI calls a day")
     archive = models.BooleanField(
-        default=False, db_default=False, help_text="Whether its keys open the archive of ticks and candles."
+        default=False,
+        db_default=False,
+        help_text="Whether keys may download the archive of ticks and candles.",
     )
     price = models.CharField(
         max_length=40,
@@ -93,7 +117,7 @@ class Account(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
     tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="accounts")
-    is_demo = models.BooleanField(default=False, editable=False)
+    is_demo = models.BooleanField("demo", default=False, editable=False)
     visitor_from = models.CharField(
         max_length=43,
         blank=True,

@@ -21,7 +21,7 @@ class AiUsage(models.Model):
     used = models.PositiveIntegerField(default=0)
 
     class Meta:
-        verbose_name_plural = "AI usage"
+        verbose_name = verbose_name_plural = "AI usage"
         constraints = (models.UniqueConstraint(fields=("account", "day"), name="ai_usage_one_row_a_day"),)
 
     def __str__(self) -> str:

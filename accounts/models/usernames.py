@@ -36,7 +36,7 @@ class UsernameField(NameField):
             "username",
             max_length=150,
             unique=True,
-            help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+            help_text="At most 150 letters, digits and @ . + - _ only.",
             validators=[UnicodeUsernameValidator()],
             error_messages={"unique": "A user with that username already exists."},
         )

@@ -40,7 +40,9 @@ class TierRequestForm(forms.Form):
 def tier(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     if request.method != "POST":
-        return show(request, account, TierRequestForm(account.tier))
+        # A link on the page of prices says which.
+        wanted = Tier.objects.filter(name=request.GET.get("wanted", "")).first()
+        return show(request, account, TierRequestForm(account.tier, initial={"wanted": wanted}))
     form = TierRequestForm(account.tier, request.POST)
     if not form.is_valid():
         return show(request, account, form, status=400)

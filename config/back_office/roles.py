@@ -41,6 +41,7 @@ ROLES: dict[str, frozenset[str]] = {
                 "market.change_ingestkey",
             ),
             *("status.view_incident", "status.add_incident", "status.change_incident"),
+            *("status.view_note", "status.add_note", "status.change_note"),
             *("accounts.view_controlevent", "admin.view_logentry"),
         )
     ),

@@ -57,7 +57,7 @@ class IngestKeyAdmin(KeyAdmin[IngestKey]):
     list_display = ("prefix", "name", "may_send", "state", "last_used_at", "created_at")
     list_filter = (StateFilter,)
     search_fields = ("prefix__startswith", "name__startswith")
-    search_help_text = "The beginning of a prefix or of a name."
+    search_help_text = "Prefix or name starts with…"
     fields = (*NEVER_EDITED[:2], "symbols", *NEVER_EDITED[2:])
     readonly_fields = NEVER_EDITED
 

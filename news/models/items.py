@@ -37,15 +37,17 @@ class NewsItem(models.Model):
 
     title = models.CharField(max_length=300)
     summary = models.TextField(blank=True)
-    url = models.URLField(max_length=500, blank=True)
+    url = models.URLField("URL", max_length=500, blank=True)
     source = models.CharField(max_length=80, blank=True)
     category = models.CharField(max_length=6, choices=Category)
     symbols = models.ManyToManyField("instruments.Instrument", blank=True, related_name="news")
     status = models.CharField(max_length=9, choices=Status, default=Status.DRAFT)
-    sentiment_score = models.FloatField(null=True, blank=True, help_text="−1 (bearish) to 1 (bullish).")
-    model = models.CharField(max_length=60, blank=True, help_text="Who scored it; `staff` after an override.")
+    sentiment_score = models.FloatField(null=True, blank=True, help_text="From −1 (bearish) to 1 (bullish).")
+    model = models.CharField(
+        max_length=60, blank=True, help_text="What scored it: a model, or “staff” after an override."
+    )
     published_at = models.DateTimeField(default=timezone.now)
-    is_demo = models.BooleanField(default=False, editable=False)
+    is_demo = models.BooleanField("demo", default=False, editable=False)
 
     # The ingest recognises known stories by these; they are empty for what staff wrote.
     origin = models.ForeignKey(

@@ -55,7 +55,7 @@ class Source(models.Model):
     name = models.CharField(max_length=80, unique=True)
     address = models.CharField(max_length=LONGEST, unique=True, validators=(is_a_feed_address,))
     category = models.CharField(
-        max_length=6, choices=NewsCategory, blank=True, help_text="Of items whose title does not tell."
+        max_length=6, choices=NewsCategory, blank=True, help_text="For items whose title does not reveal it."
     )
     language = models.CharField(max_length=5, choices=Language, default=Language.ENGLISH)
     trust = models.CharField(max_length=7, choices=Trust, default=Trust.REVIEW)
@@ -65,7 +65,7 @@ class Source(models.Model):
         validators=(MinValueValidator(SHORTEST_INTERVAL_S), MaxValueValidator(LONGEST_INTERVAL_S)),
     )
     is_active = models.BooleanField("active", default=True)
-    is_demo = models.BooleanField(default=False, editable=False)
+    is_demo = models.BooleanField("demo", default=False, editable=False)
 
     etag = models.CharField(max_length=300, blank=True, editable=False)
     modified = models.CharField(max_length=300, blank=True, editable=False)

@@ -65,9 +65,12 @@ class SourceAdmin(StaffAdmin[Source]):
             return f"{source.last_error}, {times}"
         return source.outcome
 
-    @admin.display(description="Asks for what is newer than")
+    @admin.display(description="Last seen version")
     def validators(self, source: Source) -> str:
-        return " · ".join(filter(None, (source.modified, source.etag))) or "nothing: it takes all there is"
+        return (
+            " · ".join(filter(None, (source.modified, source.etag)))
+            or "none yet: the next poll takes everything"
+        )
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         if not change:

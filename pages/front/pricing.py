@@ -13,10 +13,23 @@ class Offer(NamedTuple):
     tier: Tier
     price: str
     is_yours: bool
+    step: str
+    """What leads to it: words for a button."""
 
 
 def offers(yours: Tier | None) -> list[Offer]:
-    return [Offer(tier, tier.price or price_unsaid(tier), tier == yours) for tier in Tier.objects.all()]
+    return [
+        Offer(tier, tier.price or price_unsaid(tier), tier == yours, step_to(tier, yours))
+        for tier in Tier.objects.all()
+    ]
+
+
+def step_to(tier: Tier, yours: Tier | None) -> str:
+    if yours is None:
+        return "Sign up" if tier.name == "free" else f"Sign up, then ask for {tier}"
+    if tier == yours:
+        return "See your usage"
+    return f"Ask for {tier}" if tier.rank > yours.rank else f"Move down to {tier}"
 
 
 def price_unsaid(tier: Tier) -> str:
@@ -25,7 +38,13 @@ def price_unsaid(tier: Tier) -> str:
 
 @require_safe
 def pricing(request: HttpRequest) -> HttpResponse:
-    account = Account.objects.filter(user=request.user.pk).select_related("tier").first()
-    yours = account.tier if account else None
-    page = {"offers": offers(yours), "limits": TIER_LIMITS, "has_account": request.user.is_authenticated}
+    page = {"offers": offers(tier_of(request)), "limits": TIER_LIMITS}
     return render(request, "front/pricing.html", page)
+
+
+def tier_of(request: HttpRequest) -> Tier | None:
+    """None for strangers. A user without an account gets one on Free, as soon as it is needed."""
+    if not request.user.is_authenticated:
+        return None
+    account = Account.objects.filter(user=request.user.pk).select_related("tier").first()
+    return account.tier if account else Tier.objects.get(name="free")

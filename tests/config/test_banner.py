@@ -21,10 +21,28 @@ def test_line_for_another_login_leads_to_the_same_service(port: int, ends: str) 
     assert line.partition("    prints")[0].endswith(ends)
 
 
-def test_banner_names_the_terminal_first() -> None:
-    lines = [line for line in banner("127.0.0.1", 8000, Prepared()).splitlines() if "  http://" in line]
+HERE = "http://127.0.0.1:8000"
+FIRST = {
+    "the demo": ({"DEMO": True}, [f"  Terminal       {HERE}/"]),
+    "for accounts": (
+        {"DEMO": False, "PUBLIC_TERMINAL": False},
+        [f"  Front page     {HERE}/", f"  Terminal       {HERE}/terminal  (after login)"],
+    ),
+    "public": (
+        {"DEMO": False, "PUBLIC_TERMINAL": True},
+        [f"  Front page     {HERE}/", f"  Terminal       {HERE}/terminal"],
+    ),
+}
 
-    assert lines[0] == "  Terminal       http://127.0.0.1:8000/"
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", FIRST)
+def test_banner_names_what_is_at_the_address(kind: str) -> None:
+    options, expected = FIRST[kind]
+    with override_settings(**options):
+        lines = [line for line in banner("127.0.0.1", 8000, Prepared()).splitlines() if "  http://" in line]
+    assert lines[: len(expected)] == expected
+    assert lines[len(expected)].startswith("  Documentation")
 
 
 @pytest.mark.parametrize(("production", "told"), [(False, "    DEMO=0 "), (True, "    ")])

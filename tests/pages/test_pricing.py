@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils.html import strip_tags
@@ -38,6 +40,32 @@ def test_page_knows_whose_tier_is_whose(client: Client) -> None:
     assert f"{account.tier} Your tier" in said
     assert said.count("Your tier") == 1
     assert "Sign up" not in said
+
+
+STEPS = {
+    "": ["Sign up", "Sign up, then ask for Pro", "Sign up, then ask for Premium"],
+    "free": ["See your usage", "Ask for Pro", "Ask for Premium"],
+    "pro": ["Move down to Free", "See your usage", "Ask for Premium"],
+    "premium": ["Move down to Free", "Move down to Pro", "See your usage"],
+}
+
+
+@pytest.mark.parametrize("held", STEPS)
+def test_each_tier_has_the_step_that_leads_to_it(client: Client, held: str) -> None:
+    if held:
+        client.force_login(make_account(make_user("ada"), tier=Tier.objects.get(name=held)).user)
+    page = client.get("/pricing").content.decode()
+    buttons = re.findall(r'<a class="button[^"]*" href="([^"]+)">([^<]+)</a>', page)
+    assert [words for _, words in buttons] == STEPS[held]
+    for address, words in buttons:
+        if address.startswith("/settings/tier"):
+            name = words.rsplit(" ", 1)[1]
+            assert f"selected>{name}</option>" in client.get(address).content.decode()
+
+
+def test_user_without_an_account_is_on_free(client: Client) -> None:
+    client.force_login(make_user("ada"))
+    assert "Free Your tier" in words(client, "/pricing")
 
 
 @pytest.mark.parametrize(("path", "title"), [("/terms", "Terms of use"), ("/privacy", "Privacy")])

@@ -17,7 +17,8 @@ from config.back_office.roles import ROLES
 from instruments.models import Instrument
 from news.models import NewsItem
 from signals_feed.models import Signal
-from tests.accounts.back_office.office import Office, change
+from status.models import Incident
+from tests.accounts.back_office.office import Office, change, text_of
 from tests.factories import make_user
 from tests.reliability.access.permissions.matrix import Matrix
 from tests.reliability.access.permissions.people import Role
@@ -114,3 +115,10 @@ def test_a_ready_role_cannot_be_edited_because_migrating_would_undo_it(office: O
     group = Group.objects.get(name=f"{LEAD}curator")
     assert office.post(change(group), name=group.name, permissions=[1]).status_code == 403
     assert names_of(group) == ROLES[group.name]
+
+
+def test_operator_writes_the_notes_of_an_incident() -> None:
+    operator = make_user("oscar", is_staff=True)
+    operator.groups.set(Group.objects.filter(name=f"{LEAD}operator"))
+    incident = Incident.objects.create(title="No prices of gold")
+    assert 'name="notes-0-text"' in text_of(Office(operator).get(change(incident)))

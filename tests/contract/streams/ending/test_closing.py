@@ -116,7 +116,7 @@ def test_stream_of_a_page_is_listed_and_closed(
     socket = opened(key=token_of(page))
     socket.subscribe(symbol)
     text = shown(service, page)
-    assert "Your keys have 0 open" in text
+    assert "Your keys use 0 of the" in text
     assert "a page of this site" in text
     close(page, service, account, MARKET)
     assert code_of(socket.refused()) == ("stream_closed", True, False)

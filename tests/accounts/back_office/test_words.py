@@ -1,0 +1,101 @@
+"""What the pages of the back office say, and what they leave out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Model
+
+import config.urls  # noqa: F401 - it registers the pages
+from accounts.models import Account, TierRequest, User
+from signals_feed.models import PERMISSION, Signal
+from signals_feed.publishers.requests import PublisherRequest
+from tests.factories import make_user
+
+from .office import Office, change, list_of, text_of
+from .rows import one_of_each
+
+pytestmark = pytest.mark.django_db
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+SAVE = 'name="_save"'
+ODD = re.compile(r"to change \||[Pp]er day|Is demo|Pnl|Designates|\b\d\d:\d\d:\d\d(?! UTC|\.|\")")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_its_words_are_plain_and_its_times_say_utc(office: Office, model: type[Model]) -> None:
+    row = one_of_each()[model]
+    for page in (list_of(model), change(row)):
+        text = re.sub(r"<(script|input)\b.*?>", "", text_of(office.get(page)))
+        assert ODD.findall(text) == []
+
+
+@pytest.mark.parametrize("model", [TierRequest, PublisherRequest])
+def test_a_request_is_decided_and_not_saved(office: Office, model: type[Model]) -> None:
+    text = text_of(office.get(change(one_of_each()[model])))
+    assert SAVE not in text
+    assert "Accept" in text
+
+
+def test_what_can_be_edited_can_be_saved(office: Office) -> None:
+    assert SAVE in text_of(office.get(change(one_of_each()[Account])))
+
+
+def test_a_signal_is_called_by_its_symbol(office: Office) -> None:
+    signal = one_of_each()[Signal]
+    assert re.match(r"Buy EURUSD at 1\.\d{5}$", str(signal))
+    assert str(signal) in text_of(office.get(change(signal)))
+
+
+def test_the_trail_is_called_as_the_sidebar(office: Office) -> None:
+    user = one_of_each()[User]
+    trail = re.findall(r"tracking-tight[^>]*>\s*(.*?)\s*</", text_of(office.get(change(user))))
+    assert trail[-3:] == ["Customers", "Users", str(user)]
+
+
+def test_single_permissions_are_folded_away_behind_roles(office: Office) -> None:
+    text = text_of(office.get(change(make_user("ada"))))
+    places = [
+        text.index(words) for words in ("What they may do", 'name="may_publish"', "<details>", "Single perm")
+    ]
+    assert places == sorted(places)
+    assert text.index("<details>") < text.index('name="user_permissions"')
+
+
+def test_who_is_no_superuser_sees_no_single_permissions() -> None:
+    clerk = make_user("clerk", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename__in=("view_user", "change_user")))
+    text = text_of(Office(clerk).get(change(make_user("ada"))))
+    assert "Single permissions" not in text
+    assert "user_permissions" not in text
+    assert 'name="may_publish"' not in text
+    assert "May publish signals" in text
+
+
+def test_a_superuser_gives_roles_and_the_right_to_publish_on_one_page(office: Office) -> None:
+    ada, role = make_user("ada"), Group.objects.get(name="Role: support")
+    fields = {"username": "ada", "email": "ada@tickwire.test", "is_active": "on"}
+    office.post(change(ada), **fields, groups=role.pk, may_publish="on")
+    assert User.objects.get(pk=ada.pk).has_perm(PERMISSION)
+    assert list(ada.groups.all()) == [role]
+    office.post(change(ada), **fields, may_publish="on")
+    assert User.objects.get(pk=ada.pk).has_perm(PERMISSION)
+    office.post(change(ada), **fields)
+    assert not User.objects.get(pk=ada.pk).has_perm(PERMISSION)
+
+
+def test_staff_without_a_role_are_told_so(office: Office) -> None:
+    words = "You have no role yet. A superuser gives you one."
+    assert words in text_of(Office(make_user(is_staff=True)).get("/admin/"))
+    assert words not in text_of(office.get("/admin/"))
+
+
+def test_a_refusal_stays_in_the_back_office() -> None:
+    answer = Office(make_user(is_staff=True)).get(list_of(User))
+    assert answer.status_code == 403
+    text = text_of(answer)
+    assert "This page is not open to you" in text
+    assert 'href="/admin/"' in text
+    assert "back_office.css" in text
