@@ -46,7 +46,6 @@ OTHERWISE = {
     "news/sentiment/linear.py": "a file of the model",
     "signals_feed/ledger/ledger.py": "the ledger, whose numbers are texts",
     "signals_feed/publishing/pages.py": "prices as texts, for our own page",
-    "signals_feed/public_pages/checked.py": "states and whole numbers, for our own pages",
 }
 # Whatever speaks to a venue encodes what that venue asks for.
 TO_VENUES = "market/engine/feeds/venues/"
