@@ -19,7 +19,14 @@ from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 from servestatic.middleware import ServeStaticMiddleware
 
-from pages.static_files import HashedFiles, StaticFiles, are_collected, collect
+from pages.static_files import (
+    COMMENT,
+    HashedFiles,
+    StaticFiles,
+    are_collected,
+    collect,
+    without_comments,
+)
 from tests.made_once import find_files
 
 IMPORTED = re.compile(r"""^(?:import|export)\s.*?from\s*"([./][^"]+)";""", re.MULTILINE | re.DOTALL)
@@ -63,6 +70,41 @@ def test_worker_has_another_name_once_a_module_of_it_changes(static: Path, tmp_p
     after = collected(static, tmp_path / "after").hashed_files["terminal/streams/worker.js"]
 
     assert before != after
+
+
+def test_scripts_are_sent_without_their_comments(static: Path, tmp_path: Path) -> None:
+    files = collected(static, tmp_path / "target")
+    for name in ("terminal/terminal.js", "site/theme.js"):
+        sent = Path(files.path(files.hashed_files[name])).read_text().splitlines()
+        given = (static / name).read_text().splitlines()
+        assert len(sent) == len(given)
+        assert not any(line.lstrip().startswith(("//", "/**")) for line in sent)
+        assert any(line.lstrip().startswith("//") for line in given)
+    vendored = "vendor/lightweight-charts-5.2.1/lightweight-charts.mjs"
+    assert Path(files.path(files.hashed_files[vendored])).read_bytes() == (static / vendored).read_bytes()
+
+
+SCRIPT = """/*! A licence. */
+// Why.
+const address = "https://host"; // Stays.
+  /** More
+   * of it. */
+const after = `${1}`; /* Stays. */
+"""
+
+
+def test_only_whole_lines_are_comments() -> None:
+    lines = SCRIPT.splitlines()
+    left = [lines[0], "", lines[2], "", "", lines[5]]
+    assert without_comments(SCRIPT.encode()).decode().splitlines() == left
+
+
+@pytest.mark.parametrize("script", sorted(map(str, Path("static").glob("[!v]*/**/*.js"))))
+def test_no_text_over_several_lines_looks_like_a_comment(script: str) -> None:
+    """Within one, a backtick has begun that has not ended."""
+    text = Path(script).read_bytes()
+    for found in COMMENT.finditer(text):
+        assert without_comments(text[: found.start()]).count(b"`") % 2 == 0, found[0]
 
 
 @pytest.fixture
