@@ -135,13 +135,13 @@ def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
         "symbols",
         200,
     )
-    assert "named again does not count" in described(QUOTES, "symbols")
+    assert "A repeated one does not count" in described(QUOTES, "symbols")
 
 
 def test_order_flow_says_where_it_differs_from_the_candle() -> None:
     assert "less than the candle's" in operation(ORDER_FLOW)["description"]
     absorptions = SCHEMAS["OrderFlowMinute"]["properties"]["absorptions"]
-    assert "the end of the minute belongs to it" in absorptions["description"]
+    assert "the end of the minute belongs to this minute" in absorptions["description"]
 
 
 def test_active_signal_has_no_result_and_a_closed_one_all_of_it() -> None:
