@@ -256,6 +256,8 @@ def test_crosshair_is_in_both_charts(charted_flow: Page, pane: str) -> None:
     box = charted_flow.locator(f"#{pane}").bounding_box()
     assert box is not None
 
+    charted_flow.mouse.move(box["x"] + x - 20, box["y"] + 60)
+    until(charted_flow, "Boolean(flow.crosshair)")
     charted_flow.mouse.move(box["x"] + x, box["y"] + 60)
 
     expect(charted_flow.locator("#flow-pane [data-part=opened]")).to_contain_text(opened)
