@@ -3,7 +3,6 @@ import { CandlestickSeries, HistogramSeries, createChartEx } from "./charts.js";
 import { persist } from "../api.js";
 import { colours, frame, onThemeChange } from "../colours.js";
 import { price } from "../format.js";
-import { pointAt } from "./crosshair.js";
 import { Forming, priceOf } from "./forming.js";
 import { barOf, joined } from "./history.js";
 import { ZonedScale } from "./zone.js";
@@ -168,12 +167,6 @@ export class Chart {
 
   volumeOf({ time, open, close, volume }) {
     return { time, value: volume, color: close < open ? this.tint.downSoft : this.tint.upSoft };
-  }
-
-  /** Shows the crosshair at a time that is pointed at elsewhere, or without one no longer. */
-  point(time) {
-    pointAt(this.chart, this.candles, this.bars, time);
-    this.tell("pointed", time);
   }
 
   /** Of the signals of this instrument. */

@@ -5,10 +5,10 @@ export class SharedCrosshair {
   #owner;
   #time;
 
-  /** Each side has the library's `chart`, and `point(time)`, which shows a bar or, without a time, none. */
-  constructor(...sides) {
+  /** Each side has the library's `chart`, a `series` of it with values for its `bars()`, and `look(time)`, which tells the
+   * figures of a time or, without one, those of now. */
+  constructor(sides) {
     this.sides = sides;
-    this.#own(sides[0]);
     for (const side of sides) side.chart.subscribeCrosshairMove(({ time, sourceEvent }) => this.#move(side, time, sourceEvent));
   }
 
@@ -17,7 +17,7 @@ export class SharedCrosshair {
     // A side that was told also says where its crosshair is, whenever its bars move.
     if (side !== this.#owner || time === this.#time) return;
     this.#time = time;
-    for (const other of this.sides) if (other !== side) other.point(time);
+    for (const other of this.sides) if (other !== side) point(other, time);
   }
 
   #own(owner) {
@@ -29,8 +29,9 @@ export class SharedCrosshair {
   }
 }
 
-/** Where a series has a value in view the library can be pointed at a bar, anywhere else it fails. */
-export function pointAt(chart, series, bars, time) {
-  if (time !== undefined && bars.at(-1)?.time >= time) chart.setCrosshairPosition(0, time, series);
+function point({ chart, series, bars, look }, time) {
+  // Where a series has no value in view the library fails.
+  if (time !== undefined && bars().at(-1)?.time >= time) chart.setCrosshairPosition(0, time, series);
   else chart.clearCrosshairPosition();
+  look(time);
 }

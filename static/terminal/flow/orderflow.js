@@ -1,5 +1,4 @@
 // Who was in a hurry: delta in the bars of the chart, its running sum below, absorption as marks.
-import { SharedCrosshair, pointAt } from "../chart/crosshair.js";
 import { SECONDS } from "../chart/forming.js";
 import { indexAt } from "../chart/zones/shapes.js";
 import { onThemeChange } from "../colours.js";
@@ -20,7 +19,7 @@ export class OrderFlow {
     this.axis = new TimeAxis(chart, this.chart, { changed: () => this.follow(), rezoned: () => this.rezone() });
     this.legend = new FlowLegend(pane, { zone: () => this.axis.zone, goBack: () => this.goBack() });
     this.chart.subscribeCrosshairMove(({ time }) => this.look(time));
-    this.crosshair = new SharedCrosshair(chart, this);
+    this.shareCrosshair([chart.element, this.chart.chartElement()]);
     this.rezone();
     onThemeChange(() => {
       this.drawing.paint();
@@ -148,9 +147,18 @@ export class OrderFlow {
     this.legend.show(bar && time !== undefined && bar.time !== time ? null : bar, this.seconds);
   }
 
-  /** The same with the crosshair, which is moved elsewhere. */
-  point(time) {
-    pointAt(this.chart, this.drawing.deltas, this.bars, time);
-    this.look(time);
+  /** Fetched when there first is one. */
+  shareCrosshair(elements) {
+    const entered = new AbortController();
+    const share = async () => {
+      entered.abort();
+      const { SharedCrosshair } = await import("../chart/crosshair.js");
+      const { pane, chart, drawing } = this;
+      this.crosshair = new SharedCrosshair([
+        { chart: pane.chart, series: pane.candles, bars: () => pane.bars, look: (time) => pane.tell("pointed", time) },
+        { chart, series: drawing.deltas, bars: () => this.bars, look: (time) => this.look(time) },
+      ]);
+    };
+    for (const each of elements) each.addEventListener("pointerenter", share, { signal: entered.signal });
   }
 }
