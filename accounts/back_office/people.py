@@ -3,6 +3,7 @@ without what is secret in them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -97,8 +98,10 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
         return publishing_right.is_held_by(user)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        shown = super().get_fieldsets(request, obj)
-        return (*shown, self.raw_powers) if obj and request.user.is_superuser else shown
+        shown = list(super().get_fieldsets(request, obj))
+        if obj and not self.has_change_permission(request, obj):
+            shown = [(title, {"fields": without_password(part["fields"])}) for title, part in shown]
+        return [*shown, self.raw_powers] if obj and request.user.is_superuser else shown
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         fixed = () if request.user.is_superuser else (*POWERS, RAW_POWERS, "may_publish")
@@ -124,6 +127,10 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
             account = Account.objects.filter(user=obj).first() if "is_active" in form.changed_data else None
             if account is not None:
                 save_user_access(account, by=request.user.get_username())
+
+
+def without_password(fields: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(field for field in fields if field != "password_state")
 
 
 admin.site.unregister(EmailAddress)

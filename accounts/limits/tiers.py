@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, Tier, TierRequest
+from accounts.models import Account, RequestState, Tier, TierRequest
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
@@ -74,9 +74,6 @@ def decline_request(request: TierRequest, answer: str, *, by: str) -> None:
     )
 
 
-def _decide(request: TierRequest, state: TierRequest.State, *, by: str, answer: str = "") -> None:
-    """Once: of two who decide at the same moment the second is told."""
-    decided = TierRequest.objects.open().filter(pk=request.pk)
-    if not decided.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
+def _decide(request: TierRequest, state: RequestState, *, by: str, answer: str = "") -> None:
+    if not request.decide(state, by=by, answer=answer):
         raise TierRequestRefused("Somebody else has already decided on this request.")
-    request.refresh_from_db()

@@ -2,8 +2,9 @@
 
 from core.events.outbox import ControlEvent as ControlEvent
 
-from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
+from .accounts import TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, Key, PageSession
+from .requests import LONGEST_REASON, RequestState, StaffRequest, request_constraints
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
 from .usernames import PSEUDONYM, PSEUDONYMS, PUBLISHER
 
@@ -21,9 +22,12 @@ __all__ = [
     "Key",
     "Minute",
     "PageSession",
+    "RequestState",
+    "StaffRequest",
     "Tier",
     "TierRequest",
     "Usage",
     "UsageCounts",
     "User",
+    "request_constraints",
 ]

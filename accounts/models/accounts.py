@@ -13,6 +13,7 @@ from django.utils import timezone
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
+from .requests import StaffRequest, request_constraints
 from .usernames import UsernameField
 
 
@@ -137,50 +138,13 @@ class Account(models.Model):
         return self.visitor_from != ""
 
 
-LONGEST_REASON = 500
-
-
-class TierRequestQuerySet(models.QuerySet["TierRequest"]):
-    def open(self) -> TierRequestQuerySet:
-        return self.filter(state=TierRequest.State.OPEN)
-
-
-class TierRequest(models.Model):
-    class State(models.TextChoices):
-        OPEN = "open", "waiting"
-        ACCEPTED = "accepted", "accepted"
-        DECLINED = "declined", "declined"
-        WITHDRAWN = "withdrawn", "withdrawn"
-
+class TierRequest(StaffRequest):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tier_requests")
     wanted = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="+")
-    why = models.CharField(max_length=LONGEST_REASON)
-    state = models.CharField(max_length=9, choices=State, default=State.OPEN)
-    asked_at = models.DateTimeField(default=timezone.now)
-    decided_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=150, blank=True)
-    answer = models.CharField(max_length=LONGEST_REASON, blank=True)
 
-    objects: ClassVar[TierRequestQuerySet] = TierRequestQuerySet.as_manager()  # type: ignore[assignment]
-
-    class Meta:
-        ordering = ("-pk",)
-        constraints = (
-            models.UniqueConstraint(
-                name="tier_request_one_open", fields=("account",), condition=Q(state="open")
-            ),
-            models.CheckConstraint(
-                name="tier_request_state_is_known",
-                condition=Q(state__in=("open", "accepted", "declined", "withdrawn")),
-            ),
-            models.CheckConstraint(
-                name="tier_request_decided_once",
-                condition=Q(state="open", decided_at=None) | (~Q(state="open") & ~Q(decided_at=None)),
-            ),
-            models.CheckConstraint(
-                name="tier_request_declined_with_words", condition=~Q(state="declined") | ~Q(answer="")
-            ),
-        )
+    class Meta(StaffRequest.Meta):
+        constraints = request_constraints("tier_request")
 
     def __str__(self) -> str:
         return f"{self.account}: {self.wanted}"

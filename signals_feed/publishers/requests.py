@@ -4,39 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import ClassVar
 
 from django.conf import settings
 from django.db import models, transaction
-from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import LONGEST_REASON, Account, User
+from accounts.models import Account, RequestState, StaffRequest, User, request_constraints
 from accounts.rights import publishing_right
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from signals_feed.models import PERMISSION
 
 
-class PublisherRequestQuerySet(models.QuerySet["PublisherRequest"]):
-    def open(self) -> PublisherRequestQuerySet:
-        return self.filter(state=PublisherRequest.State.OPEN)
-
-
-class PublisherRequest(models.Model):
-    class State(models.TextChoices):
-        OPEN = "open", "waiting"
-        ACCEPTED = "accepted", "accepted"
-        DECLINED = "declined", "declined"
-        WITHDRAWN = "withdrawn", "withdrawn"
-
+class PublisherRequest(StaffRequest):
     account = models.ForeignKey(
         "accounts.Account", on_delete=models.CASCADE, db_constraint=False, related_name="publisher_requests"
     )
-    why = models.CharField(max_length=LONGEST_REASON)
-    state = models.CharField(max_length=9, choices=State, default=State.OPEN)
-    asked_at = models.DateTimeField(default=timezone.now)
-    decided_at = models.DateTimeField(null=True, blank=True)
     # No text, so that an account that is deleted leaves no name behind.
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -46,28 +29,9 @@ class PublisherRequest(models.Model):
         db_constraint=False,
         related_name="+",
     )
-    answer = models.CharField(max_length=LONGEST_REASON, blank=True)
 
-    objects: ClassVar[PublisherRequestQuerySet] = PublisherRequestQuerySet.as_manager()  # type: ignore[assignment]
-
-    class Meta:
-        ordering = ("-pk",)
-        constraints = (
-            models.UniqueConstraint(
-                name="publisher_request_one_open", fields=("account",), condition=Q(state="open")
-            ),
-            models.CheckConstraint(
-                name="publisher_request_state_is_known",
-                condition=Q(state__in=("open", "accepted", "declined", "withdrawn")),
-            ),
-            models.CheckConstraint(
-                name="publisher_request_decided_once",
-                condition=Q(state="open", decided_at=None) | (~Q(state="open") & ~Q(decided_at=None)),
-            ),
-            models.CheckConstraint(
-                name="publisher_request_declined_with_words", condition=~Q(state="declined") | ~Q(answer="")
-            ),
-        )
+    class Meta(StaffRequest.Meta):
+        constraints = request_constraints("publisher_request")
 
     def __str__(self) -> str:
         # The log of the back office keeps this, also when the account is gone.
@@ -140,9 +104,6 @@ def decline_request(request: PublisherRequest, answer: str, *, by: User) -> None
     )
 
 
-def _decide(request: PublisherRequest, state: PublisherRequest.State, *, by: User, answer: str = "") -> None:
-    """Once: of two who decide at the same moment the second is told."""
-    waiting = PublisherRequest.objects.open().filter(pk=request.pk)
-    if not waiting.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
-        raise PublisherRequestRefused("Somebody was faster: this request is no longer waiting.")
-    request.refresh_from_db()
+def _decide(request: PublisherRequest, state: RequestState, *, by: User, answer: str = "") -> None:
+    if not request.decide(state, by=by, answer=answer):
+        raise PublisherRequestRefused("Somebody else has already decided on this request.")

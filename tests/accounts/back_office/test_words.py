@@ -74,6 +74,13 @@ def test_who_is_no_superuser_sees_no_single_permissions() -> None:
     assert "May publish signals" in text
 
 
+@pytest.mark.parametrize(("power", "is_led_there"), [("view_user", False), ("change_user", True)])
+def test_only_who_may_set_a_password_is_led_there(power: str, is_led_there: bool) -> None:
+    clerk = make_user("clerk", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename__in=("view_user", power)))
+    assert ("../password/" in text_of(Office(clerk).get(change(make_user("ada"))))) is is_led_there
+
+
 def test_a_superuser_gives_roles_and_the_right_to_publish_on_one_page(office: Office) -> None:
     ada, role = make_user("ada"), Group.objects.get(name="Role: support")
     fields = {"username": "ada", "email": "ada@tickwire.test", "is_active": "on"}
