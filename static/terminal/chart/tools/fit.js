@@ -1,6 +1,7 @@
 // Fits a chart out with everything that is operated around it; answers the menu of zones.
 import { Legend } from "../legend.js";
 import { Live } from "../live.js";
+import { Placeholder } from "../placeholder.js";
 import { Studies } from "../studies.js";
 import { Title } from "../title.js";
 import { Zoned } from "../zone.js";
@@ -16,6 +17,7 @@ export function fit(chart, pane, facts) {
   const zoned = chart.add(new Zoned(chart));
   chart.add(new Live(chart, pane.querySelector("[data-tool=live]")));
   const studies = chart.add(new Studies(chart, { over: part("over"), below: part("below"), row: pane.querySelector("#study") }));
+  chart.add(new Placeholder(chart, part("placeholder")));
   chart.add(new Legend(chart, part("legend")));
   loadOlder(chart, part("older"));
   chart.add(new Title(chart));
