@@ -85,6 +85,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
     if not may_look(request):
         return redirect_to_login(request.get_full_path())
     rows, wanted = watchlist(), request.GET.get("symbol", "").upper()
+    timeframe = request.GET.get("tf", "").lower()
     symbol = first_choice(rows, wanted)
     config = {
         "csrf": get_token(request),
@@ -103,6 +104,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "incidents": open_incidents(),
         "chosen": next((row for row in rows if row.symbol == symbol), None),
         "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
+        "unknown_timeframe": "" if timeframe in TIMEFRAMES else timeframe[:MOST_SHOWN],
         "past": coming_past(),
         "demo": settings.DEMO,
         "endings": encode(dict(Signal.CloseReason.choices)).decode(),

@@ -98,6 +98,7 @@ function look() {
   outage.look(connection);
   trading.look();
   signals.showGains();
+  chart.age(outage.isOut || watchlist.rows.get(shown.symbol).state === "stale");
 }
 
 /** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */

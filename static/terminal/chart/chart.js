@@ -18,13 +18,14 @@ const NO_PRICE = { lastValueVisible: false, priceLineVisible: false };
 
 export class Chart {
   constructor(element, caption, { api, basis }) {
-    Object.assign(this, { element, caption, api, basis, bars: [], waiting: [], parts: [], series: 0, changedFrom: Infinity });
+    Object.assign(this, { element, caption, api, basis, bars: [], waiting: [], parts: [], series: 0, changedFrom: Infinity, isStale: false, reach: 0, headroom: 0 });
     this.scale = new ZonedScale();
     this.chart = createChartEx(element, this.scale, {
       ...frame(colours()),
       // A finger that moves up or down scrolls the page.
       handleScroll: { vertTouchDrag: false },
     });
+    this.scale.axis = this.chart.timeScale();
     // The library would take the price of the last candle in view for the last one.
     this.candles = this.chart.addSeries(CandlestickSeries, { ...NO_PRICE, borderVisible: false });
     this.volumes = this.chart.addSeries(HistogramSeries, { ...NO_PRICE, priceScaleId: "volume", priceFormat: { type: "volume" } });
@@ -35,8 +36,9 @@ export class Chart {
   }
 
   /** A part is told of colours (`paint`), of other bars (`replaced`), of the last ones that changed (`advanced`), of each
-   * price (`priced`), of the bar that is looked at (`looked`), of a time that is pointed at elsewhere (`pointed`), and of
-   * another time zone (`rezoned`). */
+   * price (`priced`), of the bar that is looked at (`looked`), of a time that is pointed at elsewhere (`pointed`), of
+   * another time zone (`rezoned`), of prices that are stale or fresh again (`aged`), of indicators that need other bars (`reached`), that candles were asked for
+   * (`asked`), that there was no answer (`failed`), and of ticks that candles are missing for (`waited`). */
   add(part) {
     this.parts.push(part);
     return part;
@@ -66,12 +68,13 @@ export class Chart {
   /** Show an instrument in a timeframe; what comes live meanwhile is added behind. */
   async show(symbol, digits, timeframe) {
     const wanted = (this.wanted = {});
+    const isWanted = () => this.wanted === wanted;
     const isOther = this.symbol !== symbol;
     Object.assign(this, { symbol, digits, timeframe, forming: null });
     if (isOther) this.clear();
-    const query = { timeframe, bars: BARS };
-    const market = await persist(() => this.api.get(`market/${symbol}`, query), () => this.wanted === wanted);
-    if (!market || this.wanted !== wanted) return;
+    this.tell("asked");
+    const market = await persist(() => this.ask(isWanted), isWanted);
+    if (!market || !isWanted()) return;
     const bars = market.ohlcv.map(barOf);
     const isSame = this.shown === timeframe;
     this.bars = isSame ? joined(this.bars, bars) : bars;
@@ -82,6 +85,15 @@ export class Chart {
     if (!isSame) this.chart.timeScale().applyOptions({ barSpacing: BAR_PX, rightOffset: RIGHT_BARS });
     this.hear(this.waiting.splice(0));
     this.describe();
+  }
+
+  async ask(isWanted) {
+    try {
+      return await this.api.get(`market/${this.symbol}`, { timeframe: this.timeframe, bars: BARS });
+    } catch (error) {
+      if (isWanted()) this.tell("failed", error);
+      throw error;
+    }
   }
 
   replace() {
@@ -141,6 +153,7 @@ export class Chart {
   }
 
   wait(ticks) {
+    if (ticks.length) this.tell("waited");
     this.waiting.push(...ticks);
     if (this.waiting.length > MOST_WAITING) this.waiting.splice(0, this.waiting.length - MOST_WAITING / 2);
   }
@@ -167,6 +180,13 @@ export class Chart {
 
   volumeOf({ time, open, close, volume }) {
     return { time, value: volume, color: close < open ? this.tint.downSoft : this.tint.upSoft };
+  }
+
+  /** Whether the last price is an old one, although the market is open. */
+  age(isStale) {
+    if (this.isStale === isStale) return;
+    this.isStale = isStale;
+    this.tell("aged");
   }
 
   /** Of the signals of this instrument. */

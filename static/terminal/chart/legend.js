@@ -19,7 +19,8 @@ export class Legend {
   /** The candles begin below it. */
   leaveRoom() {
     const [pane] = this.chart.chart.panes();
-    const taken = (this.element.offsetTop + this.element.offsetHeight + 8) / pane.getHeight();
+    this.chart.headroom = this.element.offsetTop + this.element.offsetHeight + 8;
+    const taken = this.chart.headroom / pane.getHeight();
     const top = Math.min(Math.max(taken, USUAL_MARGIN), MOST_MARGIN);
     this.chart.chart.priceScale("right").applyOptions({ scaleMargins: { top, bottom: 0.2 } });
   }
@@ -35,6 +36,10 @@ export class Legend {
 
   advanced() {
     this.show();
+  }
+
+  aged() {
+    this.element.classList.toggle("stale", this.chart.isStale);
   }
 
   show() {

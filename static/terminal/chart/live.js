@@ -6,6 +6,10 @@ export class Live {
     Object.assign(this, { chart, button, line: null });
     this.scale = chart.chart.timeScale();
     this.scale.subscribeVisibleLogicalRangeChange(() => this.look());
+    // Of the price scale, and of who drags it, the library tells nothing. A drag may end anywhere.
+    const soon = () => (this.frame ??= requestAnimationFrame(() => this.look()));
+    for (const moved of ["pointermove", "wheel", "dblclick"]) chart.element.addEventListener(moved, soon, { passive: true });
+    addEventListener("pointerup", soon);
     button.addEventListener("click", () => this.goBack());
   }
 
@@ -20,23 +24,38 @@ export class Live {
 
   advanced() {
     this.show();
+    this.look();
+  }
+
+  aged() {
+    this.show();
   }
 
   show() {
-    const { candles, bars, tint } = this.chart;
+    const { candles, bars, tint, isStale } = this.chart;
     const last = bars.at(-1);
     if (!last) {
       if (this.line) candles.removePriceLine(this.line);
       this.line = null;
       return;
     }
-    const look = { price: last.close, color: last.close < last.open ? tint.down : tint.up, axisLabelTextColor: tint.surface };
+    const direction = last.close < last.open ? tint.down : tint.up;
+    const look = { price: last.close, color: isStale ? tint.soft : direction, axisLabelTextColor: tint.surface };
     if (this.line) this.line.applyOptions(look);
     else this.line = candles.createPriceLine({ ...look, lineWidth: 1, lineStyle: 1, axisLabelVisible: true });
   }
 
   look() {
-    this.button.hidden = !this.chart.bars.length || this.scale.scrollPosition() >= 0;
+    this.frame = undefined;
+    this.button.hidden = !this.chart.bars.length || (this.scale.scrollPosition() >= 0 && this.isInSight);
+  }
+
+  /** Whether the live price is between the ends of the price scale, which somebody may have moved. */
+  get isInSight() {
+    const { bars, candles, chart } = this.chart;
+    if (chart.priceScale("right").options().autoScale) return true;
+    const y = candles.priceToCoordinate(bars.at(-1).close);
+    return y === null || (y >= 0 && y <= chart.panes()[0].getHeight());
   }
 
   goBack() {

@@ -21,6 +21,10 @@ export class Older {
     this.look();
   }
 
+  reached() {
+    this.look();
+  }
+
   get isComplete() {
     return this.firstMs !== null && !(this.chart.bars[0]?.time * 1000 > this.firstMs);
   }
@@ -33,7 +37,7 @@ export class Older {
     const range = this.scale.getVisibleLogicalRange();
     if (!range || this.isLoading || this.isComplete) return;
     if (!this.chart.isShown || !this.chart.bars.length) return;
-    if (range.from < Math.max(AHEAD, range.to - range.from)) this.load();
+    if (range.from < Math.max(AHEAD, range.to - range.from, this.chart.reach)) this.load();
   }
 
   async load() {

@@ -1,6 +1,8 @@
 // Draws the indicators that are switched on: over the candles, or in a pane of their own below them.
 import { HistogramSeries, LineSeries } from "./charts.js";
 import { price, write } from "../format.js";
+import { SECONDS } from "./forming.js";
+import { INDICATORS } from "./indicators/index.js";
 import { Running } from "./indicators/running.js";
 
 const COLOURS = { average: "plot-1", upper: "plot-3", middle: "plot-3", lower: "plot-3", strength: "plot-5", macd: "plot-1", signal: "plot-2" };
@@ -20,16 +22,36 @@ export class Studies {
   /** Switch one on, or on with other settings. */
   show(indicator, settings) {
     this.hide(indicator);
-    const study = new Study(this.chart, indicator, settings, this.row.content.cloneNode(true).firstElementChild);
-    (indicator.hasPane ? this.below : this.over).append(study.row);
-    this.shown.set(indicator.name, study);
+    this.shown.set(indicator.name, new Study(this.chart, indicator, settings, this.row.content.cloneNode(true).firstElementChild));
+    this.order();
     this.arrange();
+    this.reach();
+    this.chart.tell("reached");
+  }
+
+  /** As in the menu, whichever was switched on first. */
+  inOrder() {
+    return INDICATORS.filter(({ name }) => this.shown.has(name)).map(({ name }) => this.shown.get(name));
+  }
+
+  order() {
+    let pane = 0;
+    for (const { row, indicator, series } of this.inOrder()) {
+      (indicator.hasPane ? this.below : this.over).append(row);
+      if (indicator.hasPane) series[0].getPane().moveTo((pane += 1));
+    }
+  }
+
+  /** How many bars are needed before those in sight. */
+  reach() {
+    this.chart.reach = Math.max(0, ...this.inOrder().map((study) => study.reach));
   }
 
   hide({ name }) {
     this.shown.get(name)?.remove();
     this.shown.delete(name);
     this.arrange();
+    this.reach();
   }
 
   paint() {
@@ -38,6 +60,7 @@ export class Studies {
 
   replaced() {
     for (const study of this.shown.values()) study.draw();
+    this.reach();
   }
 
   advanced(from) {
@@ -69,14 +92,19 @@ export class Studies {
 
 class Study {
   constructor(chart, indicator, settings, row) {
-    Object.assign(this, { chart, indicator, row, running: new Running(indicator, settings) });
+    const title = [indicator.title, ...Object.values(settings)].join(" ");
+    Object.assign(this, { chart, indicator, settings, row, title, running: new Running(indicator, settings) });
     const pane = indicator.hasPane ? chart.chart.panes().length : 0;
     this.series = indicator.lines.map((line) => chart.chart.addSeries(this.kind(line), {}, pane));
     this.levels = (indicator.levels ?? []).map((level) => this.series[0].createPriceLine({ price: level, lineWidth: 1, lineStyle: DASHED, axisLabelVisible: false }));
-    row.querySelector("[data-part=name]").textContent = [indicator.title, ...Object.values(settings)].join(" ");
+    row.querySelector("[data-part=name]").textContent = title;
     this.cells = indicator.lines.map(() => row.appendChild(document.createElement("b")));
     this.paint();
     this.draw();
+  }
+
+  get reach() {
+    return this.indicator.reach(this.settings, SECONDS[this.chart.timeframe] ?? Infinity);
   }
 
   kind(line) {
@@ -87,15 +115,22 @@ class Study {
     return this.chart.tint[this.colourName(line)];
   }
 
+  /** Of the line that it is named for. */
+  get mainColour() {
+    const { lines, histogram } = this.indicator;
+    return this.colour(lines.find((line) => line !== histogram));
+  }
+
   paint() {
-    const { hasPane, lines, levels } = this.indicator;
+    const { hasPane, lines, levels, histogram } = this.indicator;
     lines.forEach((line, at) => {
       this.series[at].applyOptions({
         color: this.colour(line),
         lineWidth: 1,
         lineStyle: line === "middle" ? DASHED : 0,
         priceLineVisible: false,
-        lastValueVisible: Boolean(hasPane) && line !== this.indicator.histogram,
+        // A pane is too low for the tags of several lines: all of them stand in its first line.
+        lastValueVisible: Boolean(hasPane) && line === lines.find((each) => each !== histogram),
         crosshairMarkerVisible: false,
         priceFormat: { type: "custom", formatter: (value) => this.written(value), minMove: 10 ** -this.digits },
         ...(levels && { autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 100 } }) }),

@@ -12,16 +12,20 @@ export class Title {
     this.write();
   }
 
+  aged() {
+    this.write();
+  }
+
   priced() {
     this.timer ??= setTimeout(() => this.write(), EVERY_MS);
   }
 
   write() {
-    const { bars, symbol, digits } = this.chart;
+    const { bars, symbol, digits, isStale } = this.chart;
     clearTimeout(this.timer);
     this.timer = null;
     const last = bars.at(-1);
-    const title = last ? `${price(last.close, digits)} ${symbol} · ${this.name}` : `${symbol} · ${this.name}`;
+    const title = [isStale && "⚠ Stale", last ? `${price(last.close, digits)} ${symbol}` : symbol, this.name].filter(Boolean).join(" · ");
     if (document.title !== title) document.title = title;
   }
 }

@@ -3,6 +3,9 @@ import { LineSeries, defaultHorzScaleBehavior } from "./charts.js";
 
 const DAY_S = 86_400;
 const MINUS = "\u2212";
+// Of the widest one, 00:00 in bold.
+const HALF_LABEL = 20;
+const CUT = NaN;
 // By the library's kinds of a mark: year, month, day, time, time with seconds.
 const MARKS = [
   { year: "numeric" },
@@ -66,6 +69,23 @@ const UTC = new Zone("UTC");
 
 export class ZonedScale extends defaultHorzScaleBehavior() {
   zone = UTC;
+  /** The library's time scale, once there is one. */
+  axis = null;
+
+  /** A label stands in the middle below its bar: at an edge, half of it would be cut off. */
+  isCut(item) {
+    const x = this.axis?.timeToCoordinate(super.cacheKey(item) / 1000) ?? null;
+    return x !== null && (x < HALF_LABEL || x > this.axis.width() - HALF_LABEL);
+  }
+
+  /** What the library remembers of a label, it finds again under this: one that is cut is another one. */
+  cacheKey(item) {
+    return this.isCut(item) ? CUT : super.cacheKey(item);
+  }
+
+  formatTickmark(mark, localization) {
+    return this.isCut(mark.time) ? "" : super.formatTickmark(mark, localization);
+  }
 
   /** The library marks days, months and years where they begin in UTC. */
   fillWeightsForPoints(points, from) {

@@ -28,6 +28,10 @@ export class Outage {
     for (const { time } of ticks) if (time > this.lastMs) this.lastMs = time;
   }
 
+  get isOut() {
+    return !this.banner.hidden;
+  }
+
   /** Of the prices: live, stale, connecting, reconnecting or refused. */
   look({ status, states }) {
     if (status === "live") {

@@ -13,6 +13,7 @@ from core.times import MINUTE_MS
 from tests.browser.conftest import OpenPage
 from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
+from tests.patience import wait_until
 
 from .charted import STORED, charted, drag, of_chart, shown, until_chart
 from .test_terminal import live, publisher
@@ -23,6 +24,21 @@ LIVE_LINE = "chart.candles.priceLines().find((line) => line.options().axisLabelV
 TO_THE_FIRST = (
     "(chart.chart.timeScale().scrollToPosition(-3000, false), chart.chart.timeScale().options().fixLeftEdge)"
 )
+# Of the labels of the time scale, which are written around their middle.
+CUT_TIMES = """
+window.times = 0;
+window.cut = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, ...more) {
+    if (/^\\d\\d:\\d\\d$/.test(text) && this.textAlign === "center" && this.canvas.closest("#chart")) {
+        const { a: scale, e: from } = this.getTransform();
+        const [middle, half] = [scale * x + from, (scale * this.measureText(text).width) / 2];
+        window.times += 1;
+        if (middle < half || middle + half > this.canvas.width) window.cut.push([text, middle]);
+    }
+    return fillText.call(this, text, x, ...more);
+};
+"""
 PHRASES = ".legend > .phrase"
 
 
@@ -57,6 +73,36 @@ def test_back_to_live_leads_there_and_goes_away(charted: Ticker, open_page: Open
 
     expect(back(page)).to_be_hidden()
     assert of_chart(page, "chart.chart.timeScale().scrollPosition()") > 0
+
+
+def test_back_to_live_brings_the_price_scale_back_too(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, reduced_motion="reduce")
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    scale, middle = (box["x"] + box["width"] - 20, box["y"] + 150), (box["x"] + 300, box["y"] + 150)
+    for (x, y), by in ((scale, -60), (middle, 800)):
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x, y + by, steps=6)
+        page.mouse.up()
+
+    back(page).click()
+
+    expect(back(page)).to_be_hidden()
+    y, height = of_chart(
+        page, f"[chart.candles.priceToCoordinate({LIVE_LINE}), chart.chart.panes()[0].getHeight()]"
+    )
+    assert 0 < y < height
+
+
+def test_no_time_below_the_chart_is_cut_at_an_edge(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, script=CUT_TIMES)
+
+    for _ in range(12):
+        drag(page, 7)
+        page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+    assert page.evaluate("[window.times > 12, window.cut]") == [True, []]
 
 
 def test_legend_tells_the_last_candle_and_then_the_one_under_the_crosshair(
@@ -174,15 +220,41 @@ def test_title_of_the_tab_has_the_price(charted: Ticker, open_page: OpenPage) ->
     expect(page).to_have_title(re.compile(rf"^{tick.bid:.5f} BTCUSD "))
 
 
-def test_swipe_upwards_is_left_to_the_page_and_sideways_drags_the_chart(
+def swipe(page: Page, by: tuple[int, int]) -> None:
+    """As a finger does that never rests."""
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    fingers = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        found = [{"x": x, "y": y} for x, y in points]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": found})
+
+    touch("touchStart", (x, y))
+    for step in range(1, 9):
+        touch("touchMove", (x + by[0] * step / 8, y + by[1] * step / 8))
+    touch("touchEnd")
+
+
+def test_swipe_upwards_scrolls_the_page_and_sideways_drags_the_chart(
     charted: Ticker, open_page: OpenPage
 ) -> None:
     page = opened(open_page, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    # The chart takes a finger that rests for a long tap: a slow machine may not turn a swipe into one.
+    page.evaluate("window.setTimeout = () => 0")
+    first = "chart.chart.timeScale().getVisibleLogicalRange().from"
+    before = of_chart(page, first)
 
-    # Swipes that are made up count as a finger that rests, as soon as the machine is slow.
-    scroll = of_chart(page, "chart.chart.options().handleScroll")
+    swipe(page, (0, -160))
 
-    assert (scroll["vertTouchDrag"], scroll["horzTouchDrag"]) == (False, True)
+    wait_until(lambda: page.evaluate("scrollY") > 50)
+    assert of_chart(page, first) == before
+    scrolled = page.evaluate("scrollY")
+    swipe(page, (120, 0))
+
+    wait_until(lambda: of_chart(page, first) < before - 5)
+    assert page.evaluate("scrollY") == scrolled
 
 
 def test_minutes_of_the_test_have_no_hole(charted: Ticker, open_page: OpenPage) -> None:

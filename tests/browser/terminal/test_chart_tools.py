@@ -21,6 +21,15 @@ from .test_terminal import publisher
 
 __all__ = ("charted", "publisher")
 MEAN = "chart.bars.slice(-20).reduce((sum, { close }) => sum + close, 0) / 20"
+# What is drawn on canvases that are not in the page.
+WRITTEN = """
+window.written = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+    if (!this.canvas.isConnected) window.written.push(text);
+    return fillText.call(this, text, ...more);
+};
+"""
 TOOLS = ".tools > .choice label, .tools > .menu > summary, .tools > .tool"
 
 
@@ -48,6 +57,8 @@ def test_indicators_are_drawn_told_and_remembered(charted: Ticker, open_page: Op
     switch_on(page, "SMA", "RSI", "MACD")
 
     assert of_chart(page, "chart.chart.panes().map((pane) => pane.getSeries().length)") == [3, 1, 3]
+    tagged = "chart.chart.panes()[2].getSeries().filter((each) => each.options().lastValueVisible).length"
+    assert of_chart(page, tagged) == 1
     mean = of_chart(page, MEAN)
     expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
     expect(row(page, "RSI 14")).to_contain_text(re.compile(r"\d\.\d\d"))
@@ -96,11 +107,33 @@ def test_length_of_an_indicator_is_chosen_and_nonsense_refused(charted: Ticker, 
     length.fill("5")
     length.press("Tab")
     expect(row(page, "SMA 5")).to_be_visible()
-    length.fill("-3")
+    for nonsense in ("-3", "0", "501", "2.5", ""):
+        length.fill(nonsense)
+        length.press("Tab")
+        expect(length).to_have_value("5")
+        expect(page.locator(".allowed:visible")).to_have_text("Allowed: 1 to 500, whole numbers")
+    expect(row(page, "SMA 5")).to_be_visible()
+    length.fill("6")
     length.press("Tab")
 
-    expect(length).to_have_value("20")
-    expect(row(page, "SMA 20")).to_be_visible()
+    expect(row(page, "SMA 6")).to_be_visible()
+    expect(page.locator(".allowed:visible")).to_have_count(0)
+
+
+def test_long_indicator_brings_the_candles_that_it_needs(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "SMA")
+    tool(page, "indicators").locator("summary").click()
+    length = page.get_by_role("spinbutton", name="SMA: length")
+
+    length.fill("500")
+    length.hover()
+    assert length.evaluate("(field) => field.scrollWidth <= field.clientWidth")
+    length.press("Tab")
+
+    first = "Math.max(0, Math.ceil(chart.chart.timeScale().getVisibleLogicalRange().from))"
+    values = "chart.parts.find(({ shown }) => shown?.get?.('sma')).shown.get('sma').running.values"
+    until_chart(page, f"{values}[{first}].average !== undefined")
 
 
 def test_switched_off_nothing_of_an_indicator_is_left(charted: Ticker, open_page: OpenPage) -> None:
@@ -165,18 +198,20 @@ def test_menu_closes_by_escape_and_by_a_click_elsewhere(charted: Ticker, open_pa
 
 
 def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_path: Path) -> None:
-    page = opened(open_page)
+    page = opened(open_page, script=WRITTEN)
+    switch_on(page, "SMA", "MACD")
 
     with page.expect_download() as download:
         tool(page, "picture").click()
 
     assert re.fullmatch(r"BTCUSD-1m-\d{4}-\d\d-\d\dT\d{6}Z\.png", download.value.suggested_filename)
     download.value.save_as(tmp_path / "picture.png")
+    assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire"} < set(page.evaluate("window.written"))
     picture = Image.open(tmp_path / "picture.png").convert("RGB")
     box = page.locator("#chart").bounding_box()
     assert box is not None
-    assert picture.height - box["height"] == pytest.approx(56, abs=2)
-    head = picture.crop((0, 0, picture.width // 2, 56)).getcolors(10_000) or []
+    assert picture.height - box["height"] == pytest.approx(74, abs=2)
+    head = picture.crop((0, 0, picture.width // 2, 74)).getcolors(10_000) or []
     assert len(head) > 2, "nothing is written above the chart"
 
 

@@ -20,6 +20,7 @@ from tests.client import Server
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_instrument
 
+from .charted import of_chart
 from .test_terminal import beside, live, publisher, ticker
 from .test_watchlist import closed
 
@@ -29,6 +30,9 @@ __all__ = ("closed", "publisher", "ticker")
 @pytest.fixture
 def unquoted(publisher: User) -> None:
     make_instrument("NEWUSD")
+
+
+TAG_COLOR = "chart.candles.priceLines()[0].options().color"
 
 
 def summary(page: Page) -> Any:
@@ -86,15 +90,20 @@ def test_outage_dims_prices_and_counts_their_age(ticker: Ticker, server: Server,
 
     expect(outage).to_be_visible()
     said = outage.locator("[data-part=age]")
+    assert color(page, ".legend [data-part=close]") == color(page, ".legend .phrase")
+    assert of_chart(page, f"{TAG_COLOR} === chart.tint.soft")
+    expect(page).to_have_title(re.compile(rf"^⚠ Stale · {tick.bid:.5f} BTCUSD · "))
     expect(said).to_have_text(re.compile(r"^Last price \d\d:\d\d:\d\d UTC, \d+ s ago\.$"))
     assert color(page, "tr[data-symbol=BTCUSD] [data-cell=bid]") != before
     expect(caption).to_contain_text(f"now {tick.bid:.5f}")
     expect(page.get_by_role("alert")).to_contain_text("No live prices.")
     page.clock.run_for(70_000)
-    expect(said).to_have_text(re.compile(r"UTC, 1 min \d+ s ago\.$"))
+    expect(said).to_have_text(re.compile(r"UTC, \d+ min \d+ s ago\.$"))
 
     hear(server, is_heard=True)
     expect(outage).to_be_hidden()
+    expect(page).to_have_title(re.compile(rf"^{tick.bid:.5f} BTCUSD · "))
+    assert of_chart(page, f"{TAG_COLOR} !== chart.tint.soft")
     assert color(page, "tr[data-symbol=BTCUSD] [data-cell=bid]") == before
     expect(page.get_by_role("alert")).to_have_text("Prices are live again.")
 
@@ -159,6 +168,14 @@ def test_unknown_symbol_of_an_address_is_named(ticker: Ticker, open_page: OpenPa
     notice = page.locator("main > .notice")
     expect(notice).to_contain_text(f"There is no instrument {asked.upper()} here.")
     expect(page.locator("#chart-symbol")).to_have_text("BTCUSD")
+
+
+@pytest.mark.parametrize("asked", ["2h", "<b>x</b>"])
+def test_unknown_timeframe_of_an_address_is_named(ticker: Ticker, open_page: OpenPage, asked: str) -> None:
+    page = live(open_page(f"/terminal?symbol=BTCUSD&tf={asked}"))
+    notice = page.locator("main > .notice")
+    expect(notice).to_have_text(f"There is no timeframe {asked} here. The chart has 1m, 5m, 15m, 1h, 4h, 1d.")
+    expect(page.get_by_role("radio", name="1m", exact=True)).to_be_checked()
 
 
 def test_symbol_of_an_address_wins_over_the_remembered_one(ticker: Ticker, open_page: OpenPage) -> None:

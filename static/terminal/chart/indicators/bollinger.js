@@ -5,7 +5,9 @@ export const bollinger = {
   name: "bollinger",
   title: "Bollinger",
   settings: { length: 20, deviations: 2 },
+  limits: { deviations: { min: 0.1, max: 10, step: 0.1 } },
   lines: ["upper", "middle", "lower"],
+  reach: ({ length }) => length,
   begin: () => null,
   next(state, bars, at, { length, deviations }) {
     const middle = mean(bars, at, length);

@@ -4,6 +4,7 @@ export const ema = {
   title: "EMA",
   settings: { length: 50 },
   lines: ["average"],
+  reach: ({ length }) => SETTLED * length,
   begin: () => START,
   next(state, bars, at, { length }) {
     const after = smooth(state, bars[at].close, length, 2 / (length + 1));
@@ -11,6 +12,8 @@ export const ema = {
   },
 };
 
+/** After so many lengths nothing is to be seen any more of where it began. */
+export const SETTLED = 4;
 export const START = { count: 0, sum: 0, value: undefined };
 
 /** One value more. `weight` is that of the newest, 2 / (length + 1) or, as Wilder has it, 1 / length. */

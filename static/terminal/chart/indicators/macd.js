@@ -1,5 +1,5 @@
 // How far a fast average of the closes is above a slow one, the average of that, and the difference.
-import { START, smooth } from "./ema.js";
+import { SETTLED, START, smooth } from "./ema.js";
 
 const weight = (length) => 2 / (length + 1);
 
@@ -10,6 +10,7 @@ export const macd = {
   lines: ["difference", "macd", "signal"],
   histogram: "difference",
   hasPane: true,
+  reach: ({ slow, signal }) => SETTLED * (slow + signal),
   begin: () => ({ fast: START, slow: START, signal: START }),
   next(state, bars, at, { fast: fastLength, slow: slowLength, signal: signalLength }) {
     const { close } = bars[at];

@@ -1,5 +1,5 @@
 // Wilder's relative strength index: how much of what the closes moved was upwards, 0 to 100.
-import { START, smooth } from "./ema.js";
+import { SETTLED, START, smooth } from "./ema.js";
 
 export const rsi = {
   name: "rsi",
@@ -9,6 +9,7 @@ export const rsi = {
   levels: [30, 70],
   digits: 2,
   hasPane: true,
+  reach: ({ length }) => SETTLED * length,
   begin: () => ({ gain: START, loss: START }),
   next(state, bars, at, { length }) {
     if (at === 0) return [state, {}];

@@ -4,6 +4,7 @@ export const sma = {
   title: "SMA",
   settings: { length: 20 },
   lines: ["average"],
+  reach: ({ length }) => length,
   begin: () => null,
   next: (state, bars, at, { length }) => [state, { average: mean(bars, at, length) }],
 };

@@ -6,6 +6,7 @@ export const vwap = {
   title: "VWAP",
   settings: {},
   lines: ["average"],
+  reach: (settings, seconds) => DAY_S / seconds,
   begin: () => ({ day: null, paid: 0, volume: 0 }),
   next(state, bars, at) {
     const { time, high, low, close, volume } = bars[at];

@@ -1,6 +1,7 @@
 // Fits a chart out with everything that is operated around it; answers the menu of zones.
 import { Legend } from "../legend.js";
 import { Live } from "../live.js";
+import { Placeholder } from "../placeholder.js";
 import { Studies } from "../studies.js";
 import { Title } from "../title.js";
 import { Zoned } from "../zone.js";
@@ -16,6 +17,7 @@ export function fit(chart, pane, facts) {
   const zoned = chart.add(new Zoned(chart));
   chart.add(new Live(chart, pane.querySelector("[data-tool=live]")));
   const studies = chart.add(new Studies(chart, { over: part("over"), below: part("below"), row: pane.querySelector("#study") }));
+  chart.add(new Placeholder(chart, part("placeholder")));
   chart.add(new Legend(chart, part("legend")));
   loadOlder(chart, part("older"));
   chart.add(new Title(chart));
@@ -29,11 +31,11 @@ function loadOlder(chart, strip) {
   let isFetched = false;
   const look = async () => {
     const { from, to } = scale.getVisibleLogicalRange() ?? {};
-    if (isFetched || !chart.bars.length || !(from < Math.max(AHEAD, to - from))) return;
+    if (isFetched || !chart.bars.length || !(from < Math.max(AHEAD, to - from, chart.reach))) return;
     isFetched = true;
     const { Older } = await import("../older.js");
     chart.add(new Older(chart, strip)).replaced();
   };
   scale.subscribeVisibleLogicalRangeChange(look);
-  chart.add({ replaced: look });
+  chart.add({ replaced: look, reached: look });
 }

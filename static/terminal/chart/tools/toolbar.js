@@ -1,10 +1,11 @@
 // The row above the chart: timeframes, indicators, scale, zone, picture and full screen.
 import { keep, kept, keptObject } from "../../page/kept.js";
+import { write } from "../../format.js";
 import { PriceScaleMode } from "../charts.js";
 import { INDICATORS } from "../indicators/index.js";
 import { closing } from "./menu.js";
 
-const MOST_BARS = 500;
+const LIMITS = { min: 1, max: 500, step: 1 };
 
 export class Toolbar {
   /** `facts` answers the name of the instrument that is shown. */
@@ -14,7 +15,7 @@ export class Toolbar {
     this.button("log", () => this.scale(!this.isLog));
     this.button("picture", async () => {
       const { savePicture } = await import("./picture.js");
-      savePicture(this.chart, this.zoned, this.facts());
+      savePicture(this.chart, this.zoned, { ...this.facts(), studies: this.studies.inOrder() });
     });
     this.button("fullscreen", () => this.fill());
     this.tool("fullscreen").hidden = !document.fullscreenEnabled;
@@ -53,22 +54,23 @@ export class Toolbar {
       const row = template.content.cloneNode(true).firstElementChild;
       const name = row.querySelector("[data-part=name]");
       const box = row.querySelector("input[type=checkbox]");
-      const settings = settingsOf(indicator, this.chosen[indicator.name]);
       name.textContent = indicator.title;
       box.checked = Boolean(this.chosen[indicator.name]?.on);
-      const fields = Object.keys(indicator.settings).map((setting) => field(indicator, setting, settings[setting]));
-      row.append(...fields);
-      row.addEventListener("change", () => this.choose(indicator, box.checked, fields));
+      const fields = Object.keys(indicator.settings).map((setting) => field(indicator, setting, this.chosen[indicator.name]?.[setting]));
+      const allowed = row.querySelector("[data-part=allowed]");
+      allowed.before(...fields);
+      row.addEventListener("change", ({ target }) => {
+        write(allowed, restored(target));
+        this.choose(indicator, box.checked, fields);
+      });
       list.append(row);
-      if (box.checked) this.studies.show(indicator, settings);
+      if (box.checked) this.studies.show(indicator, settingsOf(fields));
     }
     this.count();
   }
 
   choose(indicator, on, fields) {
-    const asked = Object.fromEntries(fields.map((each) => [each.name, each.valueAsNumber]));
-    const settings = settingsOf(indicator, asked);
-    for (const each of fields) each.value = settings[each.name];
+    const settings = settingsOf(fields);
     this.chosen[indicator.name] = { on, ...settings };
     keep("indicators", JSON.stringify(this.chosen));
     if (on) this.studies.show(indicator, settings);
@@ -82,19 +84,25 @@ export class Toolbar {
   }
 }
 
-/** What was asked for, as far as it makes sense. */
-function settingsOf({ settings }, asked = {}) {
-  return Object.fromEntries(
-    Object.entries(settings).map(([name, usual]) => {
-      const value = Math.round(asked[name]);
-      return [name, value >= 1 && value <= MOST_BARS ? value : usual];
-    }),
-  );
+const settingsOf = (fields) => Object.fromEntries(fields.map(({ name, valueAsNumber }) => [name, valueAsNumber]));
+
+function field({ title, settings, limits }, name, asked) {
+  const input = document.createElement("input");
+  Object.assign(input, { type: "number", name, ...LIMITS, ...limits?.[name], required: true });
+  input.setAttribute("aria-label", `${title}: ${name}`);
+  input.value = asked;
+  if (!input.validity.valid) input.value = settings[name];
+  input.defaultValue = input.value;
+  return input;
 }
 
-function field({ title }, name, value) {
-  const input = document.createElement("input");
-  Object.assign(input, { type: "number", name, value, min: 1, max: MOST_BARS, step: 1, required: true });
-  input.setAttribute("aria-label", `${title}: ${name}`);
-  return input;
+/** Puts what was there before in the place of what makes no sense, and says what does. */
+function restored(input) {
+  if (input.type !== "number") return "";
+  if (input.validity.valid) {
+    input.defaultValue = input.value;
+    return "";
+  }
+  input.value = input.defaultValue;
+  return `Allowed: ${input.min} to ${input.max}${input.step === "1" ? ", whole numbers" : ""}`;
 }
