@@ -2,7 +2,7 @@
 
 const GAP = 6;
 const STEP = 6;
-const STEPS = 26;
+const STEPS = 16;
 const AIR = 2;
 
 const meets = (one, other) =>
@@ -22,7 +22,7 @@ export function placeLabels(wanted, obstacles, area) {
 }
 
 function roomFor(label, taken, area) {
-  const columns = [-label.width / 2, GAP, -label.width - GAP].map((shift) => {
+  const columns = shiftsOf(label).map((shift) => {
     const x = Math.min(Math.max(label.anchor.x + shift, area.x), area.x + area.width - label.width);
     const strip = { x, y: area.y, width: label.width, height: area.height };
     return { x, near: taken.filter((each) => meets(strip, each)) };
@@ -37,6 +37,13 @@ function roomFor(label, taken, area) {
     }
   }
   return null;
+}
+
+/** Above or below its anchor, beside it, or next to another one there; as far to the side as its `spread`, if it has one. */
+function shiftsOf({ width, spread = 0 }) {
+  const shifts = [-width / 2, GAP, -width - GAP, width / 2 + GAP, -1.5 * width - GAP];
+  for (let away = STEP; away <= spread; away += STEP) shifts.push(away - width / 2, -away - width / 2);
+  return shifts;
 }
 
 const isFree = (box, near) => !near.some((each) => meets(box, each));

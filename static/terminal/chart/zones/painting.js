@@ -7,7 +7,6 @@ const ROUND = 4;
 // Further away, a line leads from a label to its arrow.
 const NEAR = 12;
 
-
 function shareOf({ id, isBackground }, lit) {
   if (lit !== null) return id === lit ? STRONG : FADED;
   return isBackground ? FADED : FILL;
@@ -50,23 +49,38 @@ export function paintLabels(context, labels, { tint, lit, font }) {
   context.font = font;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  for (const { id, text, outcome, x, y, width, height, anchor } of labels) {
+  for (const { id, text, outcome, isPinned, x, y, width, height, anchor } of labels) {
     const colour = colourOf(outcome, tint);
     const edge = y > anchor.y ? y : y + height;
     context.globalAlpha = lit === null || id === lit ? 0.6 : 0.25;
-    if (Math.abs(edge - anchor.y) > NEAR) line(context, colour, [anchor.x, anchor.y], [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), edge]);
+    if (!isPinned && Math.abs(edge - anchor.y) > NEAR) line(context, colour, [anchor.x, anchor.y], [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), edge]);
     context.globalAlpha = lit === null || id === lit ? 1 : 0.4;
-    context.beginPath();
-    context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, ROUND);
-    context.fillStyle = tint.surface;
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
-    context.fill();
-    context.stroke();
+    box(context, tint.surface, colour, { x, y, width, height });
     context.fillStyle = colour;
     context.fillText(text, x + width / 2, y + height / 2 + 0.5);
   }
   context.globalAlpha = 1;
+}
+
+/** Over everything, as long as something is pointed at. */
+export function paintTip(context, { lines, lineHeight, ...tip }, { tint, font }) {
+  context.font = font;
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  box(context, tint.surface, tint.soft, tip);
+  context.fillStyle = tint.text;
+  const inset = (tip.height - lines.length * lineHeight) / 2;
+  lines.forEach((text, at) => context.fillText(text, tip.x + 6, tip.y + inset + (at + 0.5) * lineHeight));
+}
+
+function box(context, inside, edge, { x, y, width, height }) {
+  context.beginPath();
+  context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, ROUND);
+  context.fillStyle = inside;
+  context.strokeStyle = edge;
+  context.lineWidth = 1;
+  context.fill();
+  context.stroke();
 }
 
 function fill(context, colour, left, from, right, to) {

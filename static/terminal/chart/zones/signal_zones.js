@@ -1,27 +1,23 @@
 // Signals among the candles: from entry to stop in the colour of risk, from entry to target in that of reward.
-import { signed } from "../../format.js";
-import { placeLabels } from "./labels.js";
-import { paintLabels, paintMarks, paintZones } from "./painting.js";
+import { Crowd } from "./crowd.js";
+import { paintLabels, paintMarks, paintTip, paintZones } from "./painting.js";
 import { shapesOf } from "./shapes.js";
 
-const LABEL_HEIGHT = 18;
-const PADDING = 6;
 const MARK = 10;
-// The figures at the top of the pane stay free.
-const TOP = 30;
-const LABELLED = 12;
 // Where candles are narrower than this, one box is around several.
 const LEAST_BOX = 3;
 
 export class SignalZones {
   #views;
-  #widths = new Map();
+  #crowd = new Crowd();
 
   constructor(chart) {
-    Object.assign(this, { chart, signals: [], shapes: [], labels: [], highlighted: null, wanted: null });
-    this.measure = document.createElement("canvas").getContext("2d");
+    Object.assign(this, { chart, signals: [], shapes: [], highlighted: null, under: null, wanted: null });
     this.#views = [this.#view("bottom", (size) => this.#paintBelow(size)), this.#view("top", (size) => this.#paintAbove(size))];
     chart.candles.attachPrimitive(this);
+    chart.chart.subscribeCrosshairMove(({ point, paneIndex }) => this.#point(paneIndex ? undefined : point));
+    // A finger that taps moves no crosshair.
+    chart.chart.subscribeClick(({ point, paneIndex }) => this.#point(paneIndex ? undefined : point));
   }
 
   /** Of the instrument that is shown. */
@@ -36,7 +32,20 @@ export class SignalZones {
   }
 
   replaced() {
+    this.under = null;
     this.#bringWanted();
+  }
+
+  get labels() {
+    return this.#crowd.placed;
+  }
+
+  /** What is pointed at says all of itself. */
+  #point(point) {
+    const found = this.#crowd.at(point, this.shapes);
+    if (found?.ids.join() === this.under?.ids.join()) return;
+    this.under = found;
+    this.update?.();
   }
 
   /** One stands out and the others step back; without an id none does. */
@@ -48,7 +57,8 @@ export class SignalZones {
 
   /** The one that stands out, if it is in sight: otherwise none steps back. */
   get lit() {
-    return this.shapes.some(({ id }) => id === this.highlighted) ? this.highlighted : null;
+    const id = this.under?.ids.length === 1 ? this.under.ids[0] : this.highlighted;
+    return this.shapes.some((shape) => shape.id === id) ? id : null;
   }
 
   /** Into sight, as soon as its candles are there. */
@@ -102,6 +112,8 @@ export class SignalZones {
   #paintAbove({ context }) {
     paintMarks(context, this.shapes, this);
     paintLabels(context, this.labels, this);
+    const tip = this.under && this.#crowd.tip(this.under, this.shapes);
+    if (tip) paintTip(context, tip, this);
   }
 
   get tint() {
@@ -118,44 +130,23 @@ export class SignalZones {
     const scale = chart.timeScale();
     const range = scale.getVisibleLogicalRange();
     const spacing = scale.options().barSpacing;
-    if (!range) return;
+    if (!range || !bars.length) {
+      this.shapes = [];
+      this.#crowd.placed = [];
+      return;
+    }
     const x = (index) => scale.logicalToCoordinate(index);
     const y = (price) => candles.priceToCoordinate(price);
     const stacked = new Map();
     this.shapes = shapesOf(this.signals, bars, range).map((shape) => placed(shape, bars, { x, y, spacing, width, stacked }));
     const seen = { from: Math.max(0, Math.floor(range.from)), to: Math.min(bars.length, Math.ceil(range.to) + 1) };
     const obstacles = [...candleBoxes(bars, seen, { x, y, spacing }), ...this.shapes.flatMap(({ marks }) => marks)];
-    const last = bars.length ? y(bars.at(-1).close) : null;
+    const last = y(bars.at(-1).close);
     if (last !== null) obstacles.push({ x: 0, y: last - 1, width, height: 2 });
-    const area = { x: 2, y: TOP, width: width - 4, height: height - TOP - 2 };
-    this.labels = placeLabels(this.#wantedLabels(area), obstacles, area);
+    const top = this.chart.headroom;
+    const area = { x: 2, y: top, width: width - 4, height: height - top - 2 };
+    this.#crowd.arrange(this.shapes, obstacles, area, this);
   }
-
-  /** The one that stands out chooses first. */
-  #wantedLabels(area) {
-    const inSight = this.shapes.filter(({ anchor }) => anchor && anchor.x >= area.x && anchor.x <= area.x + area.width);
-    const first = ({ id }) => (id === this.highlighted ? 0 : 1);
-    return inSight
-      .sort((one, other) => first(one) - first(other))
-      .slice(0, LABELLED)
-      .map(({ id, signal, isBuy, outcome, anchor }) => {
-        const text = textOf(signal);
-        return { id, text, outcome, anchor, isAbove: !isBuy, width: this.#widthOf(text), height: LABEL_HEIGHT };
-      });
-  }
-
-  #widthOf(text) {
-    if (!this.#widths.has(text)) {
-      this.measure.font = this.font;
-      this.#widths.set(text, Math.ceil(this.measure.measureText(text).width) + 2 * PADDING);
-    }
-    return this.#widths.get(text);
-  }
-}
-
-function textOf({ direction, user, status, pnl_r: gain }) {
-  const what = `${direction === "buy" ? "Buy" : "Sell"} ${user}`;
-  return status === "closed" ? `${what} ${signed(gain, 2)} R` : what;
 }
 
 /** With its places on the screen: the arrow at its entry, pointing the way that it was meant to go, and its exit. */
