@@ -1,6 +1,6 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +18,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
+from news.models import NewsItem
 from signals_feed.models import Signal
 from status.models import Incident
 
@@ -37,6 +38,7 @@ ZONES = (
     ("Asia/Tokyo", "Tokyo"),
     ("Australia/Sydney", "Sydney"),
 )
+HEADLINES = 10
 # Of a symbol that somebody made up.
 MOST_SHOWN = 20
 ComingPast = Callable[[], dict[str, Any] | None]
@@ -59,6 +61,11 @@ def open_incidents() -> list[dict[str, str]]:
         {"title": incident.title, "impact": incident.impact, "kind": incident.get_impact_display()}
         for incident in Incident.objects.open()
     ]
+
+
+def headlines() -> Iterable[Mapping[str, object]]:
+    """To read while the rest of the news is on its way."""
+    return NewsItem.objects.for_feed().values("title", "url")[:HEADLINES]
 
 
 def first_choice(rows: list[WatchlistRow], wanted: str = "") -> str:
@@ -102,6 +109,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "timeframes": TIMEFRAMES,
         "zones": ZONES,
         "incidents": open_incidents(),
+        "headlines": headlines(),
         "chosen": next((row for row in rows if row.symbol == symbol), None),
         "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
         "unknown_timeframe": "" if timeframe in TIMEFRAMES else timeframe[:MOST_SHOWN],

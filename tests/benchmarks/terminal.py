@@ -10,6 +10,7 @@ import re
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
@@ -106,7 +107,7 @@ def main() -> None:
 def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
     loads = [load(browser, url) for _ in range(LOADS)]
     scripts: dict[str, bytes] = {}
-    page = opened(browser, url, scripts)
+    page = opened(browser, url, lambda answer: keep_script(answer, scripts))
     page.wait_for_timeout(1000 * SETTLED_S)
     shown = page.evaluate(SHOWN)
     assert shown["indicators"] == INDICATORS, shown
@@ -137,7 +138,7 @@ def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
 
 
 def load(browser: Browser, url: str) -> Load:
-    page = opened(browser, url, {})
+    page = opened(browser, url)
     wait_until(lambda: page.evaluate("seen.live"))
     page.wait_for_timeout(3_000)
     seen = page.evaluate("seen")
@@ -145,10 +146,11 @@ def load(browser: Browser, url: str) -> Load:
     return Load(seen["live"] / 1000, seen["painted"] / 1000, seen["shift"])
 
 
-def opened(browser: Browser, url: str, scripts: dict[str, bytes]) -> Page:
+def opened(browser: Browser, url: str, hear: Callable[[Response], None] | None = None) -> Page:
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.add_init_script(OBSERVE)
-    page.on("response", lambda answer: keep_script(answer, scripts))
+    if hear is not None:
+        page.on("response", hear)
     page.goto(url, wait_until="commit")
     return page
 

@@ -1,9 +1,10 @@
-// Starts the worker that holds the sockets while the rest of the page is still on its way.
-const { worker, csrf, instruments } = JSON.parse(document.getElementById("terminal-config").textContent);
-// Where workers are not shared (Chrome on Android), the tab has its own.
-const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
-
-export const port = made.port ?? made;
-made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
-// The port of a shared worker keeps what comes until somebody listens; a worker does not.
-made.port?.postMessage({ say: "hello", csrf, symbols: Object.keys(instruments) });
+// Starts the worker that holds the sockets before the page is laid out and its modules have come.
+{
+  const { worker, csrf, instruments } = JSON.parse(document.getElementById("terminal-config").textContent);
+  // Where workers are not shared (Chrome on Android), the tab has its own.
+  const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
+  made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
+  // The port of a shared worker keeps what comes until somebody listens; a worker does not.
+  made.port?.postMessage({ say: "hello", csrf, symbols: Object.keys(instruments) });
+  globalThis.streamsPort = made.port ?? made;
+}

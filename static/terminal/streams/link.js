@@ -1,8 +1,7 @@
 // A tab's line to the worker that holds the sockets.
-import { port } from "./early.js";
 
 export class Link {
-  #port = port;
+  #port = globalThis.streamsPort;
   #tokens = [];
 
   constructor(hello, { frames, streamReport, restored }) {
