@@ -24,6 +24,7 @@ export class FlowDrawing {
   constructor(element) {
     this.scale = new ZonedScale();
     this.chart = createChartEx(element, this.scale, { ...frame(colours()), handleScroll: false, handleScale: false });
+    this.scale.axis = this.chart.timeScale();
     this.chart.applyOptions({ rightPriceScale: SCALE });
     this.deltas = this.#add(HistogramSeries, 0, BARS);
     // On their own, dots would make the bars smaller.
