@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Account, Tier
@@ -15,11 +16,13 @@ class Offer(NamedTuple):
     is_yours: bool
     step: str
     """What leads to it: words for a button."""
+    request: str
+    """The form that asks for it."""
 
 
 def offers(yours: Tier | None) -> list[Offer]:
     return [
-        Offer(tier, tier.price or price_unsaid(tier), tier == yours, step_to(tier, yours))
+        Offer(tier, tier.price or price_unsaid(tier), tier == yours, step_to(tier, yours), form_for(tier))
         for tier in Tier.objects.all()
     ]
 
@@ -30,6 +33,10 @@ def step_to(tier: Tier, yours: Tier | None) -> str:
     if tier == yours:
         return "See your usage"
     return f"Ask for {tier}" if tier.rank > yours.rank else f"Move down to {tier}"
+
+
+def form_for(tier: Tier) -> str:
+    return f"{reverse('tier')}?wanted={tier.name}"
 
 
 def price_unsaid(tier: Tier) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from accounts.models import User
 from tests.client import Server
+from tests.contract.streams.publishing import publish_signal
 
 from .audit import violations
 from .conftest import PATIENCE_MS, REPORT_VIOLATIONS
-from .terminal.test_terminal import LIVE, publisher, ticker
+from .terminal.test_terminal import LIVE, beside, publisher, ticker
 
 __all__ = ("publisher", "ticker")
 WORDS = "Part of this page could not be loaded. Reload it"
@@ -43,10 +45,12 @@ FAULTS: dict[str, Any] = {
     ("path", "module"), [("/terminal", "terminal/feed/gains.js"), ("/ledger", "signals_feed/ledger.js")]
 )
 def test_page_says_that_a_part_is_missing(
-    ticker: Any, page: Page, path: str, module: str, fault: str
+    ticker: Any, publisher: User, page: Page, path: str, module: str, fault: str
 ) -> None:
     broken: list[str] = []
     page.on("console", lambda said: broken.append(said.text) if said.text.startswith("policy:") else None)
+    # The check of the ledger is there once there is something to check.
+    beside(lambda: publish_signal("BTCUSD", publisher))
     page.route(f"**/static/{module}", FAULTS[fault])
     page.goto(path)
     notice = page.get_by_role("alert").filter(has_text="Part of this page")

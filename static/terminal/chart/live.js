@@ -1,6 +1,4 @@
 // The price of now: its tag on the axis, wherever the chart has been dragged to, and the way back to it.
-import { isStill } from "../colours.js";
-
 export class Live {
   constructor(chart, button) {
     Object.assign(this, { chart, button, line: null });
@@ -59,7 +57,8 @@ export class Live {
   }
 
   goBack() {
-    this.scale.scrollToPosition(this.scale.options().rightOffset, !isStill.matches);
+    // Without the library's animation, whose last step is left out on a busy machine.
+    this.scale.scrollToPosition(this.scale.options().rightOffset, false);
     this.chart.chart.priceScale("right").applyOptions({ autoScale: true });
   }
 }

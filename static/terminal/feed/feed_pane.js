@@ -19,7 +19,8 @@ export class FeedPane {
     this.#renewedMs = Date.now();
     this.list.removeAttribute("aria-busy");
     this.list.replaceChildren(...items);
-    write(this.said, items.length ? "" : this.nothing);
+    const isComing = document.getElementById("coming") !== null;
+    write(this.said, items.length ? "" : isComing ? `${this.what} of the demo are being made.` : this.nothing);
   }
 
   /** What is known stays, and says of when it is. */

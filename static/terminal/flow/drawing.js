@@ -111,7 +111,10 @@ export class FlowDrawing {
     const size = MARK_PX / Math.min(Math.max(barPx, MARK_PX), WIDEST_PX);
     if (stretch === this.stretch && size === this.size) return;
     Object.assign(this, { stretch, size });
-    const found = unusual(this.bars, this.seconds, stretch).filter(({ time }) => this.drawn.has(time));
+    const marked = new Set(unusual(this.bars, this.seconds, stretch));
+    // The latest is named in words below.
+    marked.add(this.bars.findLast(({ absorptions }) => absorptions));
+    const found = this.bars.filter((bar) => marked.has(bar) && this.drawn.has(bar.time));
     this.marks.setMarkers(found.map((bar) => ({ ...MARK, size, time: bar.time, position: bar.delta < 0 ? "atPriceTop" : "atPriceBottom", color: this.tint.warn })));
   }
 

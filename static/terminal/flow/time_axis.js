@@ -1,5 +1,4 @@
 // Order flow stands under the candles: the same bars, as wide, at the same place on the screen.
-import { isStill } from "../colours.js";
 import { indexAt } from "../chart/zones/shapes.js";
 
 // No price is so long: while a chart has no format yet, its scale may be.
@@ -73,7 +72,7 @@ export class TimeAxis {
     const ahead = (to - from) * (isBeginning ? 1 - BESIDE : BESIDE);
     const { bars } = this.#chart;
     const behind = indexAt(bars, time) + ahead - (bars.length - 1);
-    scale.scrollToPosition(Math.min(behind, scale.options().rightOffset), !isStill.matches);
+    scale.scrollToPosition(Math.min(behind, scale.options().rightOffset), false);
   }
 
   #plan() {

@@ -5,27 +5,37 @@ const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [co
 const OFF = "single-keys-off";
 const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 
-/** Fetched when it is first wanted; what is typed meanwhile is not lost. */
+/** Fetched once somebody is at the page, so that the search works even if the service goes away later. What is typed
+ * meanwhile is not lost. */
 export class PaletteOnDemand {
   #letters = "";
   #palette;
 
   constructor(...about) {
     this.about = about;
+    for (const sign of ["pointermove", "touchstart", "keydown"]) {
+      addEventListener(sign, () => this.#fetch().catch(() => {}), { once: true, passive: true });
+    }
   }
 
   async open(letters = "") {
     this.#letters += letters;
+    try {
+      const palette = await this.#fetch();
+      palette.open(this.#letters);
+    } finally {
+      this.#letters = "";
+    }
+  }
+
+  async #fetch() {
     this.#palette ??= import("./palette.js").then(({ Palette }) => new Palette(...this.about));
     try {
-      const palette = await this.#palette;
-      palette.open(this.#letters);
+      return await this.#palette;
     } catch (error) {
       // The next time may find the service back.
       this.#palette = undefined;
       throw error;
-    } finally {
-      this.#letters = "";
     }
   }
 }
@@ -66,10 +76,14 @@ export class Shortcuts {
     }
     if (key === "?") this.show();
     else if (/^\p{L}$/u.test(key)) this.palette.open(key);
-    // Elsewhere arrows scroll, or choose among what they are within.
-    else if (key in STEPS && (target === document.body || this.watchlist.table.contains(target))) this.watchlist.step(STEPS[key]);
+    else if (key in STEPS && this.isFree(target)) this.watchlist.step(STEPS[key]);
     else return;
     event.preventDefault();
+  }
+
+  /** Elsewhere arrows scroll, or choose among what they are within. */
+  isFree(target) {
+    return target === document.body || target.matches("button") || this.watchlist.table.contains(target);
   }
 }
 

@@ -9,7 +9,7 @@ const MONTH = format({ month: "long" });
 
 const dayOfMonth = (ms) => `${DATE.format(ms)} ${MONTH.format(ms).slice(0, 3)}`;
 
-/** opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else. */
+/** opens Sun 22:00 UTC, in 1 d 3 h: a line may end after the comma and nowhere else. */
 export function opening(opensMs, now) {
   if (opensMs === null) return "";
   const ahead = opensMs - now;
@@ -17,8 +17,8 @@ export function opening(opensMs, now) {
 }
 
 function phrases(opensMs, ahead) {
-  if (ahead < DAY) return [`opens ${TIME.format(opensMs)}`, `in ${span(ahead)}`];
-  if (ahead < 7 * DAY) return [`opens ${WEEKDAY.format(opensMs)} ${TIME.format(opensMs)}`, `in ${span(ahead)}`];
+  if (ahead < DAY) return [`opens ${TIME.format(opensMs)} UTC`, `in ${span(ahead)}`];
+  if (ahead < 7 * DAY) return [`opens ${WEEKDAY.format(opensMs)} ${TIME.format(opensMs)} UTC`, `in ${span(ahead)}`];
   return [`opens ${dayOfMonth(opensMs)}`, `in ${Math.floor(ahead / DAY)} d`];
 }
 

@@ -244,7 +244,7 @@ WORDS = """async () => {
 def test_words_say_why_no_prices_come(open_page: OpenPage) -> None:
     told = [text.replace("\N{NO-BREAK SPACE}", " ") for text in open_page("/docs").evaluate(WORDS)]
     assert told == [
-        "Closed. Opens Sun 22:00, in 1 d 3 h.",
+        "Closed. Opens Sun 22:00 UTC, in 1 d 3 h.",
         "",
         "No prices for 40 s. Last price 23:30:04 UTC.",
         "",
