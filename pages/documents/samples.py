@@ -18,6 +18,7 @@ from .reference.requests import LANGUAGES, requests
 from .reference.streams import DescribedStream, scheme_of
 
 WITHOUT_MARKET = "BTCUSD"
+INSTALL, SHELL = "install", LANGUAGES["shell"][1]
 
 
 class CodeSample(NamedTuple):
@@ -64,8 +65,12 @@ def open_symbol() -> str:
 
 
 def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
+    """Whatever language they are for, programs are installed by commands."""
+    written_in = SHELL if name == INSTALL else ""
     samples = [
-        CodeSample(language, title, highlighted(texts[language].strip(), lexer), f"{name}-{language}")
+        CodeSample(
+            language, title, highlighted(texts[language].strip(), written_in or lexer), f"{name}-{language}"
+        )
         for language, (title, lexer) in LANGUAGES.items()
     ]
     return Tabs(name, label, samples)

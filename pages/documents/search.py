@@ -100,7 +100,7 @@ HEADING = re.compile(r'<h[23] id="([^"]+)"[^>]*>(.*?)</h[23]>', re.DOTALL)
 def of_page(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
     """As a stranger reads it, without its samples."""
     page = OWN_PAGES[entry.path]
-    html = render_to_string(page.template, page.words(Filled("", "", "")))
+    html = render_to_string(page.template, page.words(Filled("", "", ""))).replace("<wbr>", "")
     article = ARTICLE.search(html)
     if article is None:
         return

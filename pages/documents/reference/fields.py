@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.utils.safestring import SafeString
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from ..rendering import with_marks
 
@@ -18,6 +19,11 @@ class Field(NamedTuple):
     type: str
     is_required: bool
     about: SafeString
+
+    @property
+    def breakable_name(self) -> SafeString:
+        """It may be broken after each dot."""
+        return format_html_join(mark_safe(".<wbr>"), "{}", ((part,) for part in self.name.split(".")))
 
 
 class Schemas:

@@ -113,3 +113,30 @@ def test_on_a_phone_they_stand_one_below_the_other(quoted: None, open_page: Open
     assert tried is not None
     assert told["y"] + told["height"] <= tried["y"]
     assert tried["width"] <= 360 - 2 * 16
+
+
+MEANINGS = """
+(_, right = (part) => part.getBoundingClientRect().right) =>
+[...document.querySelectorAll(".doc .scroll:has(.fields-table)")].map((box) => ({
+  hidden: box.scrollWidth - box.clientWidth,
+  meaning: box.querySelector("th:last-child").getBoundingClientRect().width / box.clientWidth,
+  overlapping: [...box.querySelectorAll("tbody th")]
+    .filter((name) => right(name.firstChild) > name.nextElementSibling.getBoundingClientRect().left)
+    .map((name) => name.textContent),
+}))
+"""
+
+
+@pytest.mark.parametrize("width", [700, 1440])
+@pytest.mark.parametrize(
+    "path", ["/docs/api/getAnalysis", "/docs/api/getSignalProof", "/docs/streams/signals"]
+)
+def test_meaning_of_a_field_has_half_of_the_width(
+    quoted: None, open_page: OpenPage, path: str, width: int
+) -> None:
+    page = open_page(path, viewport={"width": width, "height": 900})
+    tables = page.evaluate(MEANINGS)
+    assert tables
+    for table in tables:
+        assert (table["hidden"], table["overlapping"]) == (0, [])
+        assert table["meaning"] >= 0.495

@@ -13,6 +13,7 @@ from select import select
 
 import httpx
 import pytest
+from django.test import Client as DjangoClient
 
 from core import clock
 from core.times import iso_s
@@ -43,6 +44,17 @@ def snippet(server: Server, path: str, name: str) -> str:
     found = re.search(rf'<pre tabindex="0" id="{name}"><code>(.*?)</code>', page, re.DOTALL)
     assert found is not None
     return unescape(re.sub(r"<[^>]+>", "", found[1]))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/docs", "/docs/clients"])
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_commands_that_install_are_coloured_as_commands(path: str, language: str) -> None:
+    page = DjangoClient().get(path).text
+    found = re.search(rf'id="install-{language}"><code>(.*?)</code>', page, re.DOTALL)
+    assert found is not None
+    coloured = re.findall('<span class="h-[^"]*">([^<]*)</span>', found[1])
+    assert [part for part in coloured if part not in ("cd", "# brings the command tickwire")] == []
 
 
 def environment(key: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ def test_every_page_is_in_it(passages: Any) -> None:
         ("invalid_cursor", "/docs/api/getHistory"),
         ("websocat", "/docs/without-client#streams"),
         ("cumulative_delta", "/docs/streams/orderflow#orderflowtick"),
+        ("resume.epoch", "/docs/streams/messages#subscribe"),
         ("X-Last-Closed", "/docs/api/headers"),
         ("slow_consumer", "/docs/streams/refusals"),
         ("tickwire-server doctor", "/docs/operate/doctor"),

@@ -126,7 +126,7 @@ def test_stream_can_be_followed_in_each_language_and_tried(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["resume.epoch", "rejected.symbol", "error.code", "error.retry_after"])
 def test_page_tells_what_is_in_an_object(page: str, name: str) -> None:
-    assert f"<code>{name}</code>" in page
+    assert f"<code>{name}</code>" in page.replace("<wbr>", "")
 
 
 def test_page_has_every_action_path_and_feature(page: str) -> None:
