@@ -92,8 +92,8 @@ def test_figures_are_those_of_the_scorecard() -> None:
         "Signals": str(record.signals),
         "Win rate": f"{100 * record.win_rate:.1f}%",
         "Average": f"+{record.expectancy_r:.2f}\xa0R",
-        "Total": f"+{record.total_r:.1f}\xa0R",
-        "Drawdown": f"{record.max_drawdown_r:.1f}\xa0R",
+        "Total": f"+{record.total_r:.2f}\xa0R",
+        "Drawdown": f"{record.max_drawdown_r:.2f}\xa0R",
         "Cancelled": "0",
         "Proof": shown["Proof"],
         "Since": "18 Nov 2026",
@@ -151,6 +151,16 @@ def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     row = row_of(page(), "anna")
     assert "1 active" in row
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
+
+
+def test_small_loss_is_not_shown_as_zero() -> None:
+    make_signal(user=make_publisher("anna"), status="closed", close_price=Decimal("1.0841"))
+    row = cells(row_of(page(), "anna"))
+    assert [row[name] for name in ("Average", "Total", "Drawdown")] == [
+        "−0.03\xa0R",
+        "−0.03\xa0R",
+        "0.03\xa0R",
+    ]
 
 
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
