@@ -85,6 +85,12 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     assert shown.count("\xa0R</td>") >= len(PRICES)
 
 
+def test_results_by_instrument_are_of_closed_signals(anna: User) -> None:
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', page(anna).split('id="by-symbol"')[1]) == [
+        *("Instrument", "Closed", "Win rate", "Average", "Total"),
+    ]
+
+
 def test_small_loss_is_never_shown_as_zero() -> None:
     make_instrument("EURUSD")
     user = make_user("anna")

@@ -62,6 +62,7 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
     make_publisher(closed=ENOUGH)
     shown = texts(ask().text)
     assert shown[0] == "anna"
+    assert shown[2:7] == ["Closed", "Win rate", "Average", "Total", "Drawdown"]
     assert shown[7:12] == [str(ENOUGH), "96.7%", "+1.72\xa0R", "+51.56\xa0R", "1.00\xa0R"]
     assert "Last closed 18 Nov 2026" in shown
     assert not any("Too few" in text for text in shown)
