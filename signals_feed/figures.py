@@ -24,8 +24,15 @@ def signed(value: Decimal | None, decimals: int = 2) -> str:
 
 
 @register.filter
-def in_r(value: Decimal | None, decimals: int = 2) -> str:
-    return UNKNOWN if value is None else f"{signed(value, decimals)}{NARROW}R"
+def in_r(value: Decimal | None) -> str:
+    """Two decimals, as every amount in R has: with one, a small loss would read as none."""
+    return UNKNOWN if value is None else f"{signed(value)}{NARROW}R"
+
+
+@register.filter
+def size_in_r(value: Decimal) -> str:
+    """Of what is never below zero, and so needs no sign."""
+    return f"{value:,.2f}{NARROW}R"
 
 
 @register.filter

@@ -62,7 +62,7 @@ class Order(NamedTuple):
 
 ORDERS = {
     "name": Order("Publisher", lambda each: each.publisher.name.casefold(), is_highest_first=False),
-    "signals": Order("Closed signals", lambda each: each.card.all.signals),
+    "signals": Order("Closed", lambda each: each.card.all.signals),
     "win_rate": Order("Win rate", lambda each: each.card.all.win_rate),
     "average_r": Order("Average result", lambda each: each.card.all.expectancy_r),
     "total_r": Order("Total result", lambda each: each.card.all.total_r),

@@ -89,11 +89,11 @@ def test_figures_are_those_of_the_scorecard() -> None:
     assert record.expectancy_r is not None
     assert record.win_rate is not None
     assert shown == {
-        "Signals": str(record.signals),
+        "Closed": str(record.signals),
         "Win rate": f"{100 * record.win_rate:.1f}%",
         "Average": f"+{record.expectancy_r:.2f}\xa0R",
-        "Total": f"+{record.total_r:.1f}\xa0R",
-        "Drawdown": f"{record.max_drawdown_r:.1f}\xa0R",
+        "Total": f"+{record.total_r:.2f}\xa0R",
+        "Drawdown": f"{record.max_drawdown_r:.2f}\xa0R",
         "Cancelled": "0",
         "Proof": shown["Proof"],
         "Since": "18 Nov 2026",
@@ -148,9 +148,21 @@ def test_who_never_published_is_not_on_it() -> None:
 
 def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     make_signal(user=make_publisher("anna"))
-    row = row_of(page(), "anna")
-    assert "1 active" in row
+    shown = page()
+    assert re.findall(r"\?sort=-?signals\"[^>]*>([^<]+)<", shown) == ["Closed", "Closed"]
+    row = row_of(shown, "anna")
+    assert ("1 active" in row, cells(row)["Closed"]) == (True, "0")
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
+
+
+def test_small_loss_is_not_shown_as_zero() -> None:
+    make_signal(user=make_publisher("anna"), status="closed", close_price=Decimal("1.0841"))
+    row = cells(row_of(page(), "anna"))
+    assert [row[name] for name in ("Average", "Total", "Drawdown")] == [
+        "−0.03\xa0R",
+        "−0.03\xa0R",
+        "0.03\xa0R",
+    ]
 
 
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
@@ -169,13 +181,13 @@ def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> Non
 def test_deleted_account_stays_under_its_pseudonym() -> None:
     pseudonym = delete_account(make_publisher("anna", lost=2))
     assert names(page()) == [pseudonym]
-    assert cells(row_of(page(), pseudonym))["Signals"] == "2"
+    assert cells(row_of(page(), pseudonym))["Closed"] == "2"
 
 
 def test_cancelled_signals_are_counted_and_shown() -> None:
     make_publisher("anna", won=2, lost=1, cancelled=2)
     row = cells(row_of(page(), "anna"))
-    assert (row["Signals"], row["Cancelled"]) == ("3", "2")
+    assert (row["Closed"], row["Cancelled"]) == ("3", "2")
 
 
 def test_page_costs_as_many_queries_for_many_publishers_as_for_one() -> None:

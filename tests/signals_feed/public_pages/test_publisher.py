@@ -68,7 +68,7 @@ def test_page_has_the_numbers_of_the_scorecard(anna: User) -> None:
     shown = page(anna)
     assert figure(shown, "Win rate") == "66.7%"
     assert figure(shown, "Average result") == "+0.60\xa0R"
-    assert figure(shown, "Deepest drawdown") == "1.0\xa0R"
+    assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
     assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown
 
@@ -81,8 +81,29 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     shown = page(anna)
     assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
     assert "Results of anna summed up, in R" in shown
-    assert "From zero to 1.8 R over 3 signals; never above 1.8 R, never below 0.0 R." in shown
+    assert "From zero to +1.81\xa0R over 3 signals; never above +1.81\xa0R, never below 0.00\xa0R." in shown
     assert shown.count("\xa0R</td>") >= len(PRICES)
+
+
+def test_results_by_instrument_are_of_closed_signals(anna: User) -> None:
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', page(anna).split('id="by-symbol"')[1]) == [
+        *("Instrument", "Closed", "Win rate", "Average", "Total"),
+    ]
+
+
+def test_small_loss_is_never_shown_as_zero() -> None:
+    make_instrument("EURUSD")
+    user = make_user("anna")
+    make_signal(user=user, status="closed", close_price=Decimal("1.0841"), closed_at=NOON)
+    shown, loss = page(user), "−0.03\xa0R"
+    assert [figure(shown, f"{name} result") for name in ("Average", "Total")] == [loss, loss]
+    assert figure(shown, "Deepest drawdown") == "0.03\xa0R"
+    assert f'class="bottom-label" aria-hidden="true">{loss}<' in shown
+    assert f"From zero to {loss} over 1 signal; never above 0.00\xa0R, never below {loss}." in shown
+    assert (
+        shown.count(f">{loss}</td>") == 4
+    )  # the table of the chart, the signal, average and total by instrument
+    assert "0.0\xa0R" not in shown
 
 
 def test_latest_signals_are_listed_with_their_results(anna: User) -> None:

@@ -62,7 +62,8 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
     make_publisher(closed=ENOUGH)
     shown = texts(ask().text)
     assert shown[0] == "anna"
-    assert shown[7:12] == [str(ENOUGH), "96.7%", "+1.72\xa0R", "+51.6\xa0R", "1.0 R"]
+    assert shown[2:7] == ["Closed", "Win rate", "Average", "Total", "Drawdown"]
+    assert shown[7:12] == [str(ENOUGH), "96.7%", "+1.72\xa0R", "+51.56\xa0R", "1.00\xa0R"]
     assert "Last closed 18 Nov 2026" in shown
     assert not any("Too few" in text for text in shown)
 
@@ -70,6 +71,13 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
 def test_too_few_signals_are_said_to_be_too_few() -> None:
     make_publisher()
     assert f"Too few to judge: 2 of {ENOUGH} closed signals" in texts(ask().text)
+
+
+def test_small_loss_is_not_shown_as_zero() -> None:
+    make_signal(user=make_user("anna"), status="closed", close_price=Decimal("1.0841"))
+    body = ask().text
+    assert texts(body)[9:12] == ["−0.03\xa0R", "−0.03\xa0R", "0.03\xa0R"]
+    assert "average −0.03\xa0R, total −0.03\xa0R, deepest drawdown 0.03\xa0R." in body
 
 
 def test_publisher_of_open_signals_alone_has_one_without_figures() -> None:
