@@ -359,5 +359,5 @@ def test_nobody_starts_on_a_part_of_a_copy(new_database: New, tmp_path: Path) ->
             cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
         with pytest.raises(CommandError, match="has not finished"):
             refuse_unfinished()
-        with pytest.raises(CommandError, match="not whole"):
+        with pytest.raises(CommandError, match="incomplete"):
             run("backup", tmp_path / "part.zip")
