@@ -1,7 +1,8 @@
 """A Markdown text as HTML, with its headings and what the search finds in it."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from django.utils.html import escape
@@ -15,6 +16,7 @@ from .highlighting import highlighted
 LEVELS = {"h1": 1, "h2": 2, "h3": 3}
 # A command or a JSON text is read as well in several lines, and copied as one.
 WRAPPED = {"bash", "console", "http", "json", "sh"}
+SHORT_CELL = 20
 Address = Callable[[str], str | None]
 """Where a relative link leads on the site; None if it leads to nothing that is served."""
 
@@ -149,10 +151,17 @@ class PageRenderer(RendererHTML):
         return cell_opened(tokens[idx])
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
-        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
+        kind = ' class="short"' if is_short(tokens[idx + 1 :]) else ""
+        return f'<div class="scroll" tabindex="0" role="group" aria-label="Table"><table{kind}>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
         return "</table></div>\n"
+
+
+def is_short(tokens: Iterable[Token]) -> bool:
+    """A table of single words and numbers, whose cells may be narrow."""
+    cells = (token for token in takewhile(lambda each: each.type != "table_close", tokens))
+    return all(len(cell.content) <= SHORT_CELL for cell in cells if cell.type == "inline")
 
 
 parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer).enable("table")

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Tier
+from market.engine.bus.journal import KEEP_MS
 from pages.documents.changes import read_changelog
 from tests.factories import make_instrument, put_quote
 
@@ -110,3 +111,15 @@ def test_language_models_get_text() -> None:
     streams = ", ".join(f"ws://testserver/ws/{name}" for name in names)
     assert f"\n- Streams: {streams}\n" in answer.text
     assert " five WebSocket streams" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/clients", "/pricing"])
+def test_clients_promise_to_recover_no_more_than_is_kept(path: str) -> None:
+    page = " ".join(re.sub("<[^>]+>", "", Client().get(path).text).split())
+    assert re.findall(r"[^.]*(\d{3}) seconds[^.]* could not be recovered", page) == [str(KEEP_MS // 1000)]
+    assert not re.search("without (a gap|losing)", page)
+
+
+def test_streams_promise_less_of_candles_after_a_restart() -> None:
+    page = " ".join(Client().get("/docs/streams").text.split())
+    assert "after a restart of the service, candles reach back no further than prices" in page

@@ -59,8 +59,26 @@ def row_of(damage: Damage) -> Row:
         f"{damage.silent_s:.1f}",
         f"{damage.unanswered_s:.1f}",
         f"{damage.admission.most_in_a_minute} / {damage.admission.asked:,}" if damage.admission else "",
-        counted({status or "broken": count for status, count in sorted(damage.statuses.items())}),
+        answers_of(damage),
     )
+
+
+def lines_of(damage: Damage) -> list[str]:
+    """For the scorecard."""
+    admission = damage.admission
+    admitted = [f"let in within any minute {admission.most_in_a_minute} of {LIMIT}"] if admission else []
+    return [
+        f"{damage.name}: missed {damage.missed}, told of a gap {damage.gaps}, told stale {damage.stale}",
+        f"acknowledged and lost: ticks {damage.ticks_lost}, signals {damage.signals_lost}",
+        f"ticks refused: {counted(damage.ticks_refused) or 0}",
+        f"silent for {damage.silent_s:.1f} s, unanswered for {damage.unanswered_s:.1f} s",
+        f"answers: {answers_of(damage)}",
+        *admitted,
+    ]
+
+
+def answers_of(damage: Damage) -> str:
+    return counted({status or "broken": count for status, count in sorted(damage.statuses.items())})
 
 
 def counted(counts: Mapping[str, int] | Mapping[int | str, int]) -> str:

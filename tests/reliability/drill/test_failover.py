@@ -11,9 +11,10 @@ import pytest
 from tests.patience import wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.drill.damage import LIMIT, MINUTE_S, Damage, harm_of
+from tests.reliability.drill.damage import MINUTE_S, Damage, harm_of
 from tests.reliability.drill.faults import fail_over_postgresql, fail_over_redis, freeze_redis
 from tests.reliability.drill.loaded import Size, under_load
+from tests.reliability.drill.report import lines_of
 from tests.reliability.services.engine_processes import RUNS
 from tests.reliability.services.postgres_pair import PostgresPair
 from tests.reliability.services.private_servers import PrivatePostgres
@@ -25,12 +26,8 @@ pytestmark = [pytest.mark.usefixtures("rows")]
 
 
 def show(damage: Damage, tell: Tell) -> None:
-    tell(f"{damage.name}: missed {damage.missed}, told of a gap {damage.gaps}, told stale {damage.stale}")
-    tell(f"acknowledged and lost: ticks {damage.ticks_lost}, signals {damage.signals_lost}")
-    tell(f"ticks refused: {damage.ticks_refused or 0}")
-    tell(f"silent for {damage.silent_s:.1f} s, unanswered for {damage.unanswered_s:.1f} s, {damage.statuses}")
-    if damage.admission:
-        tell(f"let in within any minute {damage.admission.most_in_a_minute} of {LIMIT}")
+    for line in lines_of(damage):
+        tell(line)
 
 
 @pytest.mark.row(

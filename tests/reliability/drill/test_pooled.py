@@ -14,6 +14,7 @@ from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.reliability.conftest import Tell
 from tests.reliability.drill.damage import harm_of
 from tests.reliability.drill.loaded import Size, under_load
+from tests.reliability.drill.report import lines_of
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 
@@ -39,6 +40,8 @@ def test_few_connections_serve_all_and_may_break(tmp_path: Path, tell: Tell) -> 
             wait_until(lambda: len(loaded.signals.acknowledged) > before)
             # Those of the program are more than PgBouncer has of its own.
             clients, servers = (len(bouncer.shown(what)) for what in ("CLIENTS", "SERVERS"))
-    tell(f"{clients} connections of ours over {servers} to PostgreSQL; away for {AWAY_S:.0f} s: {damage}")
+    tell(f"{clients} connections of ours over {servers} to PostgreSQL; away for {AWAY_S:.0f} s")
+    for line in lines_of(damage):
+        tell(line)
     assert servers <= CONNECTIONS + 1 < clients
     assert harm_of(damage) == []

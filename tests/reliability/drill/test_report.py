@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,23 @@ def test_limits_are_told_where_they_were_watched() -> None:
     column = next(number for number, title in enumerate(report.HEAD) if title.startswith("Admitted"))
     assert report.row_of(HARMLESS)[column] == ""
     assert report.row_of(harmed(admission=Admission(120, 1_934)))[column] == "120 / 1,934"
+
+
+def test_scorecard_says_in_words_what_was_done() -> None:
+    assert report.lines_of(HARMLESS) == [
+        "Redis: missed 0, told of a gap 1, told stale 2",
+        "acknowledged and lost: ticks 0, signals 0",
+        "ticks refused: 3 × too_late",
+        "silent for 1.2 s, unanswered for 0.1 s",
+        "answers: 1 × broken, 7 × 200",
+    ]
+    admitted = harmed(admission=Admission(120, 1_934))
+    assert report.lines_of(admitted)[-1] == "let in within any minute 120 of 60"
+
+
+def test_scorecard_prints_no_object() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reliability.md").read_text()
+    assert re.findall(r"\b[A-Z]\w+\(\w+=", page) == []
 
 
 def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
