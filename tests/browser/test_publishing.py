@@ -124,6 +124,11 @@ def test_refusal_stands_beside_its_field_and_is_read_out_with_it(open_page: Open
     assert "may not be below the ask, which is 1.08564" in words
     assert page.get_by_label("Stop").input_value() == "1.0810"
 
+    page.route("**/live?*", lambda route: None)
+    field.fill("1.0860")
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_text("may not be below the ask")).to_be_hidden()
+
 
 def test_what_would_be_refused_is_said_before_anything_is_sent(open_page: OpenPage) -> None:
     page = open_page()
@@ -158,6 +163,20 @@ def test_what_is_wrong_stands_at_its_field_while_it_is_typed(open_page: OpenPage
         page.get_by_label("Entry").fill("1.08424")
         expect(page.locator("#id_entry_fault")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_error_goes_with_the_input_that_it_was_about(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    field = page.get_by_label("Entry")
+    field.fill("abc")
+    message = page.locator("#id_entry_fault")
+    expect(message).to_have_text("This is not a price. Write it like 1.08424.")
+    # No answer comes any more, so that nothing else can take it away.
+    page.route("**/live?*", lambda route: None)
+    field.fill("1.08424")
+    expect(message).to_be_hidden()
+    expect(field).not_to_have_attribute("aria-invalid", "true")
 
 
 def test_form_stays_at_the_instrument_that_was_published(open_page: OpenPage) -> None:

@@ -95,6 +95,13 @@ function messageOf(input) {
   return told;
 }
 
+/** What stood at a field was about what it held before, also when the service refused the form. */
+function clearFault(input) {
+  document.getElementById(`${input.id}_error`)?.remove();
+  input.removeAttribute("aria-invalid");
+  mark(input);
+}
+
 function showLevels() {
   const [entry, stop, target] = PRICES.map((name) => Number(form.elements[name].value) || 0);
   chart.setLevels({ entry, stop, target });
@@ -179,19 +186,26 @@ async function showCandles() {
 
 take.addEventListener("click", () => {
   form.elements.entry.value = form.elements.direction.value === "buy" ? known.ask : known.bid;
+  clearFault(form.elements.entry);
   form.elements.entry.focus();
   showLevels();
   showWhetherReady();
   refresh();
 });
 form.elements.symbol.addEventListener("change", () => {
-  for (const name of PRICES) form.elements[name].value = "";
+  for (const name of PRICES) {
+    form.elements[name].value = "";
+    clearFault(form.elements[name]);
+  }
   showLevels();
   showWhetherReady();
   refresh();
   showCandles();
 });
-form.addEventListener("input", () => {
+form.addEventListener("input", ({ target }) => {
+  // An answer still under way is about the terms as they were.
+  asked++;
+  if (PRICES.includes(target.name)) clearFault(target);
   showLevels();
   showWhetherReady();
   clearTimeout(typing);
