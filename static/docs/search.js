@@ -2,6 +2,13 @@
 const MOST = 12;
 const AROUND = 60;
 const LONGEST = 240;
+// They say nothing of what is looked for, unless nothing else is typed.
+const STOP_WORDS = new Set(
+  ("a an the my me i we our you your it its this that is are be was do does did can could should would will how what which when " +
+    "where why who and or of to in on at by for from with without after before if as into about there").split(" "),
+);
+// By what else the pages of a section are called.
+const SECTION_WORDS = { Streams: "streams websocket websockets" };
 
 export function startSearch(dialog) {
   const search = new Search(dialog);
@@ -63,13 +70,15 @@ class Search {
 
   #find() {
     if (!this.#passages) return;
-    const words = this.#input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-    const { found, mark } = rank(this.#passages, words);
+    const typed = this.#input.value.toLowerCase().trim();
+    const words = wordsOf(typed);
+    const { found, mark, isPartial } = rank(this.#passages, words, typed);
     this.#list.replaceChildren(...found.map((passage, number) => row(passage, words, number, mark)));
     this.#list.hidden = !found.length;
     this.#input.setAttribute("aria-expanded", found.length > 0);
     this.#choose(0);
     if (!words.length) this.#say("Search every guide, endpoint, stream, field and error code.");
+    else if (isPartial && found.length) this.#say("Nothing matches every word. These come closest.");
     else this.#say(found.length ? "" : `Nothing matches “${this.#input.value.trim()}”.`);
   }
 
@@ -103,26 +112,43 @@ class Search {
   }
 }
 
+function wordsOf(typed) {
+  const words = typed.split(/[\s,]+/).map((word) => word.replace(/[?!.:;]+$/, "")).filter(Boolean);
+  const telling = words.filter((word) => !STOP_WORDS.has(word));
+  return telling.length ? telling : words;
+}
+
 function prepare([section, page, heading, address, text, names]) {
   const low = { title: (heading || page).toLowerCase(), page: page.toLowerCase(), text: text.toLowerCase() };
-  return { section, page, heading, address, text, low: { ...low, names: names.toLowerCase() } };
+  const called = heading ? "" : (SECTION_WORDS[section] ?? "");
+  return { section, page, heading, address, text, low: { ...low, names: names.toLowerCase(), called } };
 }
 
 // What a match is worth: of a whole word, of its beginning, and within it. A page that is called by a word comes first.
-const WORTH = { pageTitle: [60, 45, 30], title: [28, 20, 12], names: [24, 14, 6], page: [8, 6, 3], text: [4, 2, 0] };
+const WORTH = {
+  pageTitle: [60, 45, 30], called: [60, 45, 0], title: [28, 20, 12], names: [24, 14, 6], page: [8, 6, 3], text: [4, 2, 0],
+};
+const MOST_FOR_A_WORD = 200;
 
-/** All words must be there. Text within a word counts only if nothing else is found: “rate” is not meant by “separate”. */
-function rank(passages, words) {
+/**
+ * All words must be there. Text within a word counts only if nothing else is found: “rate” is not meant by “separate”.
+ * If no passage has them all, those with at least half of them are found, with the most words first.
+ */
+function rank(passages, words, phrase) {
   if (!words.length) return { found: [] };
-  const found = scored(passages, words, WORTH);
+  const within = { ...WORTH, text: [4, 2, 1] };
+  const find = (least, worth) => scored(passages, words, phrase, least, worth);
+  const found = find(words.length, WORTH);
   if (found.length) return { found, mark: any(words.map(beginning)) };
-  return { found: scored(passages, words, { ...WORTH, text: [4, 2, 1] }), mark: any(words.map(escaped)) };
+  const foundWithin = find(words.length, within);
+  if (foundWithin.length) return { found: foundWithin, mark: any(words.map(escaped)) };
+  return { found: find(Math.ceil(words.length / 2), WORTH), mark: any(words.map(beginning)), isPartial: true };
 }
 
-function scored(passages, words, worth) {
+function scored(passages, words, phrase, least, worth) {
   const sought = words.map(matcher);
   return passages
-    .map((passage) => ({ passage, score: score(passage, sought, words.join(" "), worth) }))
+    .map((passage) => ({ passage, score: score(passage, sought, phrase, least, worth) }))
     .filter(({ score }) => score > 0)
     .sort((one, other) => other.score - one.score)
     .slice(0, MOST)
@@ -141,15 +167,14 @@ function matcher(word) {
   return (text) => (!text.includes(word) ? -1 : whole.test(text) ? 0 : start.test(text) ? 1 : 2);
 }
 
-function score({ heading, low }, sought, phrase, worth) {
+function score({ heading, low }, sought, phrase, least, worth) {
   const title = heading ? worth.title : worth.pageTitle;
-  const parts = [[low.title, title], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text]];
-  let sum = 0;
-  for (const find of sought) {
-    const best = Math.max(0, ...parts.map(([text, each]) => each[find(text)] ?? 0));
-    if (!best) return 0;
-    sum += best;
-  }
+  const parts = [
+    [low.title, title], [low.called, worth.called], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text],
+  ];
+  const each = sought.map((find) => Math.max(0, ...parts.map(([text, values]) => values[find(text)] ?? 0))).filter(Boolean);
+  if (each.length < least) return 0;
+  let sum = each.reduce((one, other) => one + other, each.length * MOST_FOR_A_WORD);
   if (low.title === phrase) sum += 40;
   else if (low.title.includes(phrase)) sum += 12;
   return sum + (low.text.includes(phrase) ? 3 : 0);

@@ -57,3 +57,37 @@ def test_what_is_left_out_has_an_ellipsis(open_page: OpenPage) -> None:
     assert texts
     assert all(text.endswith((".", ":", "…", ")", "?", "!")) for text in texts if len(text) > 200)
     assert any(text.startswith("… ") for text in texts)
+
+
+def addresses(page: Page) -> list[str]:
+    found: list[str] = page.get_by_role("option").evaluate_all(
+        "(rows) => rows.map((row) => row.dataset.address)"
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ("How do I delete my account?", "/docs/operate/accounts#delete-the-account"),
+        ("reconnect after 4429", "/docs/streams/refusals"),
+        ("websocket close code 4429", "/docs/streams/refusals"),
+        ("how it is computed", "/docs/computed"),
+    ],
+)
+def test_small_words_need_not_be_there(open_page: OpenPage, words: str, address: str) -> None:
+    assert addresses(search(open_page, words))[0] == address
+
+
+def test_websocket_finds_the_streams_first(open_page: OpenPage) -> None:
+    found = addresses(search(open_page, "websocket"))
+    assert found[0] == "/docs/streams"
+    assert all(address.startswith("/docs/streams") for address in found[:5])
+
+
+def test_what_has_most_of_the_words_is_found(open_page: OpenPage) -> None:
+    page = search(open_page, "zebra slow_consumer close")
+    assert addresses(page)[0] == "/docs/streams/refusals"
+    expect(page.get_by_role("status")).to_have_text("Nothing matches every word. These come closest.")
+    page.get_by_role("combobox").fill("slow_consumer close")
+    expect(page.get_by_role("status")).to_be_hidden()
