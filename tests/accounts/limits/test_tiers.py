@@ -116,6 +116,7 @@ def test_a_request_can_be_withdrawn(client: Client, ada: Account) -> None:
     assert "Your request has been withdrawn." in client.post(path, follow=True).text
     assert "It has already been decided" in client.post(path, follow=True).text
     assert TierRequest.objects.get().state == "withdrawn"
+    assert "Withdrawn, <time" in client.get(PAGE).text
 
 
 def test_nobody_withdraws_the_request_of_another(client: Client) -> None:
@@ -134,8 +135,10 @@ def test_accepting_changes_the_tier_and_tells_who_did_it(
     assert events() == [(EventKind.TIER_ASKED, "ada"), (EventKind.ACCOUNT_CHANGED, "boss")]
     assert logged(request) == [("boss", "Accepted: Pro.")]
     assert logged(ada) == [("boss", "Tier Pro, as asked for.")]
-    assert "Accepted by boss" in client.get(PAGE).text
-    assert "The tier changed to Pro." in client.get("/settings/events").text
+    page, happened = client.get(PAGE).text, client.get("/settings/events").text
+    assert "Accepted by staff" in page
+    assert "The tier changed to Pro." in happened
+    assert "boss" not in page + happened
 
 
 def test_declining_needs_a_reason_that_the_customer_reads(
@@ -148,8 +151,10 @@ def test_declining_needs_a_reason_that_the_customer_reads(
     assert Account.objects.get(pk=ada.pk).tier.name == "free"
     assert events()[1:] == [(EventKind.TIER_DECLINED, "boss")]
     assert logged(request) == [("boss", "Declined.")]
-    assert "Tell us more." in client.get(PAGE).text
-    assert "was declined: Tell us more." in client.get("/settings/events").text
+    page, happened = client.get(PAGE).text, client.get("/settings/events").text
+    assert "Tell us more." in page
+    assert "was declined: Tell us more." in happened
+    assert "boss" not in page + happened
 
 
 def test_of_two_decisions_the_second_is_told(office: Office, ada: Account) -> None:
