@@ -29,7 +29,6 @@ from signals_feed.publishers.requests import (
     decline_request,
 )
 from signals_feed.publishing.actions import SignalNotActive, cancel
-from signals_feed.publishing.becoming import send_decision
 from signals_feed.publishing.pages import PublishForm, publish_form
 
 from .figures import gains
@@ -218,6 +217,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 @admin.register(PublisherRequest)
 class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
     decline_request = staticmethod(decline_request)
+    mail, page = "signals/email/publishing", "publish_signals"
     list_display = ("account", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "decided_by")
     list_filter = ("state",)
@@ -242,7 +242,7 @@ class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
                 act(found, by=request.user)
                 self.log_change(request, found, done)
             self.message_user(request, done, messages.SUCCESS)
-            send_decision(request, found)
+            self.send_decision(request, found)
         except PublisherRequestRefused as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
         return redirect("admin:signals_feed_publisherrequest_change", found.pk)

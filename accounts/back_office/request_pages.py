@@ -10,6 +10,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.login.answers import send_answer
 from accounts.models import LONGEST_REASON
 
 from .staff_pages import M, StaffAdmin, button, label
@@ -32,6 +33,10 @@ class RequestAdmin(StaffAdmin[M]):
     search_help_text = "Username starts with…"
     actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
     decline_request: Callable[..., None]
+    mail: str
+    """How the names of its templates begin; the state follows."""
+    page: str
+    """Where whoever asked reads the answer."""
 
     @label("State", waiting="warning", accepted="success", declined="danger")
     def state_now(self, found: Any) -> str:
@@ -52,6 +57,10 @@ class RequestAdmin(StaffAdmin[M]):
             )
         text, title = f"The reason given: “{found.why}”", f"Decline the request of {found.account}"
         return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
+
+    def send_decision(self, request: HttpRequest, found: Any) -> None:
+        mail = f"{self.mail}_{found.state}"
+        send_answer(request, found.account.user, mail, page=self.page, decided=found)
 
     def decide(self, request: HttpRequest, found: Any, act: Callable[..., None], done: str) -> HttpResponse:
         raise NotImplementedError

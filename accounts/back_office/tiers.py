@@ -35,6 +35,7 @@ class TierAdmin(StaffAdmin[Tier]):
 @admin.register(TierRequest)
 class TierRequestAdmin(RequestAdmin[TierRequest]):
     decline_request = staticmethod(decline_request)
+    mail, page = "settings/email/tier", "tier"
     list_display = ("account", "current", "wanted", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "account__tier", "wanted")
     list_filter = ("state", "wanted")
@@ -73,6 +74,7 @@ class TierRequestAdmin(RequestAdmin[TierRequest]):
                 if found.state == TierRequest.State.ACCEPTED:
                     self.log_change(request, found.account, f"Tier {found.wanted}, as asked for.")  # type: ignore[arg-type]
             self.message_user(request, done, messages.SUCCESS)
+            self.send_decision(request, found)
         except TierRequestRefused as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
         return redirect("admin:accounts_tierrequest_change", found.pk)

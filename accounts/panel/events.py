@@ -49,6 +49,7 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
 class ShownEvent(NamedTuple):
     words: str
     by: str
+    """The customer's own name, or just that it was staff, whose login names are nobody else's business."""
     at: datetime
 
 
@@ -56,8 +57,13 @@ class ShownEvent(NamedTuple):
 def events(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     found = ControlEvent.objects.filter(account_id=account.pk, kind__in=WORDS).order_by("-position")
+    own = request.user.get_username()
     shown = [
-        ShownEvent(WORDS[EventKind(event.kind)](event.facts), event.by, event.created_at)
+        ShownEvent(
+            WORDS[EventKind(event.kind)](event.facts),
+            event.by if event.by in ("", own) else "staff",
+            event.created_at,
+        )
         for event in found[:SHOWN]
     ]
     return render(request, "settings/events.html", {"events": shown, "shown": SHOWN})

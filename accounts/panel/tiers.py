@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
+from accounts.login.answers import address_for_answers
 from accounts.models import TIER_LIMITS, Account, Tier, TierRequest
 
 from .keys import refuse_unprintable
@@ -51,7 +52,7 @@ def tier(request: PersonRequest) -> HttpResponse:
     except TierRequestRefused as refusal:
         form.add_error(None, str(refusal))
         return show(request, account, form, status=409)
-    messages.success(request, "Your request has been sent to the staff. This page shows their decision.")
+    messages.success(request, "Your request has been sent to the staff. This page shows their answer.")
     return redirect("tier")
 
 
@@ -67,6 +68,7 @@ def show(
         "waiting": waiting,
         "decided": [each for each in asked if each is not waiting],
         "form": form,
+        "answers_to": address_for_answers(request.user),
     }
     return render(request, "settings/tier.html", context, status=status)
 

@@ -1,18 +1,14 @@
 """The settings panel's page for those who do not publish yet: asking staff, and what became of it."""
 
-from allauth.account.adapter import get_adapter
-from allauth.account.models import EmailAddress
-from allauth.core.context import request_context
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from accounts.models import Account
-from accounts.panel import PersonRequest, post_only, refuse_unprintable
+from accounts.panel import PersonRequest, address_for_answers, post_only, refuse_unprintable
 from signals_feed.publishers.requests import (
     PublisherRequest,
     PublisherRequestRefused,
@@ -45,6 +41,7 @@ def becoming_page(
         "waiting": waiting,
         "decided": [each for each in asked if each is not waiting],
         "form": form or AskToPublishForm(),
+        "answers_to": address_for_answers(request.user),
     }
     return render(request, "signals/not_a_publisher.html", context, status=status)
 
@@ -61,7 +58,7 @@ def ask(request: PersonRequest) -> HttpResponse:
     except PublisherRequestRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, "Your request has been sent to the staff. They answer here and by email.")
+        messages.success(request, "Your request has been sent to the staff. This page shows their answer.")
     return redirect(PAGE)
 
 
@@ -76,17 +73,3 @@ def withdraw(request: PersonRequest, pk: int) -> HttpResponse:
     except PublisherRequestRefused:
         messages.info(request, "It has already been decided; see below.")
     return redirect(PAGE)
-
-
-def send_decision(request: HttpRequest, decided: PublisherRequest) -> None:
-    """By mail to whoever asked, if they have an address."""
-    user = decided.account.user
-    address = EmailAddress.objects.get_primary_email(user) or user.email
-    if not address:
-        return
-    page = request.build_absolute_uri(reverse(PAGE))
-    context = {"decided": decided, "page": page}
-    mail = f"signals/email/publishing_{decided.state}"
-    # The mail names the browser that the request came from, which allauth asks for in a context.
-    with request_context(request):
-        get_adapter(request).send_notification_mail(mail, user, context, email=address)

@@ -197,7 +197,7 @@ def test_risk_and_reward_follow_what_is_typed(open_page: OpenPage) -> None:
     stakes = page.locator("[data-stakes] dd")
     expect(stakes).to_have_text(["–", "–", "–"])
     fill(page, entry="1.0850")
-    expect(stakes).to_have_text(["−40.0\xa0pips−0.37%", "+50.0\xa0pips+0.46%", "1 : 1.25"])
+    expect(stakes).to_have_text(["40.0\xa0pips0.37%", "+50.0\xa0pips+0.46%", "1 : 1.25"])
     page.get_by_label("Target").fill("1.0930")
     expect(stakes.last).to_have_text("1 : 2.00")
 

@@ -7,6 +7,8 @@ const part = Object.fromEntries([...section.querySelectorAll("[data-part]")].map
 const token = new Token(section.dataset.csrf);
 const A_PAGE = 500;
 const NOTED = "tickwire.ledger";
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const dayOf = ({ day }) => DAY.format(new Date(day));
 const grouped = (number) => number.toLocaleString("en-GB");
 let run = null;
 
@@ -45,14 +47,14 @@ async function check(signal) {
     if (!answer.items.length) break;
     const at = answer.items.find(({ position }) => position === noted?.position);
     last = await follow(last, answer.items);
-    if (at && at.hash !== noted.hash) throw new Broken(at.position, `is not the one that this browser noted on ${noted.day}: the ledger was rewritten.`);
+    if (at && at.hash !== noted.hash) throw new Broken(at.position, `is not the one that this browser noted on ${dayOf(noted)}: the ledger was rewritten.`);
     part.progress.max = Math.max(head.position, 1);
     part.progress.value = last.position;
     tell("", `Checking: ${grouped(last.position)} of ${grouped(head.position)} entries.`);
   }
   if (head.position !== last.position) throw new Broken(last.position + 1, `is missing: the ledger says that it ends at ${head.position}.`);
   if (head.hash !== last.hash) throw new Broken(last.position, "is not the head that the ledger names.");
-  if (noted && noted.position > last.position) throw new Broken(last.position + 1, `is missing: this browser noted ${noted.position} entries on ${noted.day}.`);
+  if (noted && noted.position > last.position) throw new Broken(last.position + 1, `is missing: this browser noted ${noted.position} entries on ${dayOf(noted)}.`);
   return { last, noted };
 }
 
@@ -70,7 +72,7 @@ function tell(tone, text) {
 function readNoted() {
   try {
     const noted = JSON.parse(localStorage.getItem(NOTED));
-    return Number.isInteger(noted?.position) ? noted : null;
+    return Number.isInteger(noted?.position) && Date.parse(noted.day) ? noted : null;
   } catch {
     return null;
   }
@@ -88,7 +90,7 @@ function note({ position, hash }) {
 function showNoted() {
   const noted = readNoted();
   part.noted.hidden = !noted;
-  if (noted) part.noted.textContent = `This browser last noted entry ${grouped(noted.position)} on ${noted.day}, and will compare it next time.`;
+  if (noted) part.noted.textContent = `This browser last noted entry ${grouped(noted.position)} on ${dayOf(noted)}, and will compare it next time.`;
 }
 
 function showRunning(running) {
@@ -103,7 +105,7 @@ async function start() {
   tell("", "Reading the first entries.");
   try {
     const { last, noted } = await check(run.signal);
-    const same = noted ? ` Entry ${grouped(noted.position)}, noted on ${noted.day}, is unchanged.` : "";
+    const same = noted ? ` Entry ${grouped(noted.position)}, noted on ${dayOf(noted)}, is unchanged.` : "";
     tell("verified", `${grouped(last.position)} ${last.position === 1 ? "entry" : "entries"} verified, head = ${last.hash}.${same}`);
     note(last);
     showNoted();

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
@@ -116,6 +118,7 @@ def test_a_request_can_be_withdrawn(client: Client, ada: Account) -> None:
     assert "Your request has been withdrawn." in client.post(path, follow=True).text
     assert "It has already been decided" in client.post(path, follow=True).text
     assert TierRequest.objects.get().state == "withdrawn"
+    assert "Withdrawn, <time" in client.get(PAGE).text
 
 
 def test_nobody_withdraws_the_request_of_another(client: Client) -> None:
@@ -134,8 +137,10 @@ def test_accepting_changes_the_tier_and_tells_who_did_it(
     assert events() == [(EventKind.TIER_ASKED, "ada"), (EventKind.ACCOUNT_CHANGED, "boss")]
     assert logged(request) == [("boss", "Accepted: Pro.")]
     assert logged(ada) == [("boss", "Tier Pro, as asked for.")]
-    assert "Accepted by boss" in client.get(PAGE).text
-    assert "The tier changed to Pro." in client.get("/settings/events").text
+    page, happened = client.get(PAGE).text, client.get("/settings/events").text
+    assert "Accepted by staff" in page
+    assert "The tier changed to Pro." in happened
+    assert "boss" not in page + happened
 
 
 def test_declining_needs_a_reason_that_the_customer_reads(
@@ -148,8 +153,30 @@ def test_declining_needs_a_reason_that_the_customer_reads(
     assert Account.objects.get(pk=ada.pk).tier.name == "free"
     assert events()[1:] == [(EventKind.TIER_DECLINED, "boss")]
     assert logged(request) == [("boss", "Declined.")]
-    assert "Tell us more." in client.get(PAGE).text
-    assert "was declined: Tell us more." in client.get("/settings/events").text
+    page, happened = client.get(PAGE).text, client.get("/settings/events").text
+    assert "Tell us more." in page
+    assert "was declined: Tell us more." in happened
+    assert "boss" not in page + happened
+
+
+@pytest.mark.parametrize(
+    ("act", "subject", "words"),
+    [
+        ("accept", "You are now on the Pro tier of Tickwire", "What it allows:\nhttp"),
+        ("decline", "Your request for another tier of Tickwire was declined", "Tell us “more”."),
+    ],
+)
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_a_mail_tells_the_decision_to_a_confirmed_address(
+    client: Client, office: Office, ada: Account, act: str, subject: str, words: str, is_confirmed: bool
+) -> None:
+    EmailAddress.objects.create(user=ada.user, email="ada@example.com", primary=True, verified=is_confirmed)
+    assert ("answer here and by email to ada@example.com." in client.get(PAGE).text) is is_confirmed
+    request = ask(ada)
+    for _ in range(2):
+        office.post(address(request, act, request.pk), answered="1", answer="Tell us “more”.")
+    sent = [(each.to, each.subject, words in each.body) for each in mail.outbox]
+    assert sent == [(["ada@example.com"], subject, True)] * is_confirmed
 
 
 def test_of_two_decisions_the_second_is_told(office: Office, ada: Account) -> None:

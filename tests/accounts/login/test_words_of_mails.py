@@ -40,7 +40,7 @@ SAID = {
     "from_email": "ada@tickwire.test",
     "to_email": "lovelace@tickwire.test",
     "deleted_email": "ada@tickwire.test",
-    "decided": SimpleNamespace(answer="Tell us “more” & <better>."),
+    "decided": SimpleNamespace(wanted="Pro", answer="Tell us “more” & <better>."),
     "browser": "Chrome on Linux",
     "ip": "192.0.2.7",
 }

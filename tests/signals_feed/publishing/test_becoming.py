@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client
@@ -138,6 +139,16 @@ def test_of_two_who_decide_the_second_is_told(ada: Account, boss: User) -> None:
         decline_request(other, "No.", by=boss)
 
 
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_page_promises_a_mail_to_a_confirmed_address_alone(
+    page: Client, ada: Account, boss: User, is_confirmed: bool
+) -> None:
+    EmailAddress.objects.create(user=ada.user, email="ada@example.com", primary=True, verified=is_confirmed)
+    assert ("answer it here and by email to ada@example.com." in page.get(PAGE).text) is is_confirmed
+    Office(boss).post(address(PublisherRequest, "accept", asked(ada).pk), answered="1")
+    assert len(mail.outbox) == is_confirmed
+
+
 DECISIONS: dict[str, tuple[dict[str, Any], bool, str, str]] = {
     "accept": ({}, True, "You can now publish", "Publish your first one here:\nhttp"),
     "decline": ({"answer": "Tell us “more”."}, False, "was declined", "Tell us “more”."),
@@ -148,6 +159,7 @@ DECISIONS: dict[str, tuple[dict[str, Any], bool, str, str]] = {
 def test_staff_decide_in_the_back_office_and_a_mail_tells(ada: Account, boss: User, act: str) -> None:
     fields, is_allowed, subject, words = DECISIONS[act]
     request = asked(ada)
+    EmailAddress.objects.create(user=ada.user, email="ada@example.com", primary=True, verified=True)
     office = Office(boss)
     office.post(address(PublisherRequest, act, request.pk), answered="1", **fields)
     assert may_publish(ada) is is_allowed

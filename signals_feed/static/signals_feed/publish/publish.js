@@ -62,12 +62,15 @@ function showWhetherReady() {
 }
 
 function showPreview({ risk, reward, ratio, faults = {} }) {
-  stake("risk").replaceChildren(...figure(risk));
+  stake("risk").replaceChildren(...figure(risk && { gain: size(risk.gain), percent: size(risk.percent) }));
   stake("reward").replaceChildren(...figure(reward));
   stake("ratio").textContent = ratio ?? "–";
   stake("hint").textContent = risk || Object.keys(faults).length ? "" : HINT;
   for (const name of PRICES) mark(form.elements[name], faults[name]);
 }
+
+/** Its label says already that a risk is a loss. */
+const size = (text) => text.replace(/^−/, "");
 
 function figure(end) {
   const small = document.createElement("small");
