@@ -139,7 +139,7 @@ def test_page_shows_what_is_open_and_closes_it(
     socket = opened(ORDERFLOW, key=key)
     socket.subscribe(symbol)
     text = shown(service, page)
-    assert f"Your keys have 1 open, of the {account.tier.streams}" in text
+    assert f"Your keys use 1 of the {account.tier.streams} streams" in text
     (issued,) = account.keys.all()
     assert f"{issued.name} <code>{issued.prefix}…</code>" in text
     assert "<dt>Address</dt><dd>127.0.0.1</dd>" in text
