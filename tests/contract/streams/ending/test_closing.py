@@ -17,6 +17,7 @@ from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, code_of
 from tests.contract.streams.conftest import Open
 from tests.factories import make_account, make_key
+from tests.patience import wait_until
 
 PAGE, CLOSE = "/settings/streams", "/settings/streams/close"
 FIELDS = r'name="path" value="([^"]+)">\s*<input type="hidden" name="opened_at" value="([\d.]+)"'
@@ -103,11 +104,10 @@ def test_page_names_the_client_and_follows_its_symbols(
 ) -> None:
     socket = opened(key=key, User_Agent="<b>bot</b> " + "x" * 200)
     socket.subscribe(symbol)
-    text = shown(service, page)
-    assert "&lt;b&gt;bot&lt;/b&gt;" in text
+    text = shown_with("&lt;b&gt;bot&lt;/b&gt;", service, page)
     assert "x" * 120 not in text
     socket.ask({"action": "unsubscribe", "symbols": [symbol]})
-    assert "<dt>Symbols</dt><dd>none now</dd>" in shown(service, page)
+    shown_with("<dt>Symbols</dt><dd>none now</dd>", service, page)
 
 
 def test_stream_of_a_page_is_listed_and_closed(
@@ -132,18 +132,23 @@ def shown(service: Server, page: Client) -> str:
     return httpx.get(f"{service.url}{PAGE}", cookies=cookies).text
 
 
+def shown_with(words: str, service: Server, page: Client) -> str:
+    """Processes tell each other what streams follow once a second."""
+    wait_until(lambda: words in shown(service, page))
+    return shown(service, page)
+
+
 def test_page_shows_what_is_open_and_closes_it(
     service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
 ) -> None:
     assert "No stream is open" in shown(service, page)
     socket = opened(ORDERFLOW, key=key)
     socket.subscribe(symbol)
-    text = shown(service, page)
+    text = shown_with(f"<dt>Symbols</dt><dd>{symbol}</dd>", service, page)
     assert f"Your keys use 1 of the {account.tier.streams} streams" in text
     (issued,) = account.keys.all()
     assert f"{issued.name} <code>{issued.prefix}…</code>" in text
     assert "<dt>Address</dt><dd>127.0.0.1</dd>" in text
-    assert f"<dt>Symbols</dt><dd>{symbol}</dd>" in text
     ((path, opened_at),) = re.findall(FIELDS, text)
     assert path == ORDERFLOW
     press(page, service, path, opened_at)
