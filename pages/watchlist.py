@@ -162,14 +162,14 @@ def about(facts: InstrumentFacts, seen: Seen, opens_ms: int | None, now_ms: int)
 
 
 def opening(opens_ms: int | None, now_ms: int) -> str:
-    """opens Sun 22:00 UTC, in 1 d 3 h: a line may end after the comma and nowhere else."""
+    """opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else."""
     if opens_ms is None:
         return ""
     at, ahead_ms = moment(opens_ms), opens_ms - now_ms
     if ahead_ms < DAY_MS:
-        phrases = f"opens {at:%H:%M} UTC", f"in {span(ahead_ms)}"
+        phrases = f"opens {at:%H:%M}", f"in {span(ahead_ms)}"
     elif ahead_ms < 7 * DAY_MS:
-        phrases = f"opens {at:%a %H:%M} UTC", f"in {span(ahead_ms)}"
+        phrases = f"opens {at:%a %H:%M}", f"in {span(ahead_ms)}"
     else:
         phrases = f"opens {day_of_month(at)}", f"in {ahead_ms // DAY_MS} d"
     return ", ".join(phrase.replace(" ", NO_BREAK) for phrase in phrases)

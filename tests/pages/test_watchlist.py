@@ -55,7 +55,7 @@ CLOSED = Seen("closed", 1.0854, 1.0856, day_bar(FRIDAY_MS))
 
 def test_closed_market_says_when_it_opens() -> None:
     row = row_of(make_facts(), CLOSED, SATURDAY_MS)
-    assert row.about == "opens\xa0Sun\xa022:00\xa0UTC, in\xa01\xa0d\xa03\xa0h"
+    assert row.about == "opens\xa0Sun\xa022:00, in\xa01\xa0d\xa03\xa0h"
     assert row.drawn["opensMs"] == SATURDAY_MS + 27 * HOUR_MS
 
 
@@ -121,11 +121,11 @@ def test_what_trades_comes_first_among_groups_and_within_them() -> None:
 @pytest.mark.parametrize(
     ("minutes", "text"),
     [
-        (1, "opens 19:01 UTC, in 1 min"),
-        (60, "opens 20:00 UTC, in 1 h"),
-        (23 * 60 + 59, "opens 18:59 UTC, in 23 h 59 min"),
-        (24 * 60, "opens Sun 19:00 UTC, in 1 d"),
-        (3 * 24 * 60 + 65, "opens Tue 20:05 UTC, in 3 d 1 h"),
+        (1, "opens 19:01, in 1 min"),
+        (60, "opens 20:00, in 1 h"),
+        (23 * 60 + 59, "opens 18:59, in 23 h 59 min"),
+        (24 * 60, "opens Sun 19:00, in 1 d"),
+        (3 * 24 * 60 + 65, "opens Tue 20:05, in 3 d 1 h"),
         (9 * 24 * 60, "opens 30 Nov, in 9 d"),
     ],
 )

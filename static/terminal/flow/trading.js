@@ -9,7 +9,7 @@ export function tradingWords({ sessions, quotedMs, patienceMs }, nowMs) {
   if (!isOpen(sessions, nowMs)) {
     const next = sessions.find(([opens]) => opens > nowMs)?.[0];
     if (next === undefined) return "Closed.";
-    return `Closed. O${opening(next, nowMs).slice(1)}.`;
+    return `Closed. O${opening(next, nowMs, "UTC").slice(1)}.`;
   }
   if (!quotedMs) return "No prices yet.";
   const opened = sessions?.find(([opens, closes]) => opens <= nowMs && nowMs < closes)[0] ?? 0;

@@ -9,16 +9,16 @@ const MONTH = format({ month: "long" });
 
 const dayOfMonth = (ms) => `${DATE.format(ms)} ${MONTH.format(ms).slice(0, 3)}`;
 
-/** opens Sun 22:00 UTC, in 1 d 3 h: a line may end after the comma and nowhere else. */
-export function opening(opensMs, now) {
+/** opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else. `zone` is named where others are about. */
+export function opening(opensMs, now, zone = "") {
   if (opensMs === null) return "";
   const ahead = opensMs - now;
-  return phrases(opensMs, ahead).map((phrase) => phrase.replaceAll(" ", "\u00a0")).join(", ");
+  return phrases(opensMs, ahead, zone && ` ${zone}`).map((phrase) => phrase.replaceAll(" ", "\u00a0")).join(", ");
 }
 
-function phrases(opensMs, ahead) {
-  if (ahead < DAY) return [`opens ${TIME.format(opensMs)} UTC`, `in ${span(ahead)}`];
-  if (ahead < 7 * DAY) return [`opens ${WEEKDAY.format(opensMs)} ${TIME.format(opensMs)} UTC`, `in ${span(ahead)}`];
+function phrases(opensMs, ahead, zone) {
+  if (ahead < DAY) return [`opens ${TIME.format(opensMs)}${zone}`, `in ${span(ahead)}`];
+  if (ahead < 7 * DAY) return [`opens ${WEEKDAY.format(opensMs)} ${TIME.format(opensMs)}${zone}`, `in ${span(ahead)}`];
   return [`opens ${dayOfMonth(opensMs)}`, `in ${Math.floor(ahead / DAY)} d`];
 }
 

@@ -17,7 +17,7 @@ export class TradingState {
 const whole = (phrase) => phrase.replaceAll(" ", "\u00a0");
 
 function wordsOf({ state, opensMs, quotedMs }, isFresh, now) {
-  if (state === "closed") return ["Closed", opening(opensMs, now)].filter(Boolean).join(", ");
+  if (state === "closed") return ["Closed", opening(opensMs, now, "UTC")].filter(Boolean).join(", ");
   if (quotedMs === null) return "No price has arrived yet";
   if (isFresh) return "";
   return ["No new prices", `last price ${clock(quotedMs)}`, `${span(now - quotedMs)} ago`].map(whole).join(", ");
