@@ -154,7 +154,8 @@ def test_line_breaks_at_gaps_and_at_midnight_utc(charted_flow: Page) -> None:
         after - before > BAR_MS or before // DAY_MS != after // DAY_MS
         for before, after in zip(times[:-1], times[1:], strict=True)
     ]
-    assert sum(breaks) >= 3
+    # Two midnights and a gap, which may be at one of them.
+    assert sum(breaks) >= 2
 
 
 def said(page: Page) -> Locator:
