@@ -42,7 +42,12 @@ FAULTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(
-    ("path", "module"), [("/terminal", "terminal/feed/gains.js"), ("/ledger", "signals_feed/ledger.js")]
+    ("path", "module"),
+    [
+        ("/terminal", "terminal/feed/gains.js"),
+        ("/terminal", "terminal/streams/early.js"),
+        ("/ledger", "signals_feed/ledger.js"),
+    ],
 )
 def test_page_says_that_a_part_is_missing(
     ticker: Any, publisher: User, page: Page, path: str, module: str, fault: str

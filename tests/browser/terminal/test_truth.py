@@ -192,7 +192,7 @@ def test_symbol_of_an_address_wins_over_the_remembered_one(ticker: Ticker, open_
 def test_closed_market_says_so_above_its_chart(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/terminal?symbol=GBPUSD", viewport={"width": 360, "height": 740}))
     words = page.locator("#trading")
-    expect(words).to_have_text(re.compile(r"^Closed, opens\s\w+\s10:00, in\s[23]\sd"))
+    expect(words).to_have_text(re.compile(r"^Closed, opens\s\w+\s10:00\sUTC, in\s[23]\sd"))
     box, pane = words.bounding_box(), page.locator("#price").bounding_box()
     assert box is not None
     assert pane is not None
