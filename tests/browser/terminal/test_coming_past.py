@@ -9,7 +9,6 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.models import User
-from core.times import MINUTE_MS
 from instruments.models import Instrument
 from market.models import UnfinishedPast
 from tests.browser.conftest import OpenPage
@@ -21,6 +20,7 @@ from tests.factories import put_candles
 from .test_terminal import SYMBOLS, beside, live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -43,20 +43,19 @@ def finish(symbol: str) -> None:
 def test_a_strip_says_how_far_it_is_and_goes_away(
     ticker: Ticker, publisher: User, open_page: OpenPage
 ) -> None:
-    page = live(open_page("/"))
+    # No past is taken before a candle that has ended, and an hour rarely ends between the first tick and it.
+    page = live(open_page("/?tf=1h"))
     strip, caption = page.get_by_role("status").filter(has_text="past"), page.locator("#chart-caption")
     expect(strip).to_have_text("The demo's past is being made: 0 of 2 instruments")
     assert faults(page, "coming-past", "light") == []
     (tick,) = ticker("BTCUSD")
     expect(caption).to_contain_text("BTCUSD")
 
-    opened_ms = [
-        tick.time_ms - tick.time_ms % MINUTE_MS - minutes * MINUTE_MS for minutes in range(300, 1, -1)
-    ]
-    put_candles("BTCUSD", "1m", opened_ms)
+    opened_ms = [tick.time_ms - tick.time_ms % HOUR_MS - hours * HOUR_MS for hours in range(300, 1, -1)]
+    put_candles("BTCUSD", "1h", opened_ms)
     beside(lambda: finish("BTCUSD"))
     expect(strip).to_have_text("The demo's past is being made: 1 of 2 instruments")
-    expect(caption).to_contain_text("300 candles of 1m")
+    expect(caption).to_contain_text("300 candles of 1h")
 
     signals = page.locator("#signals li.signal")
     beside(lambda: (publish_signal("EURUSD", publisher), UnfinishedPast.objects.all().delete()))
