@@ -13,6 +13,7 @@ from django.forms.models import model_to_dict
 from django.urls import reverse
 
 from accounts.models import Account, ApiKey, Tier, TierRequest, User
+from accounts.rights import publishing_right
 from signals_feed.publishers.requests import PublisherRequest
 
 from .people import PERSONAL, People
@@ -122,7 +123,9 @@ def _address(email: str, person: User) -> dict[str, Any]:
 
 def _fields(page: Page, person: User, row: Model) -> dict[str, Any]:
     premium = Tier.objects.get(name="premium").pk
-    every = [str(pk) for pk in Permission.objects.values_list("pk", flat=True)]
+    # The right to publish is a switch of its own.
+    single = Permission.objects.exclude(publishing_right.is_it())
+    every = [str(pk) for pk in single.values_list("pk", flat=True)]
     known: dict[tuple[type[Model], str], Callable[[], dict[str, Any]]] = {
         (User, "change"): lambda: {
             **{"username": person.username, "email": "taken@example.net", "first_name": "Mallory"},
