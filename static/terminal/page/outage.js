@@ -20,10 +20,6 @@ export class Outage {
     this.grace = FIRST_GRACE_MS;
   }
 
-  get isOut() {
-    return !this.banner.hidden;
-  }
-
   hear(ticks) {
     for (const { time } of ticks) if (time > this.lastMs) this.lastMs = time;
   }
