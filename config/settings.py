@@ -90,7 +90,6 @@ INSTALLED_APPS = [
 # None of these runs for /api, whose views have an asynchronous base of their own (accounts/viewset.py).
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "pages.static_files.StaticFiles",
     "csp.middleware.CSPMiddleware",
     "accounts.login.sessions.SessionsOfStrangers",
     "django.middleware.common.CommonMiddleware",

@@ -28,6 +28,7 @@ from core.request_headers import check_host, header
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
 
+from .static_files import StaticFiles
 from .threads import PageThreads
 from .visits import PageVisit, note_route
 
@@ -70,13 +71,14 @@ class PageHandler(ASGIHandler):
         super().__init__()
         self._threads = PageThreads(settings.PAGE_THREADS, MOST_WAITING, "pages")
         self._reserved = PageThreads(1, MOST_WAITING, "operators")
+        self._static_files = StaticFiles()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         visit = PageVisit(scope)
-        refused = await self._refuse(scope)
-        if refused is not None:
-            visit.answered(refused)
-            await self._finish(refused, send)
+        at_once = await self._refuse(scope) or await self._static_files.serve(scope)
+        if at_once is not None:
+            visit.answered(at_once)
+            await self._finish(at_once, send)
             return
         try:
             # Done before it has a thread, so that a slow sender keeps nobody else waiting.

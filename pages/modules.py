@@ -1,4 +1,4 @@
-"""Which modules the script of a page imports: the browser fetches them at once, and not level by level."""
+"""Which modules the scripts of a page import: the browser fetches them at once, and not level by level."""
 
 import posixpath
 import re
@@ -13,15 +13,16 @@ IMPORTED = re.compile(r"""^(?:import|export)\b[^;("']*?["'](\.[^"']+)["'];""", r
 
 
 @cache
-def modules_of(script: str) -> tuple[str, ...]:
-    """The names of static files, the script's own first."""
+def modules_of(*scripts: str) -> tuple[str, ...]:
+    """The names of static files: each script's own, and then all that it imports."""
     found: dict[str, None] = {}
-    waiting = [script]
-    while waiting:
-        name = waiting.pop(0)
-        if name not in found:
-            found[name] = None
-            waiting += imports_of(name)
+    for script in scripts:
+        waiting = [script]
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                found[name] = None
+                waiting += imports_of(name)
     return tuple(found)
 
 

@@ -9,17 +9,19 @@ import shutil
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.management.commands.collectstatic import Command
 from django.core.files import File
 from django.core.files.base import ContentFile
+from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.middleware.security import SecurityMiddleware
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
@@ -52,28 +54,24 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
-    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.startswith(self.static_prefix):
-            answer = await asyncio.to_thread(self.answer, request)
-            if answer is not None:
-                return answer
-        answered: HttpResponseBase = await self.get_response(request)
-        return answered
+    """Asked before a page takes one of the few threads, and without what only pages pass through:
+    the terminal alone asks for some eighty files."""
 
-    def answer(self, request: HttpRequest) -> HttpResponse | None:
+    def __init__(self) -> None:
+        super().__init__(nowhere)
+
+    async def serve(self, scope: dict[str, Any]) -> HttpResponseBase | None:
+        is_asked = scope["method"] in ("GET", "HEAD") and path_of(scope).startswith(self.static_prefix)
+        return await asyncio.to_thread(self._serve, scope) if is_asked else None
+
+    def _serve(self, scope: dict[str, Any]) -> HttpResponseBase | None:
         """In one go: the library would change threads for each step, and the files are small."""
-        path = request.path_info
+        path = path_of(scope)
         found = self.find_file(path) if self.may_have_changed(path) else self.files.get(path)
         if found is None:
             return None
-        made = found.get_response(request.method or "GET", request.META)
-        with made.file or BytesIO() as file:
-            answer = HttpResponse(file.read(), status=int(made.status))
-        del answer["Content-Type"]
-        for name, value in made.headers:
-            if value is not None:
-                answer[name] = value
-        return answer
+        secured = SecurityMiddleware(lambda request: answer(found, request))
+        return cast(HttpResponseBase, secured(ASGIRequest(scope, BytesIO())))
 
     def may_have_changed(self, path: str) -> bool:
         if self.use_manifest:
@@ -81,6 +79,26 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
             return path not in self.files and HASHED.search(path) is not None
         # The files of a checkout are edited: sent with the length of before, they would be cut off.
         return True
+
+
+async def nowhere(_: HttpRequest) -> HttpResponse:
+    return HttpResponse(status=404)
+
+
+def path_of(scope: dict[str, Any]) -> str:
+    path: str = scope["path"]
+    return path.removeprefix(get_script_prefix(scope).rstrip("/"))
+
+
+def answer(found: Any, request: HttpRequest) -> HttpResponse:
+    made = found.get_response(request.method, request.META)
+    with made.file or BytesIO() as file:
+        response = HttpResponse(file.read(), status=int(made.status))
+    del response["Content-Type"]
+    for name, value in made.headers:
+        if value is not None:
+            response[name] = value
+    return response
 
 
 def without_comments(script: bytes) -> bytes:

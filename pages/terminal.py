@@ -116,7 +116,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "past": coming_past(),
         "demo": settings.DEMO,
         "endings": encode(dict(Signal.CloseReason.choices)).decode(),
-        "modules": modules_of("terminal/terminal.js"),
+        "modules": modules_of("terminal/terminal.js", "terminal/panes.js"),
     }
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)
 

@@ -20,6 +20,8 @@
     document.documentElement.classList.add("unloaded");
     tell();
   }, true);
-  addEventListener("unhandledrejection", ({ reason }) => IMPORT.test(reason?.message) && tell());
+  addEventListener("unhandledrejection", ({ reason }) => {
+    if (reason instanceof SyntaxError || IMPORT.test(reason?.message)) tell();
+  });
   addEventListener("tickwire:unloaded", tell);
 })();

@@ -10,16 +10,21 @@ from pages.modules import modules_of
 
 
 def test_imports_are_followed_to_the_end() -> None:
-    found = modules_of("terminal/terminal.js")
+    found = modules_of("terminal/terminal.js", "terminal/panes.js")
     assert found[0] == "terminal/terminal.js"
+    assert found.index("terminal/streams/link.js") < found.index("terminal/panes.js")
     assert {"terminal/api.js", "terminal/chart/chart.js", "terminal/chart/indicators/ema.js"} <= set(found)
     assert any(name.endswith("lightweight-charts.mjs") for name in found)
     assert len(set(found)) == len(found) > 40
 
 
+def test_live_prices_do_not_wait_for_the_chart() -> None:
+    assert not [name for name in modules_of("terminal/terminal.js") if "chart" in name and "menu" not in name]
+
+
 @pytest.mark.parametrize("name", ["keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js"])
 def test_what_may_wait_is_not_named(name: str) -> None:
-    assert f"terminal/{name}" not in modules_of("terminal/terminal.js")
+    assert f"terminal/{name}" not in modules_of("terminal/terminal.js", "terminal/panes.js")
 
 
 def test_each_form_of_import_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,7 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage
 from django.core.management.base import CommandError
-from django.http import HttpRequest, HttpResponse
-from django.test import RequestFactory
+from django.test import AsyncRequestFactory
 from pytest_django.fixtures import Settings
 from servestatic.middleware import ServeStaticMiddleware
 
@@ -180,13 +179,12 @@ TEXTS = ("body { color: black }", "body { color: white }")
 
 
 async def served(files: StaticFiles, path: str) -> tuple[int, bytes]:
-    answer: Any = await files(RequestFactory().get(path))
-    pieces = [piece async for piece in answer] if answer.streaming else [answer.content]
-    return answer.status_code, b"".join(pieces)
+    answer: Any = await files.serve(scope_of(path))
+    return (answer.status_code, answer.content) if answer else (404, b"")
 
 
-async def nothing_there(_: HttpRequest) -> HttpResponse:
-    return HttpResponse(status=404)
+def scope_of(path: str) -> dict[str, Any]:
+    return dict(AsyncRequestFactory().get(path).scope)
 
 
 async def test_each_version_serves_the_files_of_the_other(source: Path, monkeypatch: Any) -> None:
@@ -196,7 +194,7 @@ async def test_each_version_serves_the_files_of_the_other(source: Path, monkeypa
         await asyncio.to_thread(collect)
         own = HashedFiles()
         monkeypatch.setattr("servestatic.middleware.staticfiles_storage", own)
-        running.append(StaticFiles(nothing_there))
+        running.append(StaticFiles())
         names.append(own.url("page.css"))
     assert [[await served(files, name) for name in names] for files in running] == [
         [(200, text.encode()) for text in TEXTS]
@@ -215,11 +213,12 @@ async def test_file_of_a_checkout_is_sent_whole_after_it_was_edited(
     monkeypatch.setattr(ServeStaticMiddleware, "add_files_from_finders", find_files)
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = settings.STORAGES | {"staticfiles": plain}
-    files = StaticFiles(nothing_there)
+    files = StaticFiles()
     longer = "body { color: black; margin: 0 }"
     await asyncio.to_thread(source.write_text, longer)
-    answer: Any = await files(RequestFactory().get("/static/page.css"))
+    answer: Any = await files.serve(scope_of("/static/page.css"))
     assert int(answer["Content-Length"]) == len(longer)
+    assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer.content.decode() == longer
     await asyncio.to_thread(source.with_name("new.css").write_text, longer)
     assert await served(files, "/static/new.css") == (200, longer.encode())

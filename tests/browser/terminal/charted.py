@@ -17,7 +17,7 @@ from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import put_candles
 
 SYMBOL, OTHER = "BTCUSD", "EURUSD"
-REACH = "async () => { window.reached = await import('/static/terminal/terminal.js'); }"
+REACH = "async () => { window.reached = await (await import('/static/terminal/terminal.js')).complete; }"
 IN_MEMORY, STORED = 500, 2_600
 
 

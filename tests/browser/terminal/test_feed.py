@@ -55,7 +55,7 @@ def make_past_signals(count: int) -> None:
 
 # What is drawn, and whether any label touches a candle, an arrow, an exit or another label.
 DRAWN = """async () => {
-    const { chart } = await import("/static/terminal/terminal.js");
+    const { chart } = await (await import("/static/terminal/terminal.js")).complete;
     const { zones, bars, candles } = chart;
     const scale = chart.chart.timeScale();
     const half = scale.options().barSpacing / 2;
@@ -121,7 +121,7 @@ def test_arrow_points_where_the_signal_went_and_its_colour_says_how_it_ended(
 
 
 HIGHLIGHTED = """async () => {
-    const { chart } = await import("/static/terminal/terminal.js");
+    const { chart } = await (await import("/static/terminal/terminal.js")).complete;
     return [chart.symbol, chart.zones.highlighted];
 }"""
 

@@ -47,7 +47,7 @@ def caption(page: Page) -> Any:
 
 # Where the bars of one time stand on both charts.
 PLACES = """async () => {
-    const { chart, flow } = await import("/static/terminal/terminal.js");
+    const { chart, flow } = await (await import("/static/terminal/terminal.js")).complete;
     const left = (element) => element.getBoundingClientRect().left;
     const lefts = [left(document.getElementById("chart")), left(document.getElementById("flow"))];
     const x = (each, time) => each.chart.timeScale().timeToCoordinate(time);
@@ -98,7 +98,7 @@ def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: O
 
     page.evaluate(
         """async () => {
-            const { chart } = await import("/static/terminal/terminal.js");
+            const { chart } = await (await import("/static/terminal/terminal.js")).complete;
             chart.chart.timeScale().setVisibleLogicalRange({ from: 200, to: 280 });
         }"""
     )
@@ -118,7 +118,7 @@ def test_last_hours_stand_there_at_load_and_live_frames_are_added(
     assert (
         page.evaluate(
             """async () => {
-            const { flow } = await import("/static/terminal/terminal.js");
+            const { flow } = await (await import("/static/terminal/terminal.js")).complete;
             return flow.bars.length;
         }"""
         )
