@@ -24,7 +24,7 @@ from tests.patience import wait_until
 from tests.programs.running import Serve
 
 TICKS_A_SECOND = "200"
-LOADS = 3
+LOADS = 5
 SETTLED_S, TRACED_S = 30, 20
 CHART = "lightweight-charts"
 INDICATORS, SPARKLINES = 3, 20
@@ -141,8 +141,9 @@ def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
 
 def load(browser: Browser, url: str) -> Load:
     page = opened(browser, url)
-    wait_until(lambda: page.evaluate("seen.live"))
+    # Asked meanwhile, the page would answer the question instead of becoming live.
     page.wait_for_timeout(3_000)
+    wait_until(lambda: page.evaluate("seen.live"))
     seen = page.evaluate("seen")
     page.context.close()
     return Load(seen["live"] / 1000, seen["painted"] / 1000, seen["shift"])
