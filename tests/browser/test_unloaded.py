@@ -81,7 +81,20 @@ def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> No
     expect(page.locator("#connection summary")).to_be_visible()
 
 
-def test_worker_that_does_not_come_is_missed(ticker: Any, page: Page) -> None:
-    page.context.route("**/static/terminal/streams/worker.js", FAULTS["missing"])
+def never(route: Route) -> None:
+    """The request hangs until its page is closed."""
+
+
+@pytest.mark.parametrize("fault", [FAULTS["missing"], never])
+def test_worker_that_does_not_come_is_missed(ticker: Any, page: Page, fault: Any) -> None:
+    page.context.route("**/static/terminal/streams/worker.js", fault)
     page.goto("/terminal")
     expect(page.locator("#unloaded")).to_have_text(WORDS)
+
+
+def test_worker_that_came_is_not_missed(ticker: Any, page: Page) -> None:
+    page.clock.install()
+    page.goto("/terminal")
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    page.clock.fast_forward(60_000)
+    expect(page.locator("#unloaded")).to_have_count(0)

@@ -4,6 +4,8 @@
   // Where workers are not shared (Chrome on Android), the tab has its own.
   const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
   made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
+  // A request for it that nobody answers is no error.
+  globalThis.streamsMissed = setTimeout(made.onerror, 20_000);
   // The port of a shared worker keeps what comes until somebody listens; a worker does not.
   made.port?.postMessage({ say: "hello", csrf, symbols: Object.keys(instruments) });
   globalThis.streamsPort = made.port ?? made;

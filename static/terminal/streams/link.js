@@ -7,6 +7,7 @@ export class Link {
   constructor(hello, { frames, streamReport, restored }) {
     this.hello = hello;
     this.#port.onmessage = ({ data }) => {
+      clearTimeout(globalThis.streamsMissed);
       if (data.say === "frames") frames(data.frames);
       else if (data.say === "streamReport") streamReport(data);
       else for (const take of this.#tokens.splice(0)) take(data);
