@@ -218,7 +218,7 @@ def test_instrument_without_a_price_says_so_and_shows_no_other_one(
     expect(page.locator("#chart-caption")).to_contain_text("NEWUSD")
     expect(page).not_to_have_title(re.compile("BTCUSD"))
     prices = """async () => {
-        const { chart } = await import(document.querySelector("script[src*='terminal/terminal']").src);
+        const { chart } = await (await import("/static/terminal/terminal.js")).complete;
         return [chart.candles.data().length, chart.candles.priceFormatter().format(1.08)];
     }"""
     assert page.evaluate(prices) == [0, ""]
