@@ -131,7 +131,7 @@ class TableAdmin(StaffAdmin[M]):
                 form.add_error("import_file", str(error))
             except BadRows as error:
                 result["problems"] = error.problems
-        return self._page(request, "Import", form=form, media=self.media + form.media, **result)
+        return self._page(request, "import", form=form, media=self.media + form.media, **result)
 
     @method_decorator(require_POST)
     def process_import(self, request: HttpRequest) -> HttpResponse:
@@ -148,9 +148,9 @@ class TableAdmin(StaffAdmin[M]):
             self.message_user(request, f"Nothing was imported. {error}", messages.ERROR)
             return redirect(self.address("import"))
         kinds = Counter(change.kind for change in changes)
-        counts = f"{kinds[NEW]} new, {kinds[UPDATE]} updated, 0 deleted and {kinds[SKIP]} skipped"
+        counts = f"{kinds[NEW]} new, {kinds[UPDATE]} changed, {kinds[SKIP]} left as they were"
         self.message_user(
-            request, f"Import finished: {counts} {self.opts.verbose_name_plural}.", messages.SUCCESS
+            request, f"The {self.opts.verbose_name_plural} are imported: {counts}.", messages.SUCCESS
         )
         return redirect(self.address("changelist"))
 
@@ -159,7 +159,7 @@ class TableAdmin(StaffAdmin[M]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method != "POST":
-            return self._page(request, "Export")
+            return self._page(request, "export")
         rows: Any = self.get_changelist_instance(request).queryset
         # The mark at its start tells Excel that it is UTF-8.
         content = write_sheet(self.table.columns, map(self.table.cells, rows)).encode("utf-8-sig")
@@ -169,9 +169,7 @@ class TableAdmin(StaffAdmin[M]):
     def _read(self, content: bytes) -> list[SheetRow]:
         rows = read_sheet(content, self.table.columns)
         if not rows:
-            raise BadSheet(
-                "No valid data to import. Ensure your file has the correct headers or data for import."
-            )
+            raise BadSheet("The file has no row below its header.")
         return rows
 
     def _log(self, request: HttpRequest, changes: list[RowChange]) -> None:
@@ -180,9 +178,10 @@ class TableAdmin(StaffAdmin[M]):
             if change.kind in logs:
                 logs[change.kind](request, change.row, "Imported.")
 
-    def _page(self, request: HttpRequest, title: str, **context: Any) -> TemplateResponse:
+    def _page(self, request: HttpRequest, act: str, **context: Any) -> TemplateResponse:
         own = {"opts": self.opts, "columns": self.table.columns}
-        return staff_page(request, f"admin/table_{title.lower()}.html", title, **own, **context)
+        title = f"{act.title()} {self.opts.verbose_name_plural}"
+        return staff_page(request, f"admin/table_{act}.html", title, **own, **context)
 
 
 def marked(before: str, after: str) -> str:

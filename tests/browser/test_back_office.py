@@ -73,7 +73,7 @@ def test_preview_of_an_import_fits_and_shows_what_changes(
     page.goto(address(Instrument, "import"))
     file = {"name": "table.csv", "mimeType": "text/csv", "buffer": table}
     page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
-    page.get_by_role("button", name="Submit").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("1 new, 1 changed")).to_be_visible()
     rows = page.locator(".import-preview > li")
     expect(rows).to_have_count(2)
@@ -84,5 +84,5 @@ def test_preview_of_an_import_fits_and_shows_what_changes(
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
     assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"] + 1
     assert [each for each in violations(page) if not each.startswith(UNFOLDS)] == []
-    page.get_by_role("button", name="Confirm import").click()
-    expect(page.get_by_text("1 new, 1 updated")).to_be_visible()
+    page.get_by_role("button", name="Import instruments").click()
+    expect(page.get_by_text("The instruments are imported: 1 new, 1 changed")).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.accounts.back_office.office import Office, address, list_of, logged, 
 from tests.factories import make_calendar, make_instrument, make_user
 
 pytestmark = pytest.mark.django_db
+IMPORT_BUTTON = re.compile(r"Import instruments\s*</button>")
 PAYLOADS = (
     "=cmd|' /C calc'!A1",
     "+1+1",
@@ -89,10 +91,24 @@ def test_no_exported_cell_starts_a_formula(office: Office) -> None:
 def test_an_import_is_shown_before_it_changes_anything(office: Office) -> None:
     make_instrument(name="<b>old</b>")
     page = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "new")))
-    assert "Confirm import" in page
+    assert IMPORT_BUTTON.search(page)
     assert "<b>" not in page
     assert Instrument.objects.get().name == "<b>old</b>"
     assert published() == []
+
+
+def test_the_pages_speak_of_what_they_import_and_export(office: Office) -> None:
+    make_instrument()
+    page = text_of(office.get(address(Instrument, "import")))
+    assert "A CSV file with these columns: <code>symbol, name," in page
+    assert "Preview" in page
+    assert "Import instruments" in page
+    unchanged = text_of(upload(office, Instrument, exported(office, Instrument)))
+    assert not IMPORT_BUTTON.search(unchanged)
+    assert "Download CSV" in text_of(office.get(address(TradingCalendar, "export")))
+    assert "The file has no row below its header." in text_of(
+        upload(office, Instrument, exported(office, Instrument).splitlines()[0])
+    )
 
 
 def test_the_preview_marks_what_changes(office: Office) -> None:
@@ -129,7 +145,7 @@ def test_a_file_without_a_change_says_so(office: Office) -> None:
     make_instrument("EURUSD")
     page = upload(office, Instrument, exported(office, Instrument))
     assert page.context["preview"].rows == []
-    assert "The file says what is here already." in text_of(page)
+    assert "The file says what is here already: nothing would change." in text_of(page)
 
 
 def test_the_list_leads_to_both(office: Office) -> None:
@@ -141,7 +157,7 @@ def test_the_list_leads_to_both(office: Office) -> None:
 def test_only_what_the_list_shows_is_exported(office: Office) -> None:
     make_instrument("EURUSD")
     make_instrument("GBPUSD")
-    assert "csv" in text_of(office.get(address(Instrument, "export")))
+    assert "CSV" in text_of(office.get(address(Instrument, "export")))
     answer = office.post(f"{address(Instrument, 'export')}?q=GBP")
     assert [row[0] for row in cells(bytes(answer.content).decode("utf-8-sig"))] == ["symbol", "GBPUSD"]
 
@@ -161,7 +177,7 @@ def test_one_bad_row_stops_the_import_and_is_named(office: Office) -> None:
     table = exported(office, Instrument)
     page = text_of(upload(office, Instrument, table.replace("two", "2").replace("BBB,", "bbb,")))
     assert "Line 4, <strong>symbol</strong>: Upper-case letters" in page
-    assert "Confirm import" not in page
+    assert not IMPORT_BUTTON.search(page)
 
 
 def test_a_row_that_went_bad_after_the_preview_stops_the_import(office: Office) -> None:
