@@ -25,12 +25,16 @@ class Service:
         self._scripts = list(scripts)
         self._asked: Queue[tuple[float, Frame]] = Queue()
         self.url = ""
+        self.agent = ""
+        """How the newest connection named itself."""
 
     def asked(self) -> tuple[float, Frame]:
         """When the next subscribe came, and what it said."""
         return self._asked.get(timeout=PATIENCE_S)
 
     def take(self, connection: ServerConnection) -> None:
+        request = connection.request
+        self.agent = request.headers.get("User-Agent", "") if request else ""
         message = json.loads(connection.recv(PATIENCE_S))
         self._asked.put((time.monotonic(), message))
         script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]

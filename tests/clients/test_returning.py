@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -24,6 +25,15 @@ KEY = "tw_live_any"
 NODE = ("node", "--experimental-websocket", "--no-warnings")
 WATCHING = "import sys, tickwire; list(tickwire.Client(sys.argv[2], sys.argv[1]).watch(*sys.argv[3:]))"
 FOLLOWING = "import sys, tickwire; list(tickwire.Client(sys.argv[2], sys.argv[1]).follow_signals())"
+WATCHING_WITHOUT_BLOCKING = """
+import asyncio, sys, tickwire
+
+async def watch():
+    async for _ in tickwire.AsyncClient(sys.argv[2], sys.argv[1]).watch(*sys.argv[3:]):
+        pass
+
+asyncio.run(watch())
+"""
 Watch = Callable[[str], AbstractContextManager[None]]
 
 
@@ -50,6 +60,19 @@ def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Watch:
     (page / "package.json").write_text('{"type": "module"}')
     module = str(page / "streams/stream.js")
     return lambda url: process(*NODE, "tests/clients/terminal.mjs", module, url, "/ws/market", "A", "B")
+
+
+def client_version() -> str:
+    with open("clients/python/pyproject.toml", "rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
+@pytest.mark.parametrize("watching", [WATCHING, WATCHING_WITHOUT_BLOCKING])
+def test_python_streams_name_the_client_and_its_version(watching: str) -> None:
+    silent = says(reply("A", epoch="e", positions={"A": 1}))
+    with serving(silent) as service, process(sys.executable, "-c", watching, service.url, KEY, "A"):
+        service.asked()
+        assert service.agent == f"tickwire-python/{client_version()}"
 
 
 def test_who_is_ended_after_each_reply_comes_back_ever_later(watch: Watch) -> None:

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from .answers import FAILURES, Value, given, read, wait_before_again
-from .calls import Calls
+from .calls import USER_AGENT, Calls
 from .downloads import Download
 from .errors import ApiError, Json
 from .pages import Place, Route
@@ -167,7 +167,8 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
     async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
         while not self._is_closed:
             try:
-                async with connect(address(self.url, session), max_size=None) as socket:
+                url = address(self.url, session)
+                async with connect(url, max_size=None, user_agent_header=USER_AGENT) as socket:
                     if self._is_closed:
                         return
                     with self._kept(socket):

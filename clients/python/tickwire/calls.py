@@ -19,6 +19,8 @@ C = TypeVar("C")
 
 LOCAL = "http://127.0.0.1:8000"
 LONGEST_PAGE, LONGEST_LIST = 10_000, 500
+# What the service shows of a client, of its requests and of its streams.
+USER_AGENT = "tickwire-python/0.1.0"
 # Since when anything can have been kept.
 EPOCH = 0
 
@@ -178,7 +180,7 @@ class Calls(ABC, Generic[R, W, H]):
         return Place(route, form, self.retries, self.walk_retries)
 
     def _options(self) -> Json:
-        headers = {"X-API-Key": self.api_key, "User-Agent": "tickwire-python/0.1.0"}
+        headers = {"X-API-Key": self.api_key, "User-Agent": USER_AGENT}
         return {"base_url": f"{self.url}/api/", "headers": headers, "timeout": self.timeout}
 
 
