@@ -17,7 +17,7 @@ from core.events.outbox import ControlEvent
 from core.plain_json import encode
 from core.times import moment
 
-from .traces import events_by, log_about, without_objects
+from .traces import events_by, log_about, shown_actor, without_objects
 
 Row = Mapping[str, object]
 Section = Callable[[User], Iterable[Row]]
@@ -93,8 +93,10 @@ def person(user: User) -> Iterable[Row]:
 
 def events_of(account: Account) -> Iterable[Row]:
     """By `mark` processes tell keys apart; it is the beginning of a hash."""
+    own = account.user.get_username()
     for event in ControlEvent.objects.filter(account_id=account.pk).order_by("position").values(*EVENT):
-        yield event | {"facts": {name: fact for name, fact in event["facts"].items() if name != "mark"}}
+        facts = {name: fact for name, fact in event["facts"].items() if name != "mark"}
+        yield event | {"facts": facts, "by": shown_actor(event["by"], own)}
 
 
 def done_to_others(user: User) -> Iterable[Row]:

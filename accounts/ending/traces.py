@@ -49,3 +49,8 @@ def without_objects(message: str, pseudonym: str) -> str:
             if "object" in facts:
                 facts["object"] = pseudonym
     return json.dumps(changes)
+
+
+def shown_actor(by: str, own: str) -> str:
+    """The customer's own name, or just that it was staff, whose login names are nobody else's business."""
+    return by if by in ("", own) else "staff"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from django.http import HttpResponse
 from django.shortcuts import render
 
+from accounts.ending.traces import shown_actor
 from accounts.models import Account
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -49,7 +50,6 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
 class ShownEvent(NamedTuple):
     words: str
     by: str
-    """The customer's own name, or just that it was staff, whose login names are nobody else's business."""
     at: datetime
 
 
@@ -61,7 +61,7 @@ def events(request: PersonRequest) -> HttpResponse:
     shown = [
         ShownEvent(
             WORDS[EventKind(event.kind)](event.facts),
-            event.by if event.by in ("", own) else "staff",
+            shown_actor(event.by, own),
             event.created_at,
         )
         for event in found[:SHOWN]

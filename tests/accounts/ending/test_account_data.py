@@ -119,6 +119,14 @@ def test_what_staff_did_is_told_without_the_others(account: Account) -> None:
     assert "other-person" not in json.dumps(data)
 
 
+def test_staff_who_decided_are_not_named(account: Account) -> None:
+    data = exported(account.user)
+    by_staff = {event["kind"] for event in data["events"] if event["by"] == "staff"}
+    assert {EventKind.TIER_DECLINED, EventKind.PUBLISHING_DECLINED} <= by_staff
+    assert NAME in {event["by"] for event in data["events"]}
+    assert "boss" not in json.dumps(data)
+
+
 def test_what_the_service_does_is_nobodys_to_take_along() -> None:
     """They signed up before the name was reserved, and may have no account."""
     user = make_user("demo")
