@@ -71,7 +71,7 @@ class Candle(BarFields):
         )
 
     def __str__(self) -> str:
-        return f"{self.instrument_id} {self.timeframe} {self.opened_at:%Y-%m-%d %H:%M}"
+        return f"{self.instrument_id} {self.timeframe} {self.opened_at:%-d %b %Y, %H:%M} UTC"
 
 
 class OrderFlowMinute(models.Model):

@@ -59,7 +59,7 @@ def check_last_backup() -> Iterator[Diagnosis]:
     if finished_at is None:
         yield ok(about, "The command `backup` has not been used yet, so no backup is missing.")
         return
-    says = f"The last backup was finished at {finished_at:%Y-%m-%d %H:%M} UTC"
+    says = f"The last backup was finished at {finished_at:%-d %b %Y, %H:%M} UTC"
     if timezone.now() - finished_at <= OLD:
         yield ok(about, f"{says}.")
         return

@@ -58,9 +58,10 @@ def evidence_of(signal: Signal, kind: str) -> SafeString:
     digits = signal.instrument.digits
     known = [(name.replace("_", " "), f"{price:.{digits}f}") for name, price in known_prices(found).items()]
     return format_html(
-        "{}, {} UTC{}<br>{}<br>{}",
+        "{}, {}.{:03} UTC{}<br>{}<br>{}",
         found.get_source_display(),
-        f"{found.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+        f"{found.at:%-d %b %Y, %H:%M:%S}",
+        found.at.microsecond // 1000,
         f", number {found.seq} of {found.epoch}" if found.seq else "",
         format_html_join(", ", "{} {}", known),
         RULES[found.rule],

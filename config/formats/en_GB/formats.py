@@ -1,4 +1,4 @@
 """Times are written as everywhere else in the service. All are UTC."""
 
-DATETIME_FORMAT = "Y-m-d H:i:s \\U\\T\\C"
-DATE_FORMAT = "Y-m-d"
+DATETIME_FORMAT = "j M Y, H:i \\U\\T\\C"
+DATE_FORMAT = "j M Y"
