@@ -19,7 +19,7 @@ from unfold.widgets import UnfoldBooleanSwitchWidget
 from accounts.limits.tiers import change_tier
 from accounts.models import Account
 from accounts.panel.streams import rows_of
-from accounts.panel.usage import Chart, bars, days_of
+from accounts.panel.usage import Chart, bars, days_of, minutes_of
 from accounts.rights import publishing_right
 from accounts.usage.near_limits import near_limits
 
@@ -135,11 +135,14 @@ def used_by(account: Account, now: datetime) -> dict[str, Any]:
     days = days_of(account, now)
     today, tier = days[-1], account.tier
     streams = rows_of(account)
+    busiest = max(minute.requests for minute in minutes_of(account, now))
     return {
         "used_today": (
-            ("Requests", today.counts.requests, f"{tier.requests_per_minute} a minute"),
-            ("Streams opened", today.counts.streams, f"{tier.streams} at once"),
-            ("AI calls", today.ai_calls, f"{tier.ai_calls_per_day} a day"),
+            ("Requests today", today.counts.requests, None),
+            ("Requests in the busiest minute today", busiest, tier.requests_per_minute),
+            ("Streams opened today", today.counts.streams, None),
+            ("Streams of keys open now", sum(not each.is_of_page for each in streams), tier.streams),
+            ("AI calls today", today.ai_calls, tier.ai_calls_per_day),
         ),
         "charts": [
             Chart("Requests in 30 days", "day", bars([day.counts.requests for day in days])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -116,11 +116,18 @@ def test_the_page_shows_what_the_account_uses(office: Office) -> None:
     make_key(account)
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     Usage.objects.create(account=account, span="day", starts_at=today, requests=1234, streams=7)
+    for minute, requests in ((1, 80), (2, 40)):
+        at = today + timedelta(minutes=minute)
+        Usage.objects.create(account=account, span="minute", starts_at=at, requests=requests)
     AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=3)
     page = office.get(change(account))
-    assert [used for _, used, _ in page.context["used_today"]] == [1234, 7, 3]
+    assert [(used, allowed) for _, used, allowed in page.context["used_today"]] == [
+        *((1234, None), (80, 120), (7, None)),
+        *((0, 5), (3, 20)),
+    ]
     assert page.context["open_streams"] == []
-    assert "<dd>1,234</dd><dd>Tier: 120 a minute</dd>" in text_of(page)
+    assert "<dt>Requests today</dt><dd>1,234</dd></div>" in text_of(page)
+    assert "busiest minute today</dt><dd>80</dd><dd>The tier allows 120</dd>" in text_of(page)
     assert "None is open." in text_of(page)
 
 
