@@ -1,7 +1,6 @@
 """Signals and their ledger in the back office: staff cancel signals with a reason and publish their own."""
 
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -218,6 +217,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 @admin.register(PublisherRequest)
 class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
     decline_request = staticmethod(decline_request)
+    refusal = PublisherRequestRefused
     mail, page = "signals/email/publishing", "publish_signals"
     list_display = ("account", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "decided_by")
@@ -234,19 +234,6 @@ class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
         return self.ask(
             request, forms.Form(), title=f"Let {found.account} publish", text=text, submit="Accept"
         )
-
-    def decide(
-        self, request: HttpRequest, found: PublisherRequest, act: Callable[..., None], done: str
-    ) -> HttpResponse:
-        try:
-            with transaction.atomic():
-                act(found, by=request.user)
-                self.log_change(request, found, done)
-            self.message_user(request, done, messages.SUCCESS)
-            self.send_decision(request, found)
-        except PublisherRequestRefused as refusal:
-            self.message_user(request, str(refusal), messages.ERROR)
-        return redirect("admin:signals_feed_publisherrequest_change", found.pk)
 
 
 @admin.register(LedgerEntry)

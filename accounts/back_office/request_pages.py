@@ -7,7 +7,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.login.answers import send_answer
@@ -33,6 +36,7 @@ class RequestAdmin(StaffAdmin[M]):
     search_help_text = "Username starts with…"
     actions_detail: ClassVar[tuple[str, ...]] = ("accept", "decline")
     decline_request: Callable[..., None]
+    refusal: type[Exception]
     mail: str
     """How the names of its templates begin; the state follows."""
     page: str
@@ -63,4 +67,18 @@ class RequestAdmin(StaffAdmin[M]):
         send_answer(request, found.account.user, mail, page=self.page, decided=found)
 
     def decide(self, request: HttpRequest, found: Any, act: Callable[..., None], done: str) -> HttpResponse:
-        raise NotImplementedError
+        try:
+            with transaction.atomic():
+                act(found, by=self.decider(request))
+                self.log_decision(request, found, done)
+            self.message_user(request, done, messages.SUCCESS)
+            self.send_decision(request, found)
+        except self.refusal as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+        return redirect(self.address("change"), found.pk)
+
+    def decider(self, request: HttpRequest) -> Any:
+        return request.user
+
+    def log_decision(self, request: HttpRequest, found: Any, done: str) -> None:
+        self.log_change(request, found, done)

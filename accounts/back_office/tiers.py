@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django import forms
-from django.contrib import admin, messages
-from django.db import transaction
+from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 
 from accounts.limits.tiers import TierRequestRefused, accept_request, decline_request, save_tier
 from accounts.models import TIER_LIMITS, Tier, TierRequest
@@ -35,6 +31,7 @@ class TierAdmin(StaffAdmin[Tier]):
 @admin.register(TierRequest)
 class TierRequestAdmin(RequestAdmin[TierRequest]):
     decline_request = staticmethod(decline_request)
+    refusal = TierRequestRefused
     mail, page = "settings/email/tier", "tier"
     list_display = ("account", "current", "wanted", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "account__tier", "wanted")
@@ -64,17 +61,10 @@ class TierRequestAdmin(RequestAdmin[TierRequest]):
             submit="Accept",
         )
 
-    def decide(
-        self, request: HttpRequest, found: TierRequest, act: Callable[..., None], done: str
-    ) -> HttpResponse:
-        try:
-            with transaction.atomic():
-                act(found, by=request.user.get_username())
-                self.log_change(request, found, done)
-                if found.state == TierRequest.State.ACCEPTED:
-                    self.log_change(request, found.account, f"Tier {found.wanted}, as asked for.")  # type: ignore[arg-type]
-            self.message_user(request, done, messages.SUCCESS)
-            self.send_decision(request, found)
-        except TierRequestRefused as refusal:
-            self.message_user(request, str(refusal), messages.ERROR)
-        return redirect("admin:accounts_tierrequest_change", found.pk)
+    def decider(self, request: HttpRequest) -> str:
+        return request.user.get_username()
+
+    def log_decision(self, request: HttpRequest, found: TierRequest, done: str) -> None:
+        super().log_decision(request, found, done)
+        if found.state == TierRequest.State.ACCEPTED:
+            self.log_change(request, found.account, f"Tier {found.wanted}, as asked for.")  # type: ignore[arg-type]
