@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from core.times import moment
-from instruments.facts import InstrumentFacts
+from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from market.prices import CandleRow, PriceBar
 
 HOURS_DRAWN = 24
@@ -116,6 +116,8 @@ def drawn_of(facts: InstrumentFacts, seen: Seen, opens_ms: int | None) -> dict[s
 
 
 def group_of(facts: InstrumentFacts) -> str:
+    if facts.symbol == TEST_SYMBOL:
+        return "Test"
     if facts.type == "commodity":
         return "Metals" if facts.symbol.startswith(METALS) else "Commodities"
     return GROUPS.get(facts.type, facts.type.capitalize())

@@ -30,7 +30,7 @@ def test_demo_has_an_instrument_for_tests() -> None:
     seeded()
 
     test = catalogue.get(TEST_SYMBOL)
-    assert test.name == "Test instrument, for clients: always open"
+    assert test.name == "Test instrument"
     assert (test.volume_kind, test.order_flow_source) == ("traded", "trades")
     assert test.hours.is_open(ms("2026-12-25T12:00"))
 

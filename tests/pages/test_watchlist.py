@@ -102,6 +102,7 @@ def test_what_trades_comes_first_among_groups_and_within_them() -> None:
     made = (
         ("AUDUSD", "forex", "closed"),
         ("BTCUSD", "crypto", "open"),
+        ("TEST", "crypto", "open"),
         ("ETHUSD", "crypto", "stale"),
         ("ADAUSD", "crypto", "closed"),
         ("GER40", "index", "closed"),
@@ -111,6 +112,7 @@ def test_what_trades_comes_first_among_groups_and_within_them() -> None:
     rows = [row_of(make_facts(symbol, type=kind), Seen(state), 0) for symbol, kind, state in made]
     assert [(group.title, [row.symbol for row in group.rows]) for group in grouped(rows)] == [
         ("Crypto", ["BTCUSD", "ETHUSD", "ADAUSD"]),
+        ("Test", ["TEST"]),
         ("Forex", ["AUDUSD"]),
         ("Metals", ["XAUUSD"]),
         ("Commodities", ["WTI"]),
