@@ -38,3 +38,7 @@ def test_a_page_marks_itself_and_leads_to_the_others(path: str, title: str) -> N
     assert re.findall(r'aria-current="page">([^<]+)<', navigation) == [title]
     assert set(re.findall(r'<a href="[^"]+"[^>]*>([^<]+)<', navigation)) == {*PAGES.values(), "Your data"}
     assert f"<span>{title}</span>" in text.partition('id="sections"')[0]
+
+
+def test_the_page_of_their_data_is_called_as_in_the_menu() -> None:
+    assert "<h1>Your data</h1>" in logged_in(make_account().user).get("/settings/account").text
