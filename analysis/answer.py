@@ -5,20 +5,25 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from core.struct_schemas import Date, Moment, one_of, openapi
+from core.struct_schemas import Date, Moment, Symbol, one_of, openapi
 from news.labels import Label
 
-Score = Annotated[float, Meta(ge=-1, le=1)]
+Score = Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Weight = Annotated[Share, Meta(description="Its share in the score.")]
 Volume = Annotated[float, Meta(ge=0)]
+Sentiment = Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
+CandleTimeframe = Annotated[str, Meta(description="The interval of the candles.")]
+DriverName = Meta(description="Which driver it is.")
+Grounds = Meta(description="What the finding is based on; null if there are no data.")
 
 
 class WeighedItem(msgspec.Struct, frozen=True):
     id: Annotated[int, Meta(description="As in `/api/news?expand=id`.")]
-    title: str
-    sentiment: Label
+    title: Annotated[str, Meta(description="The headline.")]
+    sentiment: Sentiment
     sentiment_score: Score
-    timestamp: Moment
+    timestamp: Annotated[Moment, Meta(description="When it was published.")]
     relevance: Annotated[
         Literal["symbol", "category"],
         Meta(description="The item names the instrument, or belongs to its category."),
@@ -43,8 +48,8 @@ class NewsEvidence(msgspec.Struct, frozen=True):
 
 
 class TimeframeTrend(msgspec.Struct, frozen=True):
-    timeframe: str
-    weight: Share
+    timeframe: CandleTimeframe
+    weight: Weight
     score: Score
     spread: Annotated[float, Meta(description="EMA 20 − EMA 50, in average true ranges.")]
     slope: Annotated[float, Meta(description="EMA 20 over five candles, in average true ranges.")]
@@ -52,36 +57,39 @@ class TimeframeTrend(msgspec.Struct, frozen=True):
 
 
 class TrendEvidence(msgspec.Struct, frozen=True):
-    timeframes: list[TimeframeTrend]
+    timeframes: Annotated[list[TimeframeTrend], Meta(description="The trend in each timeframe.")]
 
 
 class VolatilityEvidence(msgspec.Struct, frozen=True):
-    timeframe: str
-    atr_percent: Volume
+    timeframe: CandleTimeframe
+    atr_percent: Annotated[float, Meta(ge=0, description="Average true range, in percent of the price.")]
     percentile: Annotated[float, Meta(ge=0, le=1, description="Among the last 240 hours.")]
-    confidence_factor: Share
+    confidence_factor: Annotated[Share, Meta(description="What the confidence is multiplied by.")]
 
 
 class WindowDelta(msgspec.Struct, frozen=True):
-    minutes: Annotated[int, Meta(ge=1)]
-    bid_volume: Volume
-    ask_volume: Volume
+    minutes: Annotated[int, Meta(ge=1, description="Length of the window.")]
+    bid_volume: Annotated[Volume, Meta(description="The volume that takers sold.")]
+    ask_volume: Annotated[Volume, Meta(description="The volume that takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume")]
     count: Annotated[int, Meta(ge=0, description="Ticks or trades in it.")]
 
 
 class OrderFlowEvidence(msgspec.Struct, frozen=True):
-    source: Literal["trades", "tick_rule"]
+    source: Annotated[
+        Literal["trades", "tick_rule"],
+        Meta(description="Whether the sides are those of trades or estimated by the tick rule."),
+    ]
     cumulative_delta: Annotated[float | None, Meta(description="Since 00:00 UTC.")]
     since: Annotated[
         Moment, Meta(description="Nothing was received before this time, so a longer window is incomplete.")
     ]
-    windows: list[WindowDelta]
+    windows: Annotated[list[WindowDelta], Meta(description="Shortest first.")]
 
 
 class SignalsEvidence(msgspec.Struct, frozen=True):
-    buys: Annotated[int, Meta(ge=0)]
-    sells: Annotated[int, Meta(ge=0)]
+    buys: Annotated[int, Meta(ge=0, description="Active signals that buy.")]
+    sells: Annotated[int, Meta(ge=0, description="Active signals that sell.")]
     r_at_risk: Annotated[
         float,
         Meta(
@@ -106,8 +114,8 @@ class Finding(msgspec.Struct, frozen=True):
 class AnyDriver(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     available: Annotated[bool, Meta(description="False if there are no data; the driver then has no weight.")]
-    weight: Share
-    direction: Label
+    weight: Weight
+    direction: Sentiment
     score: Score
     contribution: Annotated[float, Meta(ge=-1, le=1, description="Weight times score.")]
     text: Annotated[str, Meta(description="The finding, in a sentence.")]
@@ -115,28 +123,28 @@ class AnyDriver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrendDriver(AnyDriver, frozen=True, kw_only=True):
-    name: Literal["trend"] = "trend"
-    evidence: TrendEvidence | None
+    name: Annotated[Literal["trend"], DriverName] = "trend"
+    evidence: Annotated[TrendEvidence | None, Grounds]
 
 
 class NewsDriver(AnyDriver, frozen=True, kw_only=True):
-    name: Literal["news"] = "news"
-    evidence: NewsEvidence | None
+    name: Annotated[Literal["news"], DriverName] = "news"
+    evidence: Annotated[NewsEvidence | None, Grounds]
 
 
 class SignalsDriver(AnyDriver, frozen=True, kw_only=True):
-    name: Literal["signals"] = "signals"
-    evidence: SignalsEvidence | None
+    name: Annotated[Literal["signals"], DriverName] = "signals"
+    evidence: Annotated[SignalsEvidence | None, Grounds]
 
 
 class OrderFlowDriver(AnyDriver, frozen=True, kw_only=True):
-    name: Literal["order_flow"] = "order_flow"
-    evidence: OrderFlowEvidence | None
+    name: Annotated[Literal["order_flow"], DriverName] = "order_flow"
+    evidence: Annotated[OrderFlowEvidence | None, Grounds]
 
 
 class VolatilityDriver(AnyDriver, frozen=True, kw_only=True):
-    name: Literal["volatility"] = "volatility"
-    evidence: VolatilityEvidence | None
+    name: Annotated[Literal["volatility"], DriverName] = "volatility"
+    evidence: Annotated[VolatilityEvidence | None, Grounds]
 
 
 Driver = Annotated[
@@ -147,21 +155,21 @@ Driver = Annotated[
 class PriceLevel(msgspec.Struct, frozen=True):
     component: ClassVar[str] = "Level"
 
-    price: float
+    price: Annotated[float, Meta(description="The price of the level.")]
     touches: Annotated[int, Meta(ge=1, description="How often the price has turned there.")]
 
 
 class Bands(msgspec.Struct, frozen=True):
-    upper_2: float
-    upper_1: Annotated[float, Meta(description="The price and one average hourly range.")]
-    lower_1: float
-    lower_2: float
+    upper_2: Annotated[float, Meta(description="The price plus two average hourly ranges.")]
+    upper_1: Annotated[float, Meta(description="The price plus one average hourly range.")]
+    lower_1: Annotated[float, Meta(description="The price minus one average hourly range.")]
+    lower_2: Annotated[float, Meta(description="The price minus two average hourly ranges.")]
 
 
 class DayRange(msgspec.Struct, frozen=True):
     date: Annotated[Date, Meta(description="The UTC day.")]
-    high: float
-    low: float
+    high: Annotated[float, Meta(description="The highest price so far.")]
+    low: Annotated[float, Meta(description="The lowest price so far.")]
 
 
 class PriceLevels(msgspec.Struct, frozen=True):
@@ -171,31 +179,35 @@ class PriceLevels(msgspec.Struct, frozen=True):
     resistances: Annotated[
         list[PriceLevel], Meta(description="Above the price, nearest first; three at most.")
     ]
-    atr_bands: Bands | None
-    day: DayRange | None
+    atr_bands: Annotated[
+        Bands | None, Meta(description="How far the price usually moves in an hour; null if unknown.")
+    ]
+    day: Annotated[DayRange | None, Meta(description="The range of the current day; null without prices.")]
 
 
 class AsOf(msgspec.Struct, frozen=True):
-    quote: Moment | None
+    quote: Annotated[Moment | None, Meta(description="The time of the quote.")]
     candles: Annotated[Moment | None, Meta(description="The end of the last closed candle.")]
-    order_flow: Moment | None
-    news: Moment | None
-    signals: Moment | None
+    order_flow: Annotated[Moment | None, Meta(description="The last tick or trade.")]
+    news: Annotated[Moment | None, Meta(description="The newest item.")]
+    signals: Annotated[Moment | None, Meta(description="The newest signal.")]
 
 
 class Analysis(msgspec.Struct, frozen=True):
-    symbol: str
+    symbol: Symbol
     model: Annotated[str, Meta(description="Who answered.")]
     generated_at: Annotated[Moment, Meta(description="When the inputs were read.")]
-    market_state: Annotated[str, openapi(enum=("open", "closed", "stale"))]
+    market_state: Annotated[
+        str, openapi(enum=("open", "closed", "stale"), description="The state of the market at that time.")
+    ]
     price: Annotated[float | None, Meta(description="The mid price at that time.")]
-    direction: Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
+    direction: Sentiment
     score: Annotated[
         float,
         Meta(ge=-1, le=1, description="For our own model, the sum of the drivers' contributions."),
     ]
-    confidence: Share
-    summary: str
+    confidence: Annotated[Share, Meta(description="How sure the direction is.")]
+    summary: Annotated[str, Meta(description="The analysis in a few sentences.")]
     weights_sum: Annotated[
         float,
         Meta(
@@ -204,8 +216,8 @@ class Analysis(msgspec.Struct, frozen=True):
             description="The sum of the weights of the drivers that had data; the others count as neutral.",
         ),
     ]
-    drivers: list[Driver]
-    levels: PriceLevels
+    drivers: Annotated[list[Driver], Meta(description="The inputs, each with its finding.")]
+    levels: Annotated[PriceLevels, Meta(description="Prices to watch.")]
     as_of: Annotated[AsOf, Meta(description="How recent each input was; null where there was none.")]
 
 

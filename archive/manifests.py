@@ -1,11 +1,13 @@
 """What a manifest says of a day: each file with its digest, and where the ledger ended."""
 
 from datetime import date
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from core.plain_json import encode
+from core.struct_schemas import Symbol
 
 from .layout import BadPath, parse
 
@@ -15,43 +17,50 @@ MOST_HOLES = 20
 
 
 class ManifestFile(msgspec.Struct):
-    path: str
-    kind: str
-    """ticks or candles."""
-    symbol: str
-    sha256: str
-    bytes: int
-    rows: int
-    sources: list[str]
-    """Whose data it holds: it is not to be handed on where one of them may not be."""
+    path: Annotated[str, Meta(description="Its path in the archive.")]
+    kind: Annotated[str, Meta(description="`ticks` or `candles`.")]
+    symbol: Symbol
+    sha256: Annotated[str, Meta(description="Of the file's bytes.")]
+    bytes: Annotated[int, Meta(description="Size of the file.")]
+    rows: Annotated[int, Meta(description="Ticks or candles.")]
+    # It is not to be handed on where one of them may not be.
+    sources: Annotated[list[str], Meta(description="The sources whose data it holds.")]
 
 
 class LedgerAt(msgspec.Struct):
-    sequence: int
-    hash: str
+    sequence: Annotated[int, Meta(description="Position of the entry in the ledger.")]
+    hash: Annotated[str, Meta(description="Hash of the entry.")]
 
 
 class Hole(msgspec.Struct):
     """Ticks that were accepted and are not in the file, between two times: at most the whole day."""
 
-    symbol: str
-    start: str
-    end: str
-    missing: int | None
-    """How many, with those of the days beside where it goes on there; null where nobody knows."""
-    lost: bool = False
-    """Their file is gone. Nobody knows which numbers they had, so nothing fills it."""
+    symbol: Symbol
+    start: Annotated[str, Meta(description="When it begins.")]
+    end: Annotated[str, Meta(description="When it ends.")]
+    missing: Annotated[
+        int | None,
+        Meta(
+            description="Ticks that are missing, including those of the adjacent days if it continues there; "
+            "null if unknown."
+        ),
+    ]
+    # Nobody knows which numbers they had, so nothing fills it.
+    lost: Annotated[bool, Meta(description="Whether their file is gone, so that nothing can fill it.")] = (
+        False
+    )
 
 
 class ArchiveManifest(msgspec.Struct):
-    day: str
-    version: int
-    made_at: str
-    complete: bool
-    holes: list[Hole]
-    ledger: LedgerAt
-    """The last entry of the day."""
-    files: list[ManifestFile]
+    day: Annotated[str, Meta(description="The UTC day.")]
+    version: Annotated[int, Meta(description="The version of the manifest's format.")]
+    made_at: Annotated[str, Meta(description="When the manifest was made.")]
+    complete: Annotated[bool, Meta(description="Whether no accepted tick is missing.")]
+    holes: Annotated[list[Hole], Meta(description="Where ticks are missing.")]
+    ledger: Annotated[
+        LedgerAt, Meta(description="The last entry of the signals' ledger on that day or before.")
+    ]
+    files: Annotated[list[ManifestFile], Meta(description="The files of the day.")]
 
 
 class BadManifest(ValueError):

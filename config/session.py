@@ -33,13 +33,13 @@ Count = Annotated[int, Meta(ge=0)]
 class ServiceSession(msgspec.Struct):
     component: ClassVar[str] = "Session"
 
-    instruments_active: Count
+    instruments_active: Annotated[Count, Meta(description="Instruments on offer.")]
     clients_connected: Annotated[Count, Meta(description="Authenticated open sockets, over all processes.")]
-    signals_active: Count
+    signals_active: Annotated[Count, Meta(description="Signals that are still open.")]
     ai_models_available: Annotated[
         list[str], Meta(description="Identifiers of the models that answer a health check now.")
     ]
-    server_time: Moment
+    server_time: Annotated[Moment, Meta(description="The current time of the server.")]
     uptime_seconds: Annotated[Count, Meta(description="Of the service, not of the process that answers.")]
 
 

@@ -11,7 +11,7 @@ from core.contract.answers import Answer
 from core.contract.parameters import QuerySerializer, WordListParameter
 from core.contract.schema import describes
 from core.plain_json import encode
-from core.struct_schemas import openapi
+from core.struct_schemas import Symbol, openapi
 
 from .catalogue import InstrumentFacts, catalogue
 from .models import Instrument
@@ -38,18 +38,20 @@ class InstrumentItem(msgspec.Struct):
 
     component: ClassVar[str] = "Instrument"
 
-    symbol: Annotated[str, Meta(description="Instrument code.")]
-    name: str
-    type: Annotated[str, openapi(enum=Instrument.Type.values)]
-    pip_size: float
-    contract_size: float
-    margin_rate: Annotated[float, Meta(description="A share: 0.05 is 5 %.")]
-    min_lot: float
-    max_lot: float
+    symbol: Symbol
+    name: Annotated[str, Meta(description="Its name in words.")]
+    type: Annotated[str, openapi(enum=Instrument.Type.values, description="The class of the instrument.")]
+    pip_size: Annotated[float, Meta(description="One pip, in price units.")]
+    contract_size: Annotated[float, Meta(description="The amount of the underlying that one lot stands for.")]
+    margin_rate: Annotated[
+        float, Meta(description="The share of an order's value to be deposited: 0.05 is 5 %.")
+    ]
+    min_lot: Annotated[float, Meta(description="The smallest order, in lots.")]
+    max_lot: Annotated[float, Meta(description="The largest order, in lots.")]
     digits: Annotated[int | UnsetType, Meta(ge=0, description="Decimals of a price. Only on request.")] = (
         UNSET
     )
-    hours: InstrumentHours | UnsetType = UNSET
+    hours: Annotated[InstrumentHours | UnsetType, Meta(description="Trading hours. Only on request.")] = UNSET
     state: Annotated[
         str | UnsetType,
         openapi(
@@ -70,7 +72,7 @@ class InstrumentItem(msgspec.Struct):
 
 
 class InstrumentList(msgspec.Struct):
-    items: Sequence[InstrumentItem]
+    items: Annotated[Sequence[InstrumentItem], Meta(description="Ordered by symbol.")]
     count: Annotated[int, Meta(ge=0, description="Instruments in this answer.")]
 
 

@@ -53,15 +53,19 @@ class NewsFeedItem(msgspec.Struct):
 
     component: ClassVar[str] = "NewsItem"
 
-    title: str
-    category: Annotated[str, openapi(enum=NewsItem.Category.values)]
+    title: Annotated[str, Meta(description="The headline.")]
+    category: Annotated[
+        str, openapi(enum=NewsItem.Category.values, description="The kind of market it is about.")
+    ]
     sentiment: Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
     sentiment_score: Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
-    timestamp: Moment
-    id: Annotated[int | UnsetType, Meta(description="Only on request.")] = UNSET
-    url: Annotated[str | UnsetType, Meta(description="Empty for our own items. Only on request.")] = UNSET
-    source: Annotated[str | UnsetType, Meta(description="Only on request.")] = UNSET
-    summary: Annotated[str | UnsetType, Meta(description="Only on request.")] = UNSET
+    timestamp: Annotated[Moment, Meta(description="When it was published.")]
+    id: Annotated[int | UnsetType, Meta(description="Identifier of the item. Only on request.")] = UNSET
+    url: Annotated[
+        str | UnsetType, Meta(description="Link to the article; empty for our own items. Only on request.")
+    ] = UNSET
+    source: Annotated[str | UnsetType, Meta(description="Who published it. Only on request.")] = UNSET
+    summary: Annotated[str | UnsetType, Meta(description="A short text. Only on request.")] = UNSET
     symbols: Annotated[
         list[str] | UnsetType, Meta(description="Instruments it is about. Only on request.")
     ] = UNSET
@@ -71,7 +75,7 @@ class NewsFeedItem(msgspec.Struct):
 
 
 class NewsList(msgspec.Struct):
-    items: list[NewsFeedItem]
+    items: Annotated[list[NewsFeedItem], Meta(description="Newest first.")]
     next: Annotated[
         str | None | UnsetType,
         Meta(description="Only with `start`, `end` or `cursor`: the cursor of the next page."),

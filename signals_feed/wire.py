@@ -10,40 +10,44 @@ import msgspec
 from msgspec.structs import asdict
 
 from core.plain_json import encode
-from core.struct_schemas import Moment, one_of, openapi
+from core.struct_schemas import Moment, Symbol, one_of, openapi
 from core.times import epoch_ms_before, iso_time
 from market.streams.protocol.messages import Milliseconds
 
 Direction = Literal["buy", "sell"]
 CloseReason = Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
 Publisher = Annotated[str, openapi(description="Publisher.")]
+SignalId = Annotated[str, openapi(description="Identifier of the signal.")]
+Side = openapi(description="Whether to buy or to sell.")
+Status = openapi(description="A signal is active until it is closed, once and for good.")
+CloseReasons = openapi(description="What closed it.")
 PublishedAt = Annotated[Moment, openapi(description="When it was published.")]
 
 
 class SignalFacts(msgspec.Struct):
-    id: str
+    id: SignalId
     user: Publisher
-    symbol: str
-    direction: Direction
-    entry: float
-    stop_loss: float
-    take_profit: float
+    symbol: Symbol
+    direction: Annotated[Direction, Side]
+    entry: Annotated[float, openapi(description="The price at which the publisher enters.")]
+    stop_loss: Annotated[float, openapi(description="The price at which it ends at a loss.")]
+    take_profit: Annotated[float, openapi(description="The price at which it ends at a profit.")]
 
 
 class ActiveSignal(SignalFacts):
-    status: Literal["active"]
+    status: Annotated[Literal["active"], Status]
     timestamp: PublishedAt
 
 
 class ClosedSignal(SignalFacts):
-    status: Literal["closed"]
+    status: Annotated[Literal["closed"], Status]
     timestamp: PublishedAt
     pnl: Annotated[float, openapi(description="Signed pips, computed by the service from its own ticks.")]
     pnl_percent: Annotated[float, openapi(description="The gain as a percentage of the price paid.")]
     pnl_r: Annotated[float, openapi(description="In units of the risk taken.")]
-    close_price: float
-    closed_at: Moment
-    close_reason: CloseReason
+    close_price: Annotated[float, openapi(description="The price at which it closed.")]
+    closed_at: Annotated[Moment, openapi(description="When it closed.")]
+    close_reason: Annotated[CloseReason, CloseReasons]
 
 
 AnySignal = Annotated[ActiveSignal | ClosedSignal, one_of("Signal", "status")]

@@ -25,34 +25,34 @@ Count = Annotated[int, Meta(ge=0)]
 class RequestWindow(msgspec.Struct):
     component: ClassVar[str] = "Window"
 
-    limit: Count
-    remaining: Count
+    limit: Annotated[Count, Meta(description="Requests allowed in any 60 seconds.")]
+    remaining: Annotated[Count, Meta(description="Requests that you can make now.")]
     reset: Annotated[int, Meta(description="Epoch seconds when the next request becomes available.")]
 
 
 class AiCalls(msgspec.Struct):
-    limit: Count
-    remaining: Count
+    limit: Annotated[Count, Meta(description="AI calls allowed on a UTC day.")]
+    remaining: Annotated[Count, Meta(description="AI calls left today.")]
     reset: Annotated[int, Meta(description="Epoch seconds of the next UTC midnight.")]
 
 
 class StreamAge(msgspec.Struct):
     component: ClassVar[str] = "OpenStream"
 
-    path: str
-    age_seconds: Count
+    path: Annotated[str, Meta(description="The path of the stream, such as /ws/market.")]
+    age_seconds: Annotated[Count, Meta(description="Seconds since it was opened.")]
 
 
 class Streams(msgspec.Struct):
-    limit: Count
-    open: list[StreamAge]
+    limit: Annotated[Count, Meta(description="Streams that may be open at once.")]
+    open: Annotated[list[StreamAge], Meta(description="The streams that are open now.")]
 
 
 class Limits(msgspec.Struct):
     tier: Annotated[str, Meta(description="The name that staff gave it, such as free, pro or premium.")]
-    requests: RequestWindow
-    ai_calls: AiCalls
-    streams: Streams
+    requests: Annotated[RequestWindow, Meta(description="The request window.")]
+    ai_calls: Annotated[AiCalls, Meta(description="The AI calls of the day.")]
+    streams: Annotated[Streams, Meta(description="The open streams.")]
 
 
 PRO = Limits(

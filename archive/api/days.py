@@ -22,10 +22,10 @@ class ArchiveFile(msgspec.Struct, frozen=True):
     component: ClassVar[str] = "ArchiveFile"
 
     path: Annotated[str, Meta(description="The file is served at /api/archive/ followed by this path.")]
-    kind: Annotated[str, openapi(enum=list(KINDS))]
+    kind: Annotated[str, openapi(enum=list(KINDS), description="What the file holds.")]
     symbol: Annotated[str | None, Meta(description="Null for a manifest.")]
     day: Annotated[Date, Meta(description="The UTC day whose data it holds.")]
-    bytes: Annotated[int, Meta(ge=0)]
+    bytes: Annotated[int, Meta(ge=0, description="Size of the file.")]
     rows: Annotated[int | None, Meta(description="Ticks or candles; null for a manifest.")]
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="Of the file's bytes; also its ETag.")]
 

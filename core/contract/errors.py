@@ -59,7 +59,7 @@ class ErrorBody(msgspec.Struct):
 
     component: ClassVar[str] = "Error"
 
-    error: Refusal
+    error: Annotated[Refusal, Meta(description="Why the request was not answered.")]
 
 
 class ApiError(APIException):

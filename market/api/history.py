@@ -28,7 +28,7 @@ from core.contract.parameters import (
     check_span,
 )
 from core.contract.schema import describes
-from core.struct_schemas import openapi
+from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
@@ -38,7 +38,7 @@ from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, fin
 
 from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
 from .history_pages import open_pages, sent
-from .prices import OhlcvCandle
+from .prices import Candles, CandleTimeframe, OhlcvCandle
 
 LONGEST_PAGE = 10_000
 MOST_OF_OUR_PAGES = 1_000
@@ -73,9 +73,9 @@ class HistoryQuerySerializer(QuerySerializer):
 class SymbolHistory(msgspec.Struct):
     component: ClassVar[str] = "History"
 
-    symbol: str
-    timeframe: Annotated[str, openapi(enum=list(TIMEFRAMES))]
-    ohlcv: list[OhlcvCandle]
+    symbol: Symbol
+    timeframe: CandleTimeframe
+    ohlcv: Candles
     count: Annotated[int, Meta(ge=0, description="Candles in this page.")]
     next: Annotated[str | None, Meta(description="The cursor of the next page; null if there is none.")]
 

@@ -12,7 +12,7 @@ from core.contract.errors import SymbolNotFound
 from core.contract.parameters import IntegerParameter, QuerySerializer, TimeParameter, check_span
 from core.contract.schema import describes
 from core.plain_json import encode
-from core.struct_schemas import Moment
+from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
 from core.times import iso_s
 from instruments.catalogue import catalogue
@@ -53,8 +53,8 @@ class FlowBucket(msgspec.Struct):
 class FlowList(msgspec.Struct):
     component: ClassVar[str] = "OrderFlow"
 
-    symbol: str
-    items: Sequence[FlowBucket]
+    symbol: Symbol
+    items: Annotated[Sequence[FlowBucket], Meta(description="Oldest first.")]
     count: Annotated[int, Meta(ge=0, description="Minutes in this answer.")]
 
 

@@ -11,7 +11,7 @@ from core.contract.answers import Answer
 from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
 from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
 from core.contract.schema import describes
-from core.struct_schemas import Moment, openapi
+from core.struct_schemas import Moment, Symbol, openapi
 from core.times import iso_s
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
@@ -39,9 +39,14 @@ class BarsQuerySerializer(QuerySerializer):
     closed_only = BooleanParameter(help_text="Leave out the candle that is still forming.")
 
 
+CandleTimeframe = Annotated[
+    str, openapi(enum=list(TIMEFRAMES), description="The interval of a candle, as requested.")
+]
+
+
 class NestedQuote(msgspec.Struct):
-    bid: float
-    ask: float
+    bid: Annotated[float, Meta(description="The price at which you can sell.")]
+    ask: Annotated[float, Meta(description="The price at which you can buy.")]
     spread: Annotated[float, Meta(description="ask − bid, in price units.")]
     timestamp: Annotated[Moment, Meta(description="The tick's own time.")]
 
@@ -49,27 +54,32 @@ class NestedQuote(msgspec.Struct):
 class SymbolQuote(NestedQuote, kw_only=True):
     component: ClassVar[str] = "Quote"
 
-    symbol: str
+    symbol: Symbol
 
 
 class OhlcvCandle(msgspec.Struct):
     component: ClassVar[str] = "Candle"
 
     time: Annotated[Moment, Meta(description="The start of the interval.")]
-    open: float
-    high: float
-    low: float
-    close: float
-    volume: Annotated[float, Meta(ge=0)]
+    open: Annotated[float, Meta(description="The first price.")]
+    high: Annotated[float, Meta(description="The highest price.")]
+    low: Annotated[float, Meta(description="The lowest price.")]
+    close: Annotated[float, Meta(description="The last price.")]
+    volume: Annotated[
+        float, Meta(ge=0, description="The size of the trades, or the number of ticks; see `volume_kind`.")
+    ]
+
+
+Candles = Annotated[list[OhlcvCandle], Meta(description="Candles, oldest first.")]
 
 
 class SymbolMarket(msgspec.Struct):
     component: ClassVar[str] = "Market"
 
-    symbol: str
-    timeframe: Annotated[str, openapi(enum=list(TIMEFRAMES))]
-    ohlcv: list[OhlcvCandle]
-    quote: NestedQuote
+    symbol: Symbol
+    timeframe: CandleTimeframe
+    ohlcv: Candles
+    quote: Annotated[NestedQuote, Meta(description="The current quote.")]
 
 
 QUOTED = 1.0841, 1.08424, 0.00014, "2026-11-20T14:03:27.250Z"

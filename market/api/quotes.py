@@ -57,9 +57,9 @@ class RejectedSymbol(msgspec.Struct):
 
 
 class QuoteList(msgspec.Struct):
-    items: Sequence[ListedQuote]
+    items: Annotated[Sequence[ListedQuote], Meta(description="In the order requested.")]
     count: Annotated[int, Meta(ge=0, description="Quotes in this answer.")]
-    rejected: Sequence[RejectedSymbol]
+    rejected: Annotated[Sequence[RejectedSymbol], Meta(description="Symbols without a quote.")]
 
 
 EURUSD = ListedQuote(*QUOTED, symbol="EURUSD", state="open", age_ms=262)

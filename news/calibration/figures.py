@@ -33,8 +33,8 @@ class Figures(msgspec.Struct, frozen=True):
 
     component: ClassVar[str] = "NewsCalibration"
 
-    category: Annotated[str, openapi(enum=NewsCategory.values)]
-    sentiment: Annotated[str, openapi(enum=LABELS)]
+    category: Annotated[str, openapi(enum=NewsCategory.values, description="The category of the items.")]
+    sentiment: Annotated[str, openapi(enum=LABELS, description="The label with which they entered.")]
     horizon: Annotated[str, openapi(enum=tuple(HORIZONS_H), description="Since the item entered the feed.")]
     count: Annotated[Count, Meta(description="Items with a price at both ends.")] = 0
     left_out: Annotated[
@@ -43,8 +43,12 @@ class Figures(msgspec.Struct, frozen=True):
     pending: Annotated[
         Count, Meta(description="Items whose horizon has not passed, or whose prices may still come.")
     ] = 0
-    mean_move_percent: float | None = None
-    median_move_percent: float | None = None
+    mean_move_percent: Annotated[
+        float | None, Meta(description="The mean move of the price, in percent; null without items.")
+    ] = None
+    median_move_percent: Annotated[
+        float | None, Meta(description="The median move of the price, in percent; null without items.")
+    ] = None
     hit_rate: Annotated[
         float | None,
         Meta(
@@ -61,8 +65,8 @@ class Figures(msgspec.Struct, frozen=True):
 class Calibration(msgspec.Struct):
     as_of: Annotated[Moment, Meta(description="When the figures were computed; at most a minute ago.")]
     enough: Annotated[int, Meta(description="With fewer items than this, the figures are not significant.")]
-    items: list[Figures]
-    count: int
+    items: Annotated[list[Figures], Meta(description="One for each category, label and horizon.")]
+    count: Annotated[int, Meta(description="Rows in this answer.")]
 
 
 SAMPLE = Calibration(

@@ -24,8 +24,8 @@ ABOUT = (
     "`/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash "
     "at its position, the past has been altered."
 )
-Position = Annotated[int, Meta(ge=1)]
-Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values)]
+Position = Annotated[int, Meta(ge=1, description="Place in the ledger, without gaps.")]
+Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values, description="What the entry records.")]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -59,7 +59,7 @@ class LedgerItem(msgspec.Struct):
 
 
 class Ledger(msgspec.Struct):
-    head: HeadOfLedger
+    head: Annotated[HeadOfLedger, Meta(description="Where the ledger ends now.")]
     items: Annotated[list[LedgerItem], Meta(description="Oldest first.")]
     count: Annotated[int, Meta(ge=0, description="Entries in this answer.")]
 

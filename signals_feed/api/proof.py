@@ -15,7 +15,7 @@ from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.schema import describes
 from core.plain_json import encode
-from core.struct_schemas import Moment, openapi
+from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time, read_iso
 from instruments.models import Instrument
@@ -24,7 +24,7 @@ from signals_feed.ledger.checking import pip_size_of
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import RULES
-from signals_feed.wire import CLOSED_SAMPLE, Publisher
+from signals_feed.wire import CLOSED_SAMPLE, CloseReasons, Publisher, Side, SignalId, Status
 
 from .ledger import Hash, Kind, Position
 from .signals import NO_SUCH_SIGNAL, uuid_of
@@ -36,7 +36,7 @@ ABOUT = (
     "last digit."
 )
 Exact = Annotated[str, Meta(description="The same value with every digit, for decimal arithmetic.")]
-OptionalPrice = float | UnsetType
+Value = Annotated[float, Meta(description="The value as a number.")]
 
 
 class ShownEvidence(msgspec.Struct):
@@ -52,7 +52,7 @@ class ShownEvidence(msgspec.Struct):
             " or the `first_after_gap` tick, where the feed was.",
         ),
     ]
-    rule: Annotated[str, openapi(enum=list(RULES))]
+    rule: Annotated[str, openapi(enum=list(RULES), description="The rule that was applied.")]
     rule_text: Annotated[str, Meta(description="The rule in words.")]
     time: Annotated[Moment, Meta(description="The tick's own time, or the start of the candle.")]
     epoch: Annotated[str | None, Meta(description="Of the numbering of ticks; null if unknown.")]
@@ -60,15 +60,19 @@ class ShownEvidence(msgspec.Struct):
         int | None,
         Meta(description="The tick's number, as `/ws/market` sends it with `seq`; null if unknown."),
     ]
-    bid: OptionalPrice = UNSET
-    ask: OptionalPrice = UNSET
-    bid_open: OptionalPrice = UNSET
-    bid_low: OptionalPrice = UNSET
-    bid_high: OptionalPrice = UNSET
-    ask_low: OptionalPrice = UNSET
-    ask_high: OptionalPrice = UNSET
-    best: OptionalPrice = UNSET
-    worst: OptionalPrice = UNSET
+    bid: Annotated[float | UnsetType, Meta(description="The tick's bid.")] = UNSET
+    ask: Annotated[float | UnsetType, Meta(description="The tick's ask.")] = UNSET
+    bid_open: Annotated[float | UnsetType, Meta(description="The candle's first bid.")] = UNSET
+    bid_low: Annotated[float | UnsetType, Meta(description="The candle's lowest bid.")] = UNSET
+    bid_high: Annotated[float | UnsetType, Meta(description="The candle's highest bid.")] = UNSET
+    ask_low: Annotated[float | UnsetType, Meta(description="The candle's lowest ask.")] = UNSET
+    ask_high: Annotated[float | UnsetType, Meta(description="The candle's highest ask.")] = UNSET
+    best: Annotated[
+        float | UnsetType, Meta(description="The most favourable price while the signal was active.")
+    ] = UNSET
+    worst: Annotated[
+        float | UnsetType, Meta(description="The least favourable price while the signal was active.")
+    ] = UNSET
 
 
 class ProofOfEntry(msgspec.Struct):
@@ -82,7 +86,7 @@ class ProofOfExit(msgspec.Struct):
     component: ClassVar[str] = "Exit"
 
     time: Annotated[Moment, Meta(description="When it closed.")]
-    close_reason: Annotated[str, openapi(enum=Signal.CloseReason.values)]
+    close_reason: Annotated[str, openapi(enum=Signal.CloseReason.values), CloseReasons]
     cancel_reason: Annotated[str | None, Meta(description="The reason that staff gave if they cancelled it.")]
     evidence: Annotated[ShownEvidence | None, Meta(description="What closed the signal.")]
 
@@ -91,18 +95,18 @@ class ProofInput(msgspec.Struct):
     component: ClassVar[str] = "Input"
 
     name: Annotated[str, Meta(description="`exit_bid` is the bid of the evidence at exit, and so on.")]
-    value: float
+    value: Value
     exact: Exact
 
 
 class ProofStep(msgspec.Struct):
     component: ClassVar[str] = "Step"
 
-    name: str
+    name: Annotated[str, Meta(description="What the step computes; later formulas refer to it.")]
     formula: Annotated[
         str, Meta(description="Written with the names of the inputs and of the previous steps.")
     ]
-    value: float
+    value: Value
     exact: Exact
     decimals: Annotated[
         int | None,
@@ -117,12 +121,12 @@ class LedgerMark(msgspec.Struct):
 
 
 class Proof(msgspec.Struct):
-    id: str
+    id: SignalId
     user: Publisher
-    symbol: str
-    direction: Annotated[str, openapi(enum=Signal.Direction.values)]
-    status: Annotated[str, openapi(enum=Signal.Status.values)]
-    entry: ProofOfEntry
+    symbol: Symbol
+    direction: Annotated[str, openapi(enum=Signal.Direction.values), Side]
+    status: Annotated[str, openapi(enum=Signal.Status.values), Status]
+    entry: Annotated[ProofOfEntry, Meta(description="How it was published.")]
     exit: Annotated[ProofOfExit | None, Meta(description="Null while it is active.")]
     inputs: Annotated[list[ProofInput], Meta(description="The values that the arithmetic starts from.")]
     steps: Annotated[

@@ -11,15 +11,15 @@ from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.schema import describes
 from core.plain_json import encode
-from core.struct_schemas import Moment
+from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
 from core.times import iso_time
 from signals_feed.models import Signal
 from signals_feed.publishers.equity import EquityPoint
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, scorecards
 from signals_feed.publishers.scorecards import Scorecard, TrackRecord
+from signals_feed.wire import Publisher as PublisherName
 
-Count = Annotated[int, Meta(ge=0)]
 ClosedCount = Annotated[int, Meta(ge=0, description="The number of closed signals; all of them count.")]
 WinRate = Annotated[
     float | None,
@@ -30,7 +30,7 @@ TotalR = Annotated[float, Meta(description="Sum of `pnl_r`.")]
 
 
 class SymbolRecord(msgspec.Struct):
-    symbol: str
+    symbol: Symbol
     signals: ClosedCount
     win_rate: WinRate
     expectancy_r: ExpectancyR
@@ -38,11 +38,11 @@ class SymbolRecord(msgspec.Struct):
 
 
 class ClosedBy(msgspec.Struct):
-    take_profit: Count
-    stop_loss: Count
-    manual: Count
-    expired: Count
-    cancelled: Count
+    take_profit: Annotated[int, Meta(ge=0, description="The price reached the target.")]
+    stop_loss: Annotated[int, Meta(ge=0, description="The price reached the stop.")]
+    manual: Annotated[int, Meta(ge=0, description="The publisher closed it.")]
+    expired: Annotated[int, Meta(ge=0, description="It ended after seven days.")]
+    cancelled: Annotated[int, Meta(ge=0, description="Staff cancelled it.")]
 
 
 class EquitySum(msgspec.Struct):
@@ -58,7 +58,7 @@ class EquitySum(msgspec.Struct):
 class PublisherRecord(msgspec.Struct):
     component: ClassVar[str] = "Publisher"
 
-    user: str
+    user: PublisherName
     active: Annotated[int, Meta(ge=0, description="Signals that are still open.")]
     signals: ClosedCount
     win_rate: WinRate
@@ -83,7 +83,9 @@ class PublisherRecord(msgspec.Struct):
         Meta(ge=0, description="Most signals in a row after which the sum was below its highest point."),
     ]
     closed_by: Annotated[ClosedBy, Meta(description="How many signals closed for each reason.")]
-    by_symbol: list[SymbolRecord]
+    by_symbol: Annotated[
+        list[SymbolRecord], Meta(description="The same figures for each instrument with closed signals.")
+    ]
     equity: Annotated[
         list[EquitySum],
         Meta(

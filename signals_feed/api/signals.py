@@ -59,7 +59,7 @@ class FilterSerializer(QuerySerializer):
 
 
 class SignalList(msgspec.Struct):
-    items: list[AnySignal]
+    items: Annotated[list[AnySignal], Meta(description="Newest first.")]
     count: Annotated[int, Meta(ge=0, description="Signals in this answer.")]
     next: Annotated[
         str | None | UnsetType,

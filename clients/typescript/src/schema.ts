@@ -369,20 +369,34 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         ActiveSignal: {
+            /** @description Identifier of the signal. */
             id: string;
             /** @description Publisher. */
             user: string;
+            /** @description Instrument code. */
             symbol: string;
-            /** @enum {string} */
+            /**
+             * @description Whether to buy or to sell.
+             * @enum {string}
+             */
             direction: "buy" | "sell";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which the publisher enters.
+             */
             entry: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which it ends at a loss.
+             */
             stop_loss: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which it ends at a profit.
+             */
             take_profit: number;
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description A signal is active until it is closed, once and for good. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             status: "active";
@@ -393,12 +407,15 @@ export interface components {
             timestamp: string;
         };
         AiCalls: {
+            /** @description AI calls allowed on a UTC day. */
             limit: number;
+            /** @description AI calls left today. */
             remaining: number;
             /** @description Epoch seconds of the next UTC midnight. */
             reset: number;
         };
         Analysis: {
+            /** @description Instrument code. */
             symbol: string;
             /** @description Who answered. */
             model: string;
@@ -407,7 +424,10 @@ export interface components {
              * @description When the inputs were read.
              */
             generated_at: string;
-            /** @enum {string} */
+            /**
+             * @description The state of the market at that time.
+             * @enum {string}
+             */
             market_state: "open" | "closed" | "stale";
             /**
              * Format: double
@@ -424,15 +444,21 @@ export interface components {
              * @description For our own model, the sum of the drivers' contributions.
              */
             score: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description How sure the direction is.
+             */
             confidence: number;
+            /** @description The analysis in a few sentences. */
             summary: string;
             /**
              * Format: double
              * @description The sum of the weights of the drivers that had data; the others count as neutral.
              */
             weights_sum: number;
+            /** @description The inputs, each with its finding. */
             drivers: components["schemas"]["Driver"][];
+            /** @description Prices to watch. */
             levels: components["schemas"]["Levels"];
             /** @description How recent each input was; null where there was none. */
             as_of: components["schemas"]["AsOf"];
@@ -442,7 +468,10 @@ export interface components {
         ArchiveFile: {
             /** @description The file is served at /api/archive/ followed by this path. */
             path: string;
-            /** @enum {string} */
+            /**
+             * @description What the file holds.
+             * @enum {string}
+             */
             kind: "candles" | "manifest" | "ticks";
             /** @description Null for a manifest. */
             symbol: string | null;
@@ -451,6 +480,7 @@ export interface components {
              * @description The UTC day whose data it holds.
              */
             day: string;
+            /** @description Size of the file. */
             bytes: number;
             /** @description Ticks or candles; null for a manifest. */
             rows: number | null;
@@ -466,40 +496,68 @@ export interface components {
             next: string | null;
         };
         ArchiveManifest: {
+            /** @description The UTC day. */
             day: string;
+            /** @description The version of the manifest's format. */
             version: number;
+            /** @description When the manifest was made. */
             made_at: string;
+            /** @description Whether no accepted tick is missing. */
             complete: boolean;
+            /** @description Where ticks are missing. */
             holes: components["schemas"]["Hole"][];
+            /** @description The last entry of the signals' ledger on that day or before. */
             ledger: components["schemas"]["LedgerAt"];
+            /** @description The files of the day. */
             files: components["schemas"]["ManifestFile"][];
         };
         AsOf: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time of the quote.
+             */
             quote: string | null;
             /**
              * Format: date-time
              * @description The end of the last closed candle.
              */
             candles: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The last tick or trade.
+             */
             order_flow: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The newest item.
+             */
             news: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The newest signal.
+             */
             signals: string | null;
         };
         Bands: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price plus two average hourly ranges.
+             */
             upper_2: number;
             /**
              * Format: double
-             * @description The price and one average hourly range.
+             * @description The price plus one average hourly range.
              */
             upper_1: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price minus one average hourly range.
+             */
             lower_1: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price minus two average hourly ranges.
+             */
             lower_2: number;
         };
         Calibration: {
@@ -510,7 +568,9 @@ export interface components {
             as_of: string;
             /** @description With fewer items than this, the figures are not significant. */
             enough: number;
+            /** @description One for each category, label and horizon. */
             items: components["schemas"]["NewsCalibration"][];
+            /** @description Rows in this answer. */
             count: number;
         };
         Candle: {
@@ -519,39 +579,73 @@ export interface components {
              * @description The start of the interval.
              */
             time: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The first price.
+             */
             open: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The highest price.
+             */
             high: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The lowest price.
+             */
             low: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The last price.
+             */
             close: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The size of the trades, or the number of ticks; see `volume_kind`.
+             */
             volume: number;
         };
         ClosedBy: {
+            /** @description The price reached the target. */
             take_profit: number;
+            /** @description The price reached the stop. */
             stop_loss: number;
+            /** @description The publisher closed it. */
             manual: number;
+            /** @description It ended after seven days. */
             expired: number;
+            /** @description Staff cancelled it. */
             cancelled: number;
         };
         ClosedSignal: {
+            /** @description Identifier of the signal. */
             id: string;
             /** @description Publisher. */
             user: string;
+            /** @description Instrument code. */
             symbol: string;
-            /** @enum {string} */
+            /**
+             * @description Whether to buy or to sell.
+             * @enum {string}
+             */
             direction: "buy" | "sell";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which the publisher enters.
+             */
             entry: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which it ends at a loss.
+             */
             stop_loss: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which it ends at a profit.
+             */
             take_profit: number;
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description A signal is active until it is closed, once and for good. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             status: "closed";
@@ -575,11 +669,20 @@ export interface components {
              * @description In units of the risk taken.
              */
             pnl_r: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which it closed.
+             */
             close_price: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it closed.
+             */
             closed_at: string;
-            /** @enum {string} */
+            /**
+             * @description What closed it.
+             * @enum {string}
+             */
             close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
         };
         DayRange: {
@@ -588,9 +691,15 @@ export interface components {
              * @description The UTC day.
              */
             date: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The highest price so far.
+             */
             high: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The lowest price so far.
+             */
             low: number;
         };
         Driver: components["schemas"]["TrendDriver"] | components["schemas"]["NewsDriver"] | components["schemas"]["SignalsDriver"] | components["schemas"]["OrderFlowDriver"] | components["schemas"]["VolatilityDriver"];
@@ -628,6 +737,7 @@ export interface components {
             high_r: number;
         };
         Error: {
+            /** @description Why the request was not answered. */
             error: components["schemas"]["Refusal"];
         };
         Evidence: {
@@ -636,7 +746,10 @@ export interface components {
              * @enum {string}
              */
             source: "tick" | "candle" | "first_after_gap";
-            /** @enum {string} */
+            /**
+             * @description The rule that was applied.
+             * @enum {string}
+             */
             rule: "quote" | "target" | "stop" | "current" | "stop_at_open" | "stop_at_worst" | "worst";
             /** @description The rule in words. */
             rule_text: string;
@@ -649,23 +762,50 @@ export interface components {
             epoch: string | null;
             /** @description The tick's number, as `/ws/market` sends it with `seq`; null if unknown. */
             seq: number | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The tick's bid.
+             */
             bid?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The tick's ask.
+             */
             ask?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The candle's first bid.
+             */
             bid_open?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The candle's lowest bid.
+             */
             bid_low?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The candle's highest bid.
+             */
             bid_high?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The candle's lowest ask.
+             */
             ask_low?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The candle's highest ask.
+             */
             ask_high?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The most favourable price while the signal was active.
+             */
             best?: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The least favourable price while the signal was active.
+             */
             worst?: number;
         };
         Exit: {
@@ -674,7 +814,10 @@ export interface components {
              * @description When it closed.
              */
             time: string;
-            /** @enum {string} */
+            /**
+             * @description What closed it.
+             * @enum {string}
+             */
             close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
             /** @description The reason that staff gave if they cancelled it. */
             cancel_reason: string | null;
@@ -682,9 +825,14 @@ export interface components {
             evidence: components["schemas"]["Evidence"] | null;
         };
         History: {
+            /** @description Instrument code. */
             symbol: string;
-            /** @enum {string} */
+            /**
+             * @description The interval of a candle, as requested.
+             * @enum {string}
+             */
             timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+            /** @description Candles, oldest first. */
             ohlcv: components["schemas"]["Candle"][];
             /** @description Candles in this page. */
             count: number;
@@ -692,10 +840,15 @@ export interface components {
             next: string | null;
         };
         Hole: {
+            /** @description Instrument code. */
             symbol: string;
+            /** @description When it begins. */
             start: string;
+            /** @description When it ends. */
             end: string;
+            /** @description Ticks that are missing, including those of the adjacent days if it continues there; null if unknown. */
             missing: number | null;
+            /** @description Whether their file is gone, so that nothing can fill it. */
             lost: boolean;
         };
         Hours: {
@@ -709,7 +862,10 @@ export interface components {
         Input: {
             /** @description `exit_bid` is the bid of the evidence at exit, and so on. */
             name: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The value as a number.
+             */
             value: number;
             /** @description The same value with every digit, for decimal arithmetic. */
             exact: string;
@@ -717,24 +873,41 @@ export interface components {
         Instrument: {
             /** @description Instrument code. */
             symbol: string;
+            /** @description Its name in words. */
             name: string;
-            /** @enum {string} */
+            /**
+             * @description The class of the instrument.
+             * @enum {string}
+             */
             type: "forex" | "commodity" | "crypto" | "index" | "stock";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description One pip, in price units.
+             */
             pip_size: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The amount of the underlying that one lot stands for.
+             */
             contract_size: number;
             /**
              * Format: double
-             * @description A share: 0.05 is 5 %.
+             * @description The share of an order's value to be deposited: 0.05 is 5 %.
              */
             margin_rate: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The smallest order, in lots.
+             */
             min_lot: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The largest order, in lots.
+             */
             max_lot: number;
             /** @description Decimals of a price. Only on request. */
             digits?: number;
+            /** @description Trading hours. Only on request. */
             hours?: components["schemas"]["Hours"];
             /**
              * @description The current state of the market. Only on request.
@@ -753,11 +926,13 @@ export interface components {
             volume_kind?: "traded" | "ticks";
         };
         InstrumentList: {
+            /** @description Ordered by symbol. */
             items: components["schemas"]["Instrument"][];
             /** @description Instruments in this answer. */
             count: number;
         };
         Ledger: {
+            /** @description Where the ledger ends now. */
             head: components["schemas"]["LedgerHead"];
             /** @description Oldest first. */
             items: components["schemas"]["LedgerItem"][];
@@ -765,7 +940,9 @@ export interface components {
             count: number;
         };
         LedgerAt: {
+            /** @description Position of the entry in the ledger. */
             sequence: number;
+            /** @description Hash of the entry. */
             hash: string;
         };
         LedgerHead: {
@@ -775,8 +952,12 @@ export interface components {
             hash: string;
         };
         LedgerItem: {
+            /** @description Place in the ledger, without gaps. */
             position: number;
-            /** @enum {string} */
+            /**
+             * @description What the entry records.
+             * @enum {string}
+             */
             kind: "publish" | "close" | "cancel" | "remove";
             /** @description The signal that the entry is about. */
             signal: string;
@@ -788,14 +969,21 @@ export interface components {
             hash: string;
         };
         LedgerMark: {
+            /** @description Place in the ledger, without gaps. */
             position: number;
-            /** @enum {string} */
+            /**
+             * @description What the entry records.
+             * @enum {string}
+             */
             kind: "publish" | "close" | "cancel" | "remove";
             /** @description That of the ledger's entry. */
             hash: string;
         };
         Level: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price of the level.
+             */
             price: number;
             /** @description How often the price has turned there. */
             touches: number;
@@ -805,20 +993,31 @@ export interface components {
             supports: components["schemas"]["Level"][];
             /** @description Above the price, nearest first; three at most. */
             resistances: components["schemas"]["Level"][];
+            /** @description How far the price usually moves in an hour; null if unknown. */
             atr_bands: components["schemas"]["Bands"] | null;
+            /** @description The range of the current day; null without prices. */
             day: components["schemas"]["DayRange"] | null;
         };
         Limits: {
             /** @description The name that staff gave it, such as free, pro or premium. */
             tier: string;
+            /** @description The request window. */
             requests: components["schemas"]["Window"];
+            /** @description The AI calls of the day. */
             ai_calls: components["schemas"]["AiCalls"];
+            /** @description The open streams. */
             streams: components["schemas"]["Streams"];
         };
         ListedQuote: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can sell.
+             */
             bid: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can buy.
+             */
             ask: number;
             /**
              * Format: double
@@ -830,6 +1029,7 @@ export interface components {
              * @description The tick's own time.
              */
             timestamp: string;
+            /** @description Instrument code. */
             symbol: string;
             /**
              * @description The current state of its market.
@@ -840,25 +1040,44 @@ export interface components {
             age_ms: number;
         };
         ManifestFile: {
+            /** @description Its path in the archive. */
             path: string;
+            /** @description `ticks` or `candles`. */
             kind: string;
+            /** @description Instrument code. */
             symbol: string;
+            /** @description Of the file's bytes. */
             sha256: string;
+            /** @description Size of the file. */
             bytes: number;
+            /** @description Ticks or candles. */
             rows: number;
+            /** @description The sources whose data it holds. */
             sources: string[];
         };
         Market: {
+            /** @description Instrument code. */
             symbol: string;
-            /** @enum {string} */
+            /**
+             * @description The interval of a candle, as requested.
+             * @enum {string}
+             */
             timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
+            /** @description Candles, oldest first. */
             ohlcv: components["schemas"]["Candle"][];
+            /** @description The current quote. */
             quote: components["schemas"]["NestedQuote"];
         };
         NestedQuote: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can sell.
+             */
             bid: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can buy.
+             */
             ask: number;
             /**
              * Format: double
@@ -872,9 +1091,15 @@ export interface components {
             timestamp: string;
         };
         NewsCalibration: {
-            /** @enum {string} */
+            /**
+             * @description The category of the items.
+             * @enum {string}
+             */
             category: "forex" | "gold" | "crypto" | "macro";
-            /** @enum {string} */
+            /**
+             * @description The label with which they entered.
+             * @enum {string}
+             */
             sentiment: "bullish" | "neutral" | "bearish";
             /**
              * @description Since the item entered the feed.
@@ -887,9 +1112,15 @@ export interface components {
             left_out: number;
             /** @description Items whose horizon has not passed, or whose prices may still come. */
             pending: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The mean move of the price, in percent; null without items.
+             */
             mean_move_percent: number | null;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The median move of the price, in percent; null without items.
+             */
             median_move_percent: number | null;
             /**
              * Format: double
@@ -901,17 +1132,26 @@ export interface components {
         };
         NewsDriver: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which driver it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "news";
             /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             direction: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -920,6 +1160,7 @@ export interface components {
             contribution: number;
             /** @description The finding, in a sentence. */
             text: string;
+            /** @description What the finding is based on; null if there are no data. */
             evidence: components["schemas"]["NewsEvidence"] | null;
         };
         NewsEvidence: {
@@ -929,8 +1170,12 @@ export interface components {
             items: components["schemas"]["WeighedItem"][];
         };
         NewsItem: {
+            /** @description The headline. */
             title: string;
-            /** @enum {string} */
+            /**
+             * @description The kind of market it is about.
+             * @enum {string}
+             */
             category: "forex" | "gold" | "crypto" | "macro";
             /**
              * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
@@ -942,15 +1187,18 @@ export interface components {
              * @description −1 is bearish, 1 bullish.
              */
             sentiment_score: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was published.
+             */
             timestamp: string;
-            /** @description Only on request. */
+            /** @description Identifier of the item. Only on request. */
             id?: number;
-            /** @description Empty for our own items. Only on request. */
+            /** @description Link to the article; empty for our own items. Only on request. */
             url?: string;
-            /** @description Only on request. */
+            /** @description Who published it. Only on request. */
             source?: string;
-            /** @description Only on request. */
+            /** @description A short text. Only on request. */
             summary?: string;
             /** @description Instruments it is about. Only on request. */
             symbols?: string[];
@@ -958,33 +1206,47 @@ export interface components {
             model?: string;
         };
         NewsList: {
+            /** @description Newest first. */
             items: components["schemas"]["NewsItem"][];
             /** @description Only with `start`, `end` or `cursor`: the cursor of the next page. */
             next?: string | null;
         };
         OpenStream: {
+            /** @description The path of the stream, such as /ws/market. */
             path: string;
+            /** @description Seconds since it was opened. */
             age_seconds: number;
         };
         OrderFlow: {
+            /** @description Instrument code. */
             symbol: string;
+            /** @description Oldest first. */
             items: components["schemas"]["OrderFlowMinute"][];
             /** @description Minutes in this answer. */
             count: number;
         };
         OrderFlowDriver: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which driver it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "order_flow";
             /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             direction: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -993,10 +1255,14 @@ export interface components {
             contribution: number;
             /** @description The finding, in a sentence. */
             text: string;
+            /** @description What the finding is based on; null if there are no data. */
             evidence: components["schemas"]["OrderFlowEvidence"] | null;
         };
         OrderFlowEvidence: {
-            /** @enum {string} */
+            /**
+             * @description Whether the sides are those of trades or estimated by the tick rule.
+             * @enum {string}
+             */
             source: "trades" | "tick_rule";
             /**
              * Format: double
@@ -1008,6 +1274,7 @@ export interface components {
              * @description Nothing was received before this time, so a longer window is incomplete.
              */
             since: string;
+            /** @description Shortest first. */
             windows: components["schemas"]["WindowDelta"][];
         };
         OrderFlowMinute: {
@@ -1040,14 +1307,23 @@ export interface components {
             absorptions: number;
         };
         Proof: {
+            /** @description Identifier of the signal. */
             id: string;
             /** @description Publisher. */
             user: string;
+            /** @description Instrument code. */
             symbol: string;
-            /** @enum {string} */
+            /**
+             * @description Whether to buy or to sell.
+             * @enum {string}
+             */
             direction: "buy" | "sell";
-            /** @enum {string} */
+            /**
+             * @description A signal is active until it is closed, once and for good.
+             * @enum {string}
+             */
             status: "active" | "closed";
+            /** @description How it was published. */
             entry: components["schemas"]["Entry"];
             /** @description Null while it is active. */
             exit: components["schemas"]["Exit"] | null;
@@ -1059,6 +1335,7 @@ export interface components {
             ledger: components["schemas"]["LedgerMark"][];
         };
         Publisher: {
+            /** @description Publisher. */
             user: string;
             /** @description Signals that are still open. */
             active: number;
@@ -1100,14 +1377,21 @@ export interface components {
             max_drawdown_signals: number;
             /** @description How many signals closed for each reason. */
             closed_by: components["schemas"]["ClosedBy"];
+            /** @description The same figures for each instrument with closed signals. */
             by_symbol: components["schemas"]["SymbolRecord"][];
             /** @description In the order of closing, oldest first. At most 400 points; in a longer history, neighbouring signals share one. */
             equity: components["schemas"]["EquityPoint"][];
         };
         Quote: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can sell.
+             */
             bid: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The price at which you can buy.
+             */
             ask: number;
             /**
              * Format: double
@@ -1119,12 +1403,15 @@ export interface components {
              * @description The tick's own time.
              */
             timestamp: string;
+            /** @description Instrument code. */
             symbol: string;
         };
         QuoteList: {
+            /** @description In the order requested. */
             items: components["schemas"]["ListedQuote"][];
             /** @description Quotes in this answer. */
             count: number;
+            /** @description Symbols without a quote. */
             rejected: components["schemas"]["RejectedSymbol"][];
         };
         Refusal: {
@@ -1156,19 +1443,25 @@ export interface components {
             code: "symbol_not_found" | "quote_unavailable";
         };
         Session: {
+            /** @description Instruments on offer. */
             instruments_active: number;
             /** @description Authenticated open sockets, over all processes. */
             clients_connected: number;
+            /** @description Signals that are still open. */
             signals_active: number;
             /** @description Identifiers of the models that answer a health check now. */
             ai_models_available: string[];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The current time of the server.
+             */
             server_time: string;
             /** @description Of the service, not of the process that answers. */
             uptime_seconds: number;
         };
         Signal: components["schemas"]["ActiveSignal"] | components["schemas"]["ClosedSignal"];
         SignalList: {
+            /** @description Newest first. */
             items: components["schemas"]["Signal"][];
             /** @description Signals in this answer. */
             count: number;
@@ -1177,17 +1470,26 @@ export interface components {
         };
         SignalsDriver: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which driver it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "signals";
             /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             direction: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -1196,10 +1498,13 @@ export interface components {
             contribution: number;
             /** @description The finding, in a sentence. */
             text: string;
+            /** @description What the finding is based on; null if there are no data. */
             evidence: components["schemas"]["SignalsEvidence"] | null;
         };
         SignalsEvidence: {
+            /** @description Active signals that buy. */
             buys: number;
+            /** @description Active signals that sell. */
             sells: number;
             /**
              * Format: double
@@ -1208,10 +1513,14 @@ export interface components {
             r_at_risk: number;
         };
         Step: {
+            /** @description What the step computes; later formulas refer to it. */
             name: string;
             /** @description Written with the names of the inputs and of the previous steps. */
             formula: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The value as a number.
+             */
             value: number;
             /** @description The same value with every digit, for decimal arithmetic. */
             exact: string;
@@ -1219,10 +1528,13 @@ export interface components {
             decimals: number | null;
         };
         Streams: {
+            /** @description Streams that may be open at once. */
             limit: number;
+            /** @description The streams that are open now. */
             open: components["schemas"]["OpenStream"][];
         };
         SymbolRecord: {
+            /** @description Instrument code. */
             symbol: string;
             /** @description The number of closed signals; all of them count. */
             signals: number;
@@ -1243,10 +1555,17 @@ export interface components {
             total_r: number;
         };
         TimeframeTrend: {
+            /** @description The interval of the candles. */
             timeframe: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -1266,17 +1585,26 @@ export interface components {
         };
         TrendDriver: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which driver it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "trend";
             /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             direction: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -1285,24 +1613,35 @@ export interface components {
             contribution: number;
             /** @description The finding, in a sentence. */
             text: string;
+            /** @description What the finding is based on; null if there are no data. */
             evidence: components["schemas"]["TrendEvidence"] | null;
         };
         TrendEvidence: {
+            /** @description The trend in each timeframe. */
             timeframes: components["schemas"]["TimeframeTrend"][];
         };
         VolatilityDriver: {
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which driver it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "volatility";
             /** @description False if there are no data; the driver then has no weight. */
             available: boolean;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Its share in the score.
+             */
             weight: number;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             direction: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             score: number;
             /**
              * Format: double
@@ -1311,29 +1650,47 @@ export interface components {
             contribution: number;
             /** @description The finding, in a sentence. */
             text: string;
+            /** @description What the finding is based on; null if there are no data. */
             evidence: components["schemas"]["VolatilityEvidence"] | null;
         };
         VolatilityEvidence: {
+            /** @description The interval of the candles. */
             timeframe: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Average true range, in percent of the price.
+             */
             atr_percent: number;
             /**
              * Format: double
              * @description Among the last 240 hours.
              */
             percentile: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description What the confidence is multiplied by.
+             */
             confidence_factor: number;
         };
         WeighedItem: {
             /** @description As in `/api/news?expand=id`. */
             id: number;
+            /** @description The headline. */
             title: string;
-            /** @enum {string} */
+            /**
+             * @description Bullish from 0.15 upwards, bearish from −0.15 downwards.
+             * @enum {string}
+             */
             sentiment: "bullish" | "neutral" | "bearish";
-            /** Format: double */
+            /**
+             * Format: double
+             * @description −1 is bearish, 1 bullish.
+             */
             sentiment_score: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was published.
+             */
             timestamp: string;
             /**
              * @description The item names the instrument, or belongs to its category.
@@ -1349,16 +1706,25 @@ export interface components {
             weight: number;
         };
         Window: {
+            /** @description Requests allowed in any 60 seconds. */
             limit: number;
+            /** @description Requests that you can make now. */
             remaining: number;
             /** @description Epoch seconds when the next request becomes available. */
             reset: number;
         };
         WindowDelta: {
+            /** @description Length of the window. */
             minutes: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The volume that takers sold.
+             */
             bid_volume: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The volume that takers bought.
+             */
             ask_volume: number;
             /**
              * Format: double

@@ -33,6 +33,9 @@ class Schemas:
         self.named = named
 
     def resolve(self, schema: Json) -> Json:
+        if "allOf" in schema:
+            # A reference with a description beside it.
+            (schema,) = schema["allOf"]
         found: Json = self.named[last_part(schema["$ref"])] if "$ref" in schema else schema
         return found
 

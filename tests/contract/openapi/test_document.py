@@ -103,6 +103,12 @@ def test_fields_are_those_of_the_specification(name: str) -> None:
     assert schema["additionalProperties"] is False
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_field_has_a_description(name: str) -> None:
+    fields = SCHEMAS[name].get("properties", {})
+    assert [field for field, schema in fields.items() if not schema.get("description")] == []
+
+
 def test_words_of_a_field_are_those_of_the_contract() -> None:
     def words(schema: str, field: str) -> list[str]:
         return list(SCHEMAS[schema]["properties"][field]["enum"])

@@ -50,6 +50,11 @@ def test_fields_of_a_list_are_told_too() -> None:
     assert {"ohlcv.open", "quote.bid"} <= set(shown)
 
 
+def test_fields_of_a_described_object_are_told_too() -> None:
+    shown = re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of("/api/publishers/{user}"))
+    assert {"closed_by", "closed_by.manual"} <= set(shown)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) -> None:
     answers = operation(path)["responses"]
