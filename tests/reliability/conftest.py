@@ -79,12 +79,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     number_of_tests = len(lines)
     lines += scorecard.not_measured(lines)
     terminalreporter.section("scorecard")
-    table = scorecard.table(lines)
-    for line in table.splitlines():
+    results = scorecard.text(lines)
+    for line in results.splitlines():
         terminalreporter.line(line)
     if path := os.environ.get("SCORECARD"):
         head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), number_of_tests, is_full=IS_FULL)
-        scorecard.write(Path(path), f"{head}\n\n{table}")
+        scorecard.write(Path(path), f"{head}\n\n{results}")
 
 
 @pytest.fixture(scope="session")

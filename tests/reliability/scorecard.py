@@ -1,20 +1,23 @@
-"""The numbers of a run as a table: what was to be shown, what was measured, with which seed."""
+"""The numbers of a run as lists: what was to be shown, what was measured, with which seed."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 import pytest
 
 from . import rows
+from .words import in_words
 
-HEAD = ("Row", "What is shown", "Target", "Measured", "Seed")
+WIDTH = 138
 BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"
 
 
@@ -30,11 +33,12 @@ def line_of(report: pytest.TestReport) -> Line:
     told: dict[str, list[str]] = {"row": [], "target": [], "number": [], "seed": []}
     for name, value in report.user_properties:
         if name in told:
-            told[name].append(str(value))
+            told[name].append(in_words(str(value)))
     measured = "; ".join(told["number"]) or "holds"
     if not report.passed:
         measured = f"**FAILED** {'; '.join(told['number'])}".rstrip()
     shown = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+    shown = re.sub(r"\[(.*)\]$", r" (\1)", shown)
     row, target, seed = (", ".join(told[name]) for name in ("row", "target", "seed"))
     return Line(row, shown, target, measured, seed)
 
@@ -59,7 +63,7 @@ def where(number: int, files: Iterable[str]) -> str:
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
     """By row; what belongs to none comes last."""
-    return sorted(lines, key=lambda line: (first_number(line.row), line.row, line.shown))
+    return sorted(lines, key=lambda line: (first_number(line.row), line.row, line.target, line.shown))
 
 
 def first_number(row: str) -> int:
@@ -67,13 +71,21 @@ def first_number(row: str) -> int:
     return int(found[0]) if found else 1_000
 
 
-def table(lines: Iterable[Line]) -> str:
-    rows = [HEAD, ("---",) * len(HEAD), *in_order(lines)]
-    return "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in rows)
+def text(lines: Iterable[Line]) -> str:
+    """A list for each row and target."""
+    groups = groupby(in_order(lines), lambda line: (line.row, line.target))
+    return "\n\n".join("\n".join(paragraph(*about, of)) for about, of in groups)
 
 
-def escaped(cell: str) -> str:
-    return cell.replace("|", "\\|")
+def paragraph(row: str, target: str, lines: Iterable[Line]) -> Iterator[str]:
+    yield wrapped(f"**{row}**" + (f" Target: {target}" if target else "")) + "\n"
+    for line in lines:
+        seed = f" (seed {line.seed})" if line.seed else ""
+        yield wrapped(f"- {line.shown}: {line.measured}{seed}", "  ")
+
+
+def wrapped(words: str, indent: str = "") -> str:
+    return fill(words, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def fault_of(path: Path) -> str:
@@ -81,12 +93,12 @@ def fault_of(path: Path) -> str:
     if not path.is_file():
         return f"SCORECARD={path}: there is no such file. Name docs/reliability.md, or a copy of it."
     if BEGIN not in path.read_text():
-        return f"SCORECARD={path}: it has no line {BEGIN}, behind which the table goes."
+        return f"SCORECARD={path}: it has no line {BEGIN}, behind which the results go."
     return ""
 
 
 def head(ended_at: datetime, state: str, number_of_tests: int, *, is_full: bool) -> str:
-    """Of which run the table is."""
+    """Of which run the results are."""
     command = "make reliability-full" if is_full else "make reliability"
     return (
         f"Of `{command}`, {number_of_tests} tests, ended on {ended_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC,"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from . import rows, scorecard
+from .words import in_words
 
 NAMED = sorted({test for tests in rows.ELSEWHERE.values() for test in tests})
 
@@ -51,13 +53,46 @@ def test_a_place_for_the_scorecard_is_looked_at_before_the_run(tmp_path: Path) -
     assert scorecard.BEGIN in scorecard.fault_of(place)
     place.write_text(f"words\n{scorecard.BEGIN}\n{scorecard.END}\nmore words")
     assert scorecard.fault_of(place) == ""
-    line = scorecard.Line("1", "what a|b does[a]", "0", "0", "")
-    scorecard.write(place, scorecard.table([line]))
-    assert "| 1 | what a\\|b does[a] | 0 | 0 |  |" in place.read_text()
+    scorecard.write(place, scorecard.text([scorecard.Line("1", "what it does (a)", "lost 0", "0 of 3", "")]))
+    assert "\n**1** Target: lost 0\n\n- what it does (a): 0 of 3\n" in place.read_text()
     assert place.read_text().endswith("more words")
 
 
-def test_table_says_of_which_run_it_is(tmp_path: Path) -> None:
+def test_lines_of_a_row_with_one_target_are_one_list() -> None:
+    lines = [
+        scorecard.Line("2", "slow", "1 s", "3 s", "7"),
+        scorecard.Line("1", "lost", "0", "0", ""),
+        scorecard.Line("2", "quick", "1 s", "0.1 s", ""),
+        scorecard.Line("2", "told", "0", "0", ""),
+    ]
+    assert scorecard.text(lines).split("\n\n") == [
+        *("**1** Target: 0", "- lost: 0"),
+        *("**2** Target: 0", "- told: 0"),
+        *("**2** Target: 1 s", "- quick: 0.1 s\n- slow: 3 s (seed 7)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        ("closed with {1012: 3, 1006: 1}; refused {}", "closed with 3 × 1012, 1 × 1006; refused none"),
+        ("pushes {'accepted': 17000}", "pushes accepted: 17,000"),
+        ("{('closed', 'stop_loss'): 2, ('active', ''): 1}", "closed stop_loss: 2, active: 1"),
+        ("{'h2c': [401, 200]}, [60, 60]", "h2c: 401 and 200, 60, 60"),
+        ("{5.0: 'told', 118.5: 'told'}", "5: told, 118.5: told"),
+        ("keys ({'eu'}, {'eu'}), in [memory-10] {", "keys (eu, eu), in [memory-10] {"),
+    ],
+)
+def test_values_are_written_as_people_write_them(printed: str, words: str) -> None:
+    assert in_words(printed) == words
+
+
+def test_page_has_no_value_of_python() -> None:
+    page = (rows.ROOT / "docs" / "reliability.md").read_text()
+    assert re.findall(r"\{[^}]*\}|: \[[\d']", page) == []
+
+
+def test_head_says_of_which_run_it_is(tmp_path: Path) -> None:
     head = scorecard.head(datetime(2026, 11, 23, 23, 5, tzinfo=UTC), "at commit `1234`", 7, is_full=False)
     assert head.startswith(
         "Of `make reliability`, 7 tests, ended on 2026-11-23 at 23:05 UTC, at commit `1234`, on "

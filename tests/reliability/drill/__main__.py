@@ -22,7 +22,7 @@ from tests.reliability.services.processes import ROOT  # noqa: E402
 
 from .cases import CASES  # noqa: E402
 from .loaded import Size  # noqa: E402
-from .report import Row, results_of, table, write  # noqa: E402
+from .report import Row, results_of, tables, write  # noqa: E402
 
 DOCUMENT = ROOT / "docs/reliability.md"
 
@@ -44,7 +44,7 @@ def main(wanted: list[str]) -> int:
             rows.append(row)
             harmed += [f"{row[0]} ({', '.join(harm)})"] if harm else []
     if len(chosen) == len(CASES):
-        write(DOCUMENT, table(rows))
+        write(DOCUMENT, tables(rows))
     sys.stdout.write(f"Harm: {'; '.join(harmed)}\n" if harmed else "Without harm\n")
     return bool(harmed)
 

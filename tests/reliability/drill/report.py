@@ -1,4 +1,4 @@
-"""The table of a drill, for docs/reliability.md."""
+"""The tables of a drill, for docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from .damage import LIMIT, Damage, harm_of
 BEGIN, END = "<!-- drill -->", "<!-- /drill -->"
 HEAD = (
     "What failed",
-    "Messages lost silently / duplicated",
-    "Clients notified: stale / gap",
-    "Acknowledged ticks lost / duplicated",
+    "Lost / duplicated",
+    "Stale / gap",
+    "Silent (s)",
+    "Ticks lost / duplicated",
     "Ticks refused",
-    "Acknowledged signals lost",
-    "Silent streams (s)",
+    "Signals lost",
     "No answer (s)",
-    f"Admitted within any minute, of {LIMIT} / sent",
+    "Admitted / sent",
     "Answers",
+)
+# Columns of clients, of what was acknowledged, and of requests; all at once fit no page.
+TABLES = (
+    ("Clients of the streams", range(1, 4)),
+    ("Ticks and signals", range(4, 7)),
+    ("Requests", range(7, 10)),
 )
 Row = tuple[str, ...]
 
@@ -53,10 +59,10 @@ def row_of(damage: Damage) -> Row:
         damage.name,
         f"{damage.missed} / {damage.doubled}",
         f"{damage.stale} / {damage.gaps} of {damage.sockets}",
+        f"{damage.silent_s:.1f}",
         f"{damage.ticks_lost} / {damage.ticks_doubled}",
         counted(damage.ticks_refused) or "0",
         f"{damage.signals_lost}" + (f": {damage.ledger_fault}" if damage.ledger_fault else ""),
-        f"{damage.silent_s:.1f}",
         f"{damage.unanswered_s:.1f}",
         f"{damage.admission.most_in_a_minute} / {damage.admission.asked:,}" if damage.admission else "",
         answers_of(damage),
@@ -89,9 +95,15 @@ def row_without_numbers(name: str, why: str) -> Row:
     return (name, why, *[""] * (len(HEAD) - 2))
 
 
-def table(rows: Sequence[Row]) -> str:
-    lines = [HEAD, ("---",) * len(HEAD), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+def tables(rows: Sequence[Row]) -> str:
+    return "\n\n".join(f"{title}:\n\n{table(rows, columns)}" for title, columns in TABLES)
+
+
+def table(rows: Sequence[Row], columns: Iterable[int]) -> str:
+    picked = (0, *columns)
+    lines = [[row[column] for column in picked] for row in (HEAD, ("---",) * len(HEAD), *rows)]
+    # What was not tried has its reason in the first table, and no line in the others.
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines if any(line[1:]))
 
 
 def write(path: Path, text: str) -> None:
@@ -99,5 +111,5 @@ def write(path: Path, text: str) -> None:
     before, mark, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     if not mark:
-        raise ValueError(f"{path} has no line {BEGIN}, behind which the table goes.")
+        raise ValueError(f"{path} has no line {BEGIN}, behind which the tables go.")
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")

@@ -17,7 +17,11 @@ from tests.reliability.drill.loaded import Size
 
 pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
 HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, None)
-ROW = "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 3 × too_late | 0 | 1.2 | 0.1 |  | 1 × broken, 7 × 200 |"
+ROWS = [
+    "| Redis | 0 / 0 | 2 / 1 of 4 | 1.2 |",
+    "| Redis | 0 / 0 | 3 × too_late | 0 |",
+    "| Redis | 0.1 |  | 1 × broken, 7 × 200 |",
+]
 
 
 def harmed(**changes: Any) -> Damage:
@@ -97,8 +101,15 @@ def test_scorecard_prints_no_object() -> None:
 def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    report.write(page, report.table([report.row_of(HARMLESS)]))
+    report.write(page, report.tables([report.row_of(HARMLESS)]))
     before, _, rest = page.read_text().partition(report.BEGIN)
     rows, _, after = rest.partition(report.END)
     assert (before, after) == ("before\n", "\nafter\n")
-    assert rows.splitlines()[-1] == ROW
+    assert [line for line in rows.splitlines() if line.startswith("| Redis")] == ROWS
+
+
+def test_what_was_not_tried_has_a_line_in_the_first_table_alone() -> None:
+    shown = report.tables([report.row_without_numbers("A full disk", "**not tried**: no root")])
+    assert [line for line in shown.splitlines() if "disk" in line] == [
+        "| A full disk | **not tried**: no root |  |  |"
+    ]
