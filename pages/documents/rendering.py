@@ -17,6 +17,8 @@ LEVELS = {"h1": 1, "h2": 2, "h3": 3}
 # A command or a JSON text is read as well in several lines, and copied as one.
 WRAPPED = {"bash", "console", "http", "json", "sh"}
 SHORT_CELL = 20
+# Marks between which a benchmark or a test writes its results.
+COMMENT = re.compile(r"^<!-- .* -->$", re.MULTILINE)
 Address = Callable[[str], str | None]
 """Where a relative link leads on the site; None if it leads to nothing that is served."""
 
@@ -48,7 +50,7 @@ class Rendered(NamedTuple):
 
 
 def render_markdown(text: str, address: Address) -> Rendered:
-    tokens = parser.parse(text)
+    tokens = parser.parse(COMMENT.sub("", text))
     name_headings(tokens)
     for token in tokens:
         token.children = list(addressed(token.children, address)) if token.children else token.children

@@ -26,6 +26,11 @@ def test_raw_html_is_text() -> None:
     assert "<script>" not in shown("a <script>alert(1)</script>\n\n<style>b</style>\n")
 
 
+def test_comment_on_a_line_of_its_own_is_not_shown() -> None:
+    html = shown("<!-- begin -->\nWords.\n\n- item\n<!-- end -->\n")
+    assert html.split() == ["<p>Words.</p>", "<ul>", "<li>item</li>", "</ul>"]
+
+
 def test_link_that_leads_nowhere_on_the_site_is_text() -> None:
     html = shown("See [the *code*](../deploy/x) and [this](feeds).")
     assert html == '<p>See the <em>code</em> and <a href="/docs/feeds">this</a>.</p>\n'
