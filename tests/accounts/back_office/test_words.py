@@ -13,6 +13,7 @@ import config.urls  # noqa: F401 - it registers the pages
 from accounts.models import Account, TierRequest, User
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.publishers.requests import PublisherRequest
+from status.models import Incident
 from tests.factories import make_user
 
 from .office import Office, change, list_of, text_of
@@ -49,6 +50,11 @@ def test_a_signal_is_called_by_its_symbol(office: Office) -> None:
     signal = one_of_each()[Signal]
     assert re.match(r"Buy EURUSD at 1\.\d{5}$", str(signal))
     assert str(signal) in text_of(office.get(change(signal)))
+
+
+def test_a_list_without_rows_says_which_are_missing(office: Office) -> None:
+    assert "No incidents yet" in text_of(office.get(list_of(Incident)))
+    assert "No accounts match" in text_of(office.get(f"{list_of(Account)}?q=nobody"))
 
 
 def test_the_trail_is_called_as_the_sidebar(office: Office) -> None:
