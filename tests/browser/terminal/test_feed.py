@@ -56,7 +56,7 @@ def make_past_signals(count: int) -> None:
 # What is drawn, and whether any label touches a candle, an arrow, an exit or another label.
 DRAWN = """async () => {
     const { chart } = await (await import("/static/terminal/terminal.js")).complete;
-    const { zones, bars, candles } = chart;
+    const { zones, bars = [], candles } = chart;
     const scale = chart.chart.timeScale();
     const half = scale.options().barSpacing / 2;
     const boxes = bars.map(({ high, low }, at) => {

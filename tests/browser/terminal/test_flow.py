@@ -51,7 +51,7 @@ PLACES = """async () => {
     const left = (element) => element.getBoundingClientRect().left;
     const lefts = [left(document.getElementById("chart")), left(document.getElementById("flow"))];
     const x = (each, time) => each.chart.timeScale().timeToCoordinate(time);
-    const { from, to } = chart.chart.timeScale().getVisibleLogicalRange();
+    const { from, to } = chart.chart.timeScale().getVisibleLogicalRange() ?? { from: 0, to: 0 };
     const seen = chart.bars.slice(Math.max(0, Math.ceil(from)), Math.floor(to));
     return seen.map(({ time }) => [lefts[0] + x(chart, time), lefts[1] + x(flow, time)]);
 }"""
