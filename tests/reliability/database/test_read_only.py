@@ -1,4 +1,4 @@
-"""A database that takes no changes: what needs one is refused for a while, and the rest is answered."""
+"""A database that accepts no changes: what needs one is refused for a while, and the rest is answered."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def test_analysis_on_a_read_only_database_is_a_503_that_says_why(tmp_path: Path)
             wait_until(lambda: server.ask("/api/signals", key).status_code == 200)
             answer = server.ask("/api/analysis/EURUSD", key)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
-    assert "takes no changes" in answer.json()["error"]["message"]
+    assert "accepts no changes" in answer.json()["error"]["message"]
     assert answer.headers["Retry-After"] == "5"
