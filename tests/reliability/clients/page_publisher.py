@@ -67,7 +67,7 @@ class PagePublisher(Writer):
         except httpx.TransportError as error:
             self.answers[type(error).__name__] += 1
             return False
-        is_taken = answer.status_code == 302 and answer.headers["location"] == PAGE
+        is_taken = answer.status_code == 302 and answer.headers["location"].partition("?")[0] == PAGE
         self.answers["published" if is_taken else str(answer.status_code)] += 1
         return is_taken
 
