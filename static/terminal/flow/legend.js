@@ -7,6 +7,7 @@ import { timeIn } from "./times.js";
 const BEAT_MS = 1_000;
 const PATIENCE_MS = 30_000;
 const DAY_S = 86_400;
+const COMING = "Loading older order flow…";
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
 // Ticks are whole, traded volumes have decimals that nobody reads.
 const DIGITS = { true: 2, false: 0 };
@@ -88,8 +89,8 @@ export class FlowLegend {
     return `${when}: ${who} of ${price(volume, this.digits)} at ${price(at, this.facts.digits)} (strength ${strength.toFixed(1)}).`;
   }
 
-  /** What stands where no bars can, or no bars are in view. */
-  tell(history, gap) {
+  /** What stands where no bars can, or no bars are in view; `since`, where the first one of all is. */
+  tell(history, gap, since) {
     const { hasLoaded, failure, minutes } = history;
     const isBare = minutes.isEmpty;
     this.parts.canvas.classList.toggle("skeleton", isBare && !hasLoaded && !failure);
@@ -98,6 +99,8 @@ export class FlowLegend {
     write(this.parts.state, words);
     this.parts.back.hidden = !gap || isOlderComing;
     this.pane.classList.toggle("bare", Boolean(words));
+    const isCut = !words && since !== undefined;
+    write(this.parts.known, isCut ? (history.isReachingBack ? COMING : `Known since ${timeIn(this.zone(), since)}.`) : "");
     if (isBare) write(this.parts.caption, words || `Order flow of ${this.symbol}: loading.`);
     this.#tellAbsorption(minutes);
   }
@@ -120,7 +123,7 @@ function lastWords({ absorbed, oldest }, zone) {
 }
 
 function gapWords({ before, after }, isOlderComing, zone) {
-  if (isOlderComing) return "Loading older order flow…";
+  if (isOlderComing) return COMING;
   if (!before) return `Order flow is known since ${timeIn(zone, after.time)}.`;
   if (!after) return `Order flow is known until ${timeIn(zone, before.time)}.`;
   return `No order flow is known between ${timeIn(zone, before.time)} and ${timeIn(zone, after.time)}.`;

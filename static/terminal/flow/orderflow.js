@@ -126,7 +126,8 @@ export class OrderFlow {
     this.drawing.mark();
     // Where only the newest candles are in sight, order flow may be about to come.
     this.gap = seen && this.bars.length ? around(this.bars, { from: seen.from - LATE_BARS * this.seconds, to: seen.to }) : null;
-    this.legend.tell(this.history, this.gap);
+    const isCut = seen?.from < this.bars[0]?.time;
+    this.legend.tell(this.history, this.gap, isCut ? this.bars[0].time : undefined);
     this.legend.place(this.chart);
   }
 

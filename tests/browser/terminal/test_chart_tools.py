@@ -206,12 +206,14 @@ def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_pa
 
     assert re.fullmatch(r"BTCUSD-1m-\d{4}-\d\d-\d\dT\d{6}Z\.png", download.value.suggested_filename)
     download.value.save_as(tmp_path / "picture.png")
-    assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire"} < set(page.evaluate("window.written"))
+    written = page.evaluate("window.written")
+    assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire"} < set(written)
+    assert {text.split()[0] for text in written} > {"O", "H", "L", "C", "Vol"}
     picture = Image.open(tmp_path / "picture.png").convert("RGB")
     box = page.locator("#chart").bounding_box()
     assert box is not None
-    assert picture.height - box["height"] == pytest.approx(74, abs=2)
-    head = picture.crop((0, 0, picture.width // 2, 74)).getcolors(10_000) or []
+    assert picture.height - box["height"] == pytest.approx(92, abs=2)
+    head = picture.crop((0, 0, picture.width // 2, 92)).getcolors(10_000) or []
     assert len(head) > 2, "nothing is written above the chart"
 
 

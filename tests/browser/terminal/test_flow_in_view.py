@@ -177,6 +177,16 @@ def test_pane_says_since_when_order_flow_is_known_and_leads_there(charted_flow: 
     until(charted_flow, "flow.axis.seen.from < flow.bars[0].time && flow.bars[0].time < flow.axis.seen.to")
 
 
+def test_pane_says_since_when_where_the_candles_in_view_are_older(charted_flow: Page) -> None:
+    known = charted_flow.locator("#flow-pane [data-part=known]")
+    expect(known).to_be_empty()
+
+    scroll(charted_flow, 5, 60)
+    charted_flow.get_by_role("button", name="Show it").click()
+
+    expect(known).to_have_text(re.compile(r"^Known since (\d+ \w{3}, )?\d\d:\d\d UTC\.$"))
+
+
 def test_pane_says_where_order_flow_is_missing(charted_flow: Page) -> None:
     # Candle 298 is that of the newest order flow.
     scroll(charted_flow, 298 - 27, 298 - 22)

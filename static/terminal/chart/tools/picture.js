@@ -5,14 +5,15 @@ const EDGE_PX = 16;
 const BETWEEN_PX = 16;
 const SMALL = { weight: 500, size: 12 };
 
-/** `studies` are the indicators that are drawn. */
-export async function savePicture(chart, zoned, { name, studies }) {
+/** `said` are the phrases of the legend, `studies` the indicators that are drawn. */
+export async function savePicture(chart, zoned, { name, said, studies }) {
   const drawn = chart.chart.takeScreenshot(true);
   const scale = drawn.width / chart.element.clientWidth;
   const width = drawn.width / scale;
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
-  const named = lined(pen, studies, width - 2 * EDGE_PX);
+  const figures = said.map((title) => ({ title, mainColour: chart.tint.text }));
+  const named = lined(pen, [figures, studies], width - 2 * EDGE_PX);
   const head = HEAD_PX + LINE_PX * (named.at(-1)?.line ?? 0);
   canvas.width = drawn.width;
   canvas.height = drawn.height + head * scale;
@@ -31,16 +32,19 @@ export async function savePicture(chart, zoned, { name, studies }) {
   offer(blob, `${chart.symbol}-${chart.timeframe}-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}Z.png`);
 }
 
-/** The names of the indicators in as many lines as they take. */
-function lined(pen, studies, width) {
+/** Figures, and below them the names of indicators, each in as many lines as they take. */
+function lined(pen, rows, width) {
   pen.font = fontOf(SMALL);
-  let [line, x] = [1, 0];
-  return studies.map(({ title, mainColour: colour }) => {
-    const taken = pen.measureText(title).width;
-    if (x && x + taken > width) [line, x] = [line + 1, 0];
-    const place = { title, colour, line, x };
-    x += taken + BETWEEN_PX;
-    return place;
+  let line = 0;
+  return rows.flatMap((phrases) => {
+    let x = Infinity;
+    return phrases.map(({ title, mainColour: colour }) => {
+      const taken = pen.measureText(title).width;
+      if (x + taken > width) [line, x] = [line + 1, 0];
+      const place = { title, colour, line, x };
+      x += taken + BETWEEN_PX;
+      return place;
+    });
   });
 }
 

@@ -15,13 +15,18 @@ export class Toolbar {
     this.button("log", () => this.scale(!this.isLog));
     this.button("picture", async () => {
       const { savePicture } = await import("./picture.js");
-      savePicture(this.chart, this.zoned, { ...this.facts(), studies: this.studies.inOrder() });
+      savePicture(this.chart, this.zoned, { ...this.facts(), said: this.said(), studies: this.studies.inOrder() });
     });
     this.button("fullscreen", () => this.fill());
     this.tool("fullscreen").hidden = !document.fullscreenEnabled;
     document.addEventListener("fullscreenchange", () => this.filled());
     this.scale(kept("scale") === "log");
     this.offerIndicators(pane.querySelector("[data-part=indicators]"), pane.querySelector("#indicator-choice"));
+  }
+
+  /** What the legend says of the candle that is looked at. */
+  said() {
+    return [...this.pane.querySelectorAll("[data-part=legend] > .phrase")].map(({ textContent }) => textContent);
   }
 
   tool(name) {
