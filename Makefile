@@ -51,7 +51,7 @@ test-scaled: $(VENV)/.dev ## The tests that use a database, on PostgreSQL and Re
 test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer in front of PostgreSQL.
 	@$(BIN)/python -m tests.programs.pooled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(POOLED))
 
-test-ways: $(VENV)/.dev ## The contract of REST without the short way, and on daphne.
+test-ways: $(VENV)/.dev ## The contract of REST without the short path, and on daphne.
 	@REST_ON=ordinary $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
 	@REST_ON=daphne $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
 

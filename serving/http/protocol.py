@@ -20,7 +20,7 @@ from .connections import CONNECTION_EXTENSION
 from .deadlines import TransferPace
 from .refusals import HttpRefusal, RequestRefused
 from .requests import FRAMING_HEADERS, Noted, begins_websocket, read_size, read_target, websocket_request
-from .short_connection import ShortWayProtocol
+from .short_connection import ShortPathProtocol
 
 logger = logging.getLogger(__name__)
 CONTINUE = b"100-continue"
@@ -30,7 +30,7 @@ NO_BODY = RequestBody(0, 0)
 MOST_UNHEARD = 64 * 1024
 
 
-class HttpProtocol(ShortWayProtocol):
+class HttpProtocol(ShortPathProtocol):
     _noted: Noted
     _sent: list[tuple[bytes, bytes]]
     """The headers of the request that is being parsed or answered."""

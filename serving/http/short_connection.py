@@ -1,4 +1,4 @@
-"""A connection of HTTP whose requests may be answered in the short way."""
+"""A connection of HTTP whose requests may be answered on the short path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serving.draining import draining
 
 from . import bounds
 from .closing import ANSWERING, HEAD, IDLE, OVER, ClosingProtocol
-from .short_way import NO_SHORT_WAY, STATE_NAME, Headers, ShortAnswer, ShortWay
+from .short_path import NO_SHORT_PATH, STATE_NAME, Headers, ShortAnswer, ShortPath
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ MOST_GATHERED = 64 * 1024
 
 
 class Waiting:
-    """Stands for the exchange while an answer of the short way is on its way."""
+    """Stands for the exchange while an answer of the short path is on its way."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
     response_started = False
@@ -53,7 +53,7 @@ class FirstLines:
 _first_lines = FirstLines()
 
 
-class ShortWayProtocol(ClosingProtocol):
+class ShortPathProtocol(ClosingProtocol):
     begun: Begun | None
     _whole = b""
     """The head that is being parsed, where it came in one piece."""
@@ -69,7 +69,7 @@ class ShortWayProtocol(ClosingProtocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._short_way: ShortWay = self.app_state.get(STATE_NAME, NO_SHORT_WAY)
+        self._short_path: ShortPath = self.app_state.get(STATE_NAME, NO_SHORT_PATH)
         # Asked for with each request, and found sooner here than on the class.
         self.begun = self._gathered = None
         self._is_last = False
@@ -85,7 +85,7 @@ class ShortWayProtocol(ClosingProtocol):
         """Whether it was met before, and is answered, or will be."""
         if head == self._last:
             known = self._last_answer
-        elif known := self._short_way.recall(head):
+        elif known := self._short_path.recall(head):
             self._last, self._last_answer = head, known
         if known is None or not self._may_be_short():
             return False
@@ -113,15 +113,15 @@ class ShortWayProtocol(ClosingProtocol):
         found = self._find(target, headers)
         self._is_short = found is not None and found.give(self)
         if found is not None and self._is_short:
-            self._short_way.remember(self._whole, found)
+            self._short_path.remember(self._whole, found)
         return self._is_short
 
     def _find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
         try:
-            return self._short_way.find(target, headers)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary way answers all the same
+            return self._short_path.find(target, headers)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary path answers all the same
             if unexpected.left_out(error) is not None:
-                logger.exception("A target could not be looked up; the ordinary way answers it.")
+                logger.exception("A target could not be looked up; the ordinary path answers it.")
             return None
 
     def _may_be_short(self) -> bool:
@@ -134,7 +134,7 @@ class ShortWayProtocol(ClosingProtocol):
             self.state = IDLE
             self.watch.idle.start(self, self.watch.now)
 
-    # What the short way says of it
+    # What the short path says of it
 
     def wait(self) -> None:
         self.watch.idle.stop(self)
@@ -150,7 +150,7 @@ class ShortWayProtocol(ClosingProtocol):
         if self.state == OVER:
             return
         if self._is_last:
-            # The last header, as the ordinary way puts it.
+            # The last header, as the ordinary path puts it.
             head = head.removesuffix(b"\r\n") + b"connection: close\r\n\r\n"
         first_lines = _first_lines.of(self.server_state.default_headers)
         # What is small is joined: each piece costs more than its bytes do.

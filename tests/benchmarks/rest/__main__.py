@@ -23,7 +23,7 @@ from tests.benchmarks.streams.__main__ import machine
 from tests.benchmarks.tables import say
 from tests.programs.services import redis_url
 
-from . import report, short_way
+from . import report, short_path
 from .agreement import check_agreement
 from .cases import ALL, CASES, LATENCY_CASES, QUOTE, Case
 from .load import Load, measure
@@ -87,8 +87,8 @@ def check(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> None:
     check_agreement(peers, cases, key)
     ours = peers[0]
     with ours.awake():
-        if not short_way.is_on(ours.port, QUOTE.path, key):
-            raise RuntimeError("Ours does not answer in the short way, which is what is measured.")
+        if not short_path.is_on(ours.port, QUOTE.path, key):
+            raise RuntimeError("Ours does not answer on the short path, which is what is measured.")
 
 
 def run_rounds(

@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 
 from tests.client import Api, Server
 
-from . import short_way
+from . import short_path
 from .agreement import meaning
 from .cases import CASES
 from .dataset import prepare
@@ -54,12 +54,12 @@ def test_cases_ask_for_as_much_as_they_name(ours: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("options", "is_short"), [({}, True), ({"http": "httptools"}, False)])
-def test_the_ordinary_way_is_told_from_the_short_one(
+def test_the_ordinary_path_is_told_from_the_short_one(
     key: str, settings: Settings, options: dict[str, str], is_short: bool
 ) -> None:
     settings.ACCESS_LOG = False
     with Server(**options) as server:
-        assert short_way.is_on(server.port, CASES[0].path, key) is is_short
+        assert short_path.is_on(server.port, CASES[0].path, key) is is_short
 
 
 async def test_fastapi_answers_what_ours_answers(ours: dict[str, Any], fastapi: httpx.AsyncClient) -> None:

@@ -14,7 +14,7 @@ from tests.benchmarks.installation import SETTINGS
 from tests.benchmarks.packages import absent
 from tests.benchmarks.servers import Peer
 
-from . import short_way
+from . import short_path
 from .__main__ import prepare, warm_and_measure
 from .agreement import Said, ask, check_agreement, check_same
 from .cases import ALL, QUOTE, RECORDED
@@ -84,11 +84,11 @@ def test_the_window_is_counted(started: Running) -> None:
             assert left[0] - left[1] == 1, name
 
 
-def test_ours_is_asked_in_the_short_way(started: Running) -> None:
+def test_ours_is_asked_on_the_short_path(started: Running) -> None:
     ours = started.peers[OURS]
 
     with ours.awake():
-        assert short_way.is_on(ours.port, QUOTE.path, started.key)
+        assert short_path.is_on(ours.port, QUOTE.path, started.key)
 
 
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not there")

@@ -1,4 +1,4 @@
-"""What is asked at each door: targets and heads that the short way answers, and many that it leaves alone."""
+"""What is asked at each door: targets and heads that the short path answers, and many that it passes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN_READING = "Twisted refuses it, or reads it, in its own way"
 class Asked(NamedTuple):
     head: bytes
     is_short: bool = False
-    """Answered in the short way."""
+    """Answered on the short path."""
     on_daphne: str = ""
     """Why daphne may say something else."""
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from serving.http.short_way import STATE_NAME
+from serving.http.short_path import STATE_NAME
 from tests.client import Server
 from tests.contract.streams.daphne_server import DaphneServer
 
 
 class OrdinaryServer(Server):
-    """Without the short way."""
+    """Without the short path."""
 
     def __enter__(self) -> OrdinaryServer:
         super().__enter__()

@@ -1,4 +1,4 @@
-"""The short way, the ordinary way and daphne give the same answer, byte for byte."""
+"""The short path, the ordinary path and daphne give the same answer, byte for byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .visitors import TIMES, Visitor, plainly
 
 
 class Planted(HttpProtocol):
-    """Whose short way says something else in one header."""
+    """Whose short path says something else in one header."""
 
     def answer(self, ready: bytes, head: bytes, content: Body) -> None:
         super().answer(ready.replace(b"no-store", b"no-cache"), head, content)

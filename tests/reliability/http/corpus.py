@@ -34,7 +34,7 @@ TOKENS = (
 
 
 def with_known_heads(key: bytes) -> list[bytes]:
-    """Conversations that begin with heads which the server remembers and answers in the short way."""
+    """Conversations that begin with heads which the server remembers and answers on the short path."""
     known = get(b"X-API-Key: " + key, target=b"/api/symbols")
     return [known * 2 + conversation for conversation in (known, known[:-2], *CORPUS)]
 

@@ -1,4 +1,4 @@
-"""Row 38 in the short way, which answers heads that it remembers: nobody hears what another asked for, and
+"""Row 38 on the short path, which answers heads that it remembers: nobody hears what another asked for, and
 both ways refuse alike."""
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
     wrong = {name for name, said in short.items() if said.count(HIDDEN) != wanted[name].hidden}
     differing = {name: (said, ordinary[name]) for name, said in short.items() if said != ordinary[name]}
     tell(f"{len(short)} cases, {len(wrong)} desyncs, {len(differing)} refused otherwise")
-    tell(f"{Counting.shortly:,} answers in the short way")
+    tell(f"{Counting.shortly:,} answers on the short path")
     assert {name for name, said in short.items() if said[0] != FIRST} == set()
     assert wrong == set()
     assert differing == {}
@@ -127,7 +127,7 @@ def test_no_client_of_a_proxy_hears_what_another_asked_for(
             if (heard := beside(port, key, attack)) != [[LAST]] * BESIDE
         }
         tell(f"{front.__name__}: {len(conversations(key))} attacks, {len(wrong)} desyncs")
-        tell(f"{Counting.shortly:,} answers in the short way")
+        tell(f"{Counting.shortly:,} answers on the short path")
     assert wrong == {}
     # All of those that asked beside the attacks, at least.
     assert Counting.shortly >= BESIDE * len(attacks(key))

@@ -93,7 +93,7 @@ def test_no_odd_or_doubled_header_opens_anything(server: Process, key: bytes, te
 
 
 @pytest.mark.row("69", "behind heads that are remembered: accepted 0, each 400, 401 or 431")
-def test_no_odd_header_opens_anything_in_the_short_way(server: Process, key: bytes, tell: Tell) -> None:
+def test_no_odd_header_opens_anything_on_the_short_path(server: Process, key: bytes, tell: Tell) -> None:
     plain = END.join([*begun(SHORT), b"X-API-Key: " + key, END])
     last = b"OPTIONS /api HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     assert statuses_of(said(server, plain * 3 + last)) == [200] * 3 + [204]

@@ -1,4 +1,4 @@
-"""The protocol of HTTP over a transport that notes what is written, with a short way of its own."""
+"""The protocol of HTTP over a transport that notes what is written, with a short path of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from serving.http.bounds import END_OF_HEAD
 from serving.http.protocol import HttpProtocol
-from serving.http.short_way import STATE_NAME, Asker, Headers, ShortAnswer, ShortWay
+from serving.http.short_path import STATE_NAME, Asker, Headers, ShortAnswer, ShortPath
 from serving.server import UVICORN_OPTIONS
 
 from .serving import HOST, App
@@ -37,7 +37,7 @@ class Later(ShortAnswer):
         return True
 
 
-class Texts(ShortWay):
+class Texts(ShortPath):
     """Answers /short/… with what follows, and /later when the test says so."""
 
     found = recalled = 0
@@ -109,7 +109,7 @@ class Conversation:
         return self.transport.writes
 
 
-def connected(app: Any, way: ShortWay) -> tuple[HttpProtocol, WrittenTo]:
+def connected(app: Any, way: ShortPath) -> tuple[HttpProtocol, WrittenTo]:
     config = uvicorn.Config(app, log_config=None, **UVICORN_OPTIONS)
     config.load()
     protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={STATE_NAME: way})

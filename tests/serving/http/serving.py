@@ -14,7 +14,7 @@ import uvicorn
 
 from serving.http.deadlines import HttpTimeouts
 from serving.http.protocol import HttpProtocol
-from serving.http.short_way import STATE_NAME, ShortWay
+from serving.http.short_path import STATE_NAME, ShortPath
 from serving.server import UVICORN_OPTIONS, take_port
 from tests.patience import PATIENCE_S, wait_until
 
@@ -78,7 +78,7 @@ class Serving:
     def open_connections(self) -> int:
         return len(self.connections)
 
-    def offer(self, way: ShortWay) -> None:
+    def offer(self, way: ShortPath) -> None:
         """To the connections that come."""
         self._server.lifespan.state[STATE_NAME] = way
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from serving.http.closing import OVER
-from serving.http.short_way import NO_SHORT_WAY, Asker, Headers, ShortAnswer, ShortWay
+from serving.http.short_path import NO_SHORT_PATH, Asker, Headers, ShortAnswer, ShortPath
 
 from .conversations import connected, get
 from .serving import HOST
@@ -67,7 +67,7 @@ class Echo(ShortAnswer):
         return True
 
 
-class Echoes(ShortWay):
+class Echoes(ShortPath):
     def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
         return Echo(target) if target.startswith((b"/short", b"/later")) else None
 
@@ -80,7 +80,7 @@ async def echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": target})
 
 
-async def hear(way: ShortWay, segments: list[bytes]) -> tuple[bytes, int, bool]:
+async def hear(way: ShortPath, segments: list[bytes]) -> tuple[bytes, int, bool]:
     """All that is said, what the connection does in the end, and whether it was closed."""
     protocol, transport = connected(echo, way)
     for segment in [*KNOWN, *segments]:
@@ -116,7 +116,7 @@ conversations = st.builds(
 def test_both_say_the_same(segments: list[bytes]) -> None:
     async def both() -> None:
         echoes = Echoes()
-        assert await hear(echoes, segments) == await hear(NO_SHORT_WAY, segments)
+        assert await hear(echoes, segments) == await hear(NO_SHORT_PATH, segments)
 
     asyncio.run(both())
 
@@ -134,4 +134,4 @@ async def test_control_an_answer_to_another_request_is_seen() -> None:
         def recall(self, head: bytes) -> ShortAnswer | None:
             return super().recall(head) and Echo(b"/short/z")
 
-    assert await hear(Mistaken(), [KNOWN[0]]) != await hear(NO_SHORT_WAY, [KNOWN[0]])
+    assert await hear(Mistaken(), [KNOWN[0]]) != await hear(NO_SHORT_PATH, [KNOWN[0]])

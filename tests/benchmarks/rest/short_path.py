@@ -1,5 +1,5 @@
-"""Whether a server is asked in the short way, which no answer shows: known requests that come together are
-answered in one write, and the ordinary way writes each by itself."""
+"""Whether a server is asked on the short path, which no answer shows: known requests that come together are
+answered in one write, and the ordinary path writes each by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The short way of a GET that memory alone can answer: in the protocol, before a scope, a task or an event
-exists. Whatever it does not know takes the ordinary way, and both say the same."""
+"""The short path of a GET that memory alone can answer: in the protocol, before a scope, a task or an event
+exists. Whatever it does not know takes the ordinary path, and both say the same."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ KNOWN = 8192
 LONGEST_KNOWN = 1024
 
 # Where the application hands it to the server: in the state of its lifespan.
-STATE_NAME = "tickwire.short_way"
+STATE_NAME = "tickwire.short_path"
 
 
 class Asker(Protocol):
     """A connection that waits for an answer."""
 
     begun: Begun | None
-    """What the ordinary way does not do again."""
+    """What the ordinary path does not do again."""
 
     def answer(self, ready: bytes, head: bytes, content: Body) -> None:
         """With a head in two parts, which goes on after the lines of the server itself, and a body that is in
@@ -37,7 +37,7 @@ class Asker(Protocol):
         """It is answered later."""
 
     def give_back(self) -> None:
-        """Later it takes the ordinary way after all."""
+        """Later it takes the ordinary path after all."""
 
 
 class ShortAnswer(ABC):
@@ -47,10 +47,10 @@ class ShortAnswer(ABC):
 
     @abstractmethod
     def give(self, asker: Asker) -> bool:
-        """False where the ordinary way must be taken."""
+        """False where the ordinary path must be taken."""
 
 
-class ShortWay(ABC):
+class ShortPath(ABC):
     """What a server can answer so. Heads are known by a keyed digest, because they hold keys."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class ShortWay(ABC):
         self._known[digest] = answer
 
 
-class NoShortWay(ShortWay):
+class NoShortPath(ShortPath):
     """Where nothing is answered so."""
 
     def find(self, target: bytes, headers: Headers) -> None:
@@ -95,4 +95,4 @@ class NoShortWay(ShortWay):
         return None
 
 
-NO_SHORT_WAY = NoShortWay()
+NO_SHORT_PATH = NoShortPath()

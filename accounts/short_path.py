@@ -1,4 +1,4 @@
-"""GETs of the contract in the short way: their caller is remembered, and memory alone answers them."""
+"""GETs of the contract on the short path: their caller is remembered, and memory alone answers them."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from core.contract.request_ids import new_request_id_bytes
 from core.logs.requests import logged_successes
 from core.request_headers import came_plain, is_our_host
 from serving.api_handler import route_of
-from serving.http.short_way import Asker, Headers, ShortAnswer, ShortWay
+from serving.http.short_path import Asker, Headers, ShortAnswer, ShortPath
 from serving.metrics.http_requests import http_requests
 
 from .keys.cache import key_cache
@@ -28,7 +28,7 @@ LONGEST_TARGET = 200
 
 @lru_cache(maxsize=1024)
 def head_of(tier: str, limit: int, *own: str) -> tuple[bytes, bytes]:
-    """The head of an answer with headers of its own, in the order of the ordinary way: the lines in which
+    """The head of an answer with headers of its own, in the order of the ordinary path: the lines in which
     nothing is filled in, and the rest."""
     said = {
         **{name: value.replace("%", "%%") for name, value in ON_EVERY_ANSWER.items()},
@@ -43,7 +43,7 @@ def head_of(tier: str, limit: int, *own: str) -> tuple[bytes, bytes]:
     return ready.encode("latin-1"), whole.removeprefix(ready).encode("latin-1")
 
 
-# What the short way does in its own words.
+# What the short path does in its own words.
 STEPS = ("answer", "respond", "admit", "action_for")
 
 
@@ -102,7 +102,7 @@ class KeyedAnswer(ShortAnswer):
     def _conclude(self, asker: Asker, caller: Caller, standing: Standing, began_s: float) -> bool:
         try:
             encoded = self._encode(caller, standing) if standing.admitted else None
-        except Exception:  # noqa: BLE001 - whatever it is, the ordinary way meets it too, and says so
+        except Exception:  # noqa: BLE001 - whatever it is, the ordinary path meets it too, and says so
             encoded = None
         took_s = time.perf_counter() - began_s
         if encoded is None or took_s >= logged_successes.slower_than_s:
@@ -126,7 +126,7 @@ class KeyedAnswer(ShortAnswer):
         return ready, rest % given, content
 
 
-class KeyedShortWay(ShortWay):
+class KeyedShortPath(ShortPath):
     def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
         if len(target) > LONGEST_TARGET:
             return None

@@ -10,7 +10,7 @@ import pytest
 from core.contract.begun import Begun, begun
 from serving.http.closing import ANSWERING, IDLE
 from serving.http.short_connection import MOST_GATHERED
-from serving.http.short_way import KNOWN, LONGEST_KNOWN, Headers, ShortAnswer
+from serving.http.short_path import KNOWN, LONGEST_KNOWN, Headers, ShortAnswer
 from tests.patience import until, wait_until
 
 from .conversations import Conversation, Text, Texts, bodies, get
@@ -204,7 +204,7 @@ async def test_requests_behind_one_that_waits_are_answered_after_it(talk: Conver
     assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"answered"]
 
 
-async def test_one_that_waited_in_vain_takes_the_ordinary_way_before_what_is_behind_it(
+async def test_one_that_waited_in_vain_takes_the_ordinary_path_before_what_is_behind_it(
     talk: Conversation,
 ) -> None:
     talk.say(get("/short/a"))
