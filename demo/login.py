@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import alogout, login
 from django.contrib.auth.backends import BaseBackend
@@ -73,6 +74,7 @@ def demo_login(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "demo/login.html", {"is_good": user is not None}, status=200 if user else 410)
     login(request, user, backend=f"{__name__}.{DemoLinkBackend.__name__}")
     record_authentication(request, user, DEMO_LINK)
+    UserSession.objects.create_from_request(request)
     return redirect("admin:index")
 
 

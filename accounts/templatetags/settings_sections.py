@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[Section, ...]] = {
     ),
     "Publishing": (Section("Signals", "publish_signals"),),
     "Security": (
-        Section("Password", "account_change_password"),
+        Section("Password", "account_change_password", ("account_set_password",)),
         Section("Two-factor login", "mfa_index", ("mfa_",)),
         Section("Sessions", "usersessions_list"),
         Section("Events", "events"),

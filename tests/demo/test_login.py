@@ -48,6 +48,12 @@ def test_link_lets_the_staff_into_the_back_office() -> None:
     assert opens_the_back_office(client)
 
 
+def test_session_of_a_link_is_listed_among_the_sessions() -> None:
+    client = Client(**HERE)
+    client.post(link())
+    assert "this one" in client.get("/accounts/sessions/").text
+
+
 def test_looking_at_a_link_does_not_use_it_up() -> None:
     client, address = Client(**HERE), link()
     assert "Log in" in client.get(address).text

@@ -40,5 +40,10 @@ def test_a_page_marks_itself_and_leads_to_the_others(path: str, title: str) -> N
     assert f"<span>{title}</span>" in text.partition('id="sections"')[0]
 
 
+def test_whoever_has_no_password_yet_is_on_the_page_of_passwords_too() -> None:
+    text = logged_in(make_account().user).get("/accounts/password/set/").text
+    assert "<span>Password</span>" in text.partition('id="sections"')[0]
+
+
 def test_the_page_of_their_data_is_called_as_in_the_menu() -> None:
     assert "<h1>Your data</h1>" in logged_in(make_account().user).get("/settings/account").text
