@@ -39,7 +39,7 @@ def one_of(component: str, discriminator: str) -> Meta:
 
 Moment = Annotated[str, openapi(format="date-time", pattern="Z$")]
 Date = Annotated[str, openapi(format="date")]
-Symbol = Annotated[str, openapi(description="Instrument code.")]
+Symbol = Annotated[str, Meta(description="Instrument code.")]
 
 
 def schema_of(hint: Any, components: Components) -> Json:

@@ -48,18 +48,23 @@ class NewsQuerySerializer(RangeSerializer):
     expand = WordListParameter(EXPANSIONS, help_text="More fields for each item, separated by commas.")
 
 
-class NewsFeedItem(msgspec.Struct):
-    """A news item, with what `expand` asked for."""
-
-    component: ClassVar[str] = "NewsItem"
-
+class NewsFacts(msgspec.Struct):
     title: Annotated[str, Meta(description="The headline.")]
     category: Annotated[
-        str, openapi(enum=NewsItem.Category.values, description="The kind of market it is about.")
+        str,
+        openapi(enum=NewsItem.Category.values),
+        Meta(description="The kind of market it is about."),
     ]
     sentiment: Annotated[Label, Meta(description="Bullish from 0.15 upwards, bearish from −0.15 downwards.")]
     sentiment_score: Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
     timestamp: Annotated[Moment, Meta(description="When it was published.")]
+
+
+class NewsFeedItem(NewsFacts):
+    """A news item, with what `expand` asked for."""
+
+    component: ClassVar[str] = "NewsItem"
+
     id: Annotated[int | UnsetType, Meta(description="Identifier of the item. Only on request.")] = UNSET
     url: Annotated[
         str | UnsetType, Meta(description="Link to the article; empty for our own items. Only on request.")

@@ -13,7 +13,6 @@ from msgspec.structs import asdict, replace
 
 from core.fault_log import LastingFault
 from core.plain_json import encode
-from core.struct_schemas import Moment, openapi
 from core.times import epoch_ms_before, iso_time
 from market.streams.announced_stream import (
     AFTER_POSITION,
@@ -29,20 +28,15 @@ from market.streams.docs.asyncapi import Channel
 from market.streams.protocol.messages import ALL, CATEGORIES, NEWS, Milliseconds, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
 
-from .feed import FACTORIES, GOLD, joined_symbols
-from .labels import Label, sentiment_label
+from .feed import FACTORIES, GOLD, NewsFacts, joined_symbols
+from .labels import sentiment_label
 from .models import NewsAnnouncement, NewsItem
 
 REPLAYED_FOR = timedelta(days=7)
 COLUMNS = ("title", "category", "sentiment_score", "published_at", "status")
 
 
-class PublishedNews(msgspec.Struct):
-    title: str
-    category: Annotated[str, openapi(enum=NewsItem.Category.values)]
-    sentiment: Label
-    sentiment_score: Annotated[float, Meta(ge=-1, le=1)]
-    timestamp: Moment
+class PublishedNews(NewsFacts):
     id: Annotated[int, Meta(description="Send it as a string in since to continue after this item.")]
     time: Annotated[Milliseconds, Meta(description="The same time as timestamp.")]
 

@@ -7,21 +7,22 @@ from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import asdict
 
 from core.plain_json import encode
-from core.struct_schemas import Moment, Symbol, one_of, openapi
+from core.struct_schemas import Moment, Symbol, one_of
 from core.times import epoch_ms_before, iso_time
 from market.streams.protocol.messages import Milliseconds
 
 Direction = Literal["buy", "sell"]
 CloseReason = Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
-Publisher = Annotated[str, openapi(description="Publisher.")]
-SignalId = Annotated[str, openapi(description="Identifier of the signal.")]
-Side = openapi(description="Whether to buy or to sell.")
-Status = openapi(description="A signal is active until it is closed, once and for good.")
-CloseReasons = openapi(description="What closed it.")
-PublishedAt = Annotated[Moment, openapi(description="When it was published.")]
+Publisher = Annotated[str, Meta(description="Publisher.")]
+SignalId = Annotated[str, Meta(description="Identifier of the signal.")]
+Side = Meta(description="Whether to buy or to sell.")
+Status = Meta(description="A signal is active until it is closed, once and for good.")
+CloseReasons = Meta(description="What closed it.")
+PublishedAt = Annotated[Moment, Meta(description="When it was published.")]
 
 
 class SignalFacts(msgspec.Struct):
@@ -29,9 +30,9 @@ class SignalFacts(msgspec.Struct):
     user: Publisher
     symbol: Symbol
     direction: Annotated[Direction, Side]
-    entry: Annotated[float, openapi(description="The price at which the publisher enters.")]
-    stop_loss: Annotated[float, openapi(description="The price at which it ends at a loss.")]
-    take_profit: Annotated[float, openapi(description="The price at which it ends at a profit.")]
+    entry: Annotated[float, Meta(description="The price at which the publisher enters.")]
+    stop_loss: Annotated[float, Meta(description="The price at which it ends at a loss.")]
+    take_profit: Annotated[float, Meta(description="The price at which it ends at a profit.")]
 
 
 class ActiveSignal(SignalFacts):
@@ -42,11 +43,11 @@ class ActiveSignal(SignalFacts):
 class ClosedSignal(SignalFacts):
     status: Annotated[Literal["closed"], Status]
     timestamp: PublishedAt
-    pnl: Annotated[float, openapi(description="Signed pips, computed by the service from its own ticks.")]
-    pnl_percent: Annotated[float, openapi(description="The gain as a percentage of the price paid.")]
-    pnl_r: Annotated[float, openapi(description="In units of the risk taken.")]
-    close_price: Annotated[float, openapi(description="The price at which it closed.")]
-    closed_at: Annotated[Moment, openapi(description="When it closed.")]
+    pnl: Annotated[float, Meta(description="Signed pips, computed by the service from its own ticks.")]
+    pnl_percent: Annotated[float, Meta(description="The gain as a percentage of the price paid.")]
+    pnl_r: Annotated[float, Meta(description="In units of the risk taken.")]
+    close_price: Annotated[float, Meta(description="The price at which it closed.")]
+    closed_at: Annotated[Moment, Meta(description="When it closed.")]
     close_reason: Annotated[CloseReason, CloseReasons]
 
 
@@ -54,7 +55,7 @@ AnySignal = Annotated[ActiveSignal | ClosedSignal, one_of("Signal", "status")]
 
 
 class NewSignal(SignalFacts):
-    timestamp: str
+    timestamp: PublishedAt
     time: Milliseconds
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from core.plain_json import HUGE, TINY, encode, spelled_out
+from core.struct_schemas import Symbol
 from market.prices.history import CandleRow, encode_row
 from market.prices.order_flow import WINDOW_MS, Side
 from market.prices.records import AbsorptionFound, ClosedCandle, TickAccepted
@@ -24,16 +25,16 @@ PLAIN_DIGITS = 5
 
 
 class PriceTick(msgspec.Struct, gc=False):
-    symbol: str
-    bid: float
-    ask: float
-    spread: float
+    symbol: Symbol
+    bid: Annotated[float, Meta(description="The price at which you can sell.")]
+    ask: Annotated[float, Meta(description="The price at which you can buy.")]
+    spread: Annotated[float, Meta(description="ask − bid, in price units.")]
     time: Milliseconds
     volume: Annotated[float, Meta(description="The volume since the previous tick.")]
 
 
 class OrderFlowTick(msgspec.Struct, gc=False):
-    symbol: str
+    symbol: Symbol
     bid_volume: Annotated[float, Meta(description="The volume that takers sold.")]
     ask_volume: Annotated[float, Meta(description="The volume that takers bought.")]
     delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
@@ -47,7 +48,7 @@ class OrderFlowTick(msgspec.Struct, gc=False):
 class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
     """One side absorbed heavy trading, and the price held."""
 
-    symbol: str
+    symbol: Symbol
     side: Annotated[Side, Meta(description="The passive side, which absorbed the trading.")]
     price: Annotated[
         float,
@@ -81,20 +82,20 @@ class StreamedCandle(msgspec.Struct, gc=False):
     """As in GET /api/market."""
 
     time: Annotated[str, Meta(description="The start of its interval, in ISO 8601 and UTC.")]
-    open: float
-    high: float
-    low: float
-    close: float
-    volume: float
+    open: Annotated[float, Meta(description="The first price.")]
+    high: Annotated[float, Meta(description="The highest price.")]
+    low: Annotated[float, Meta(description="The lowest price.")]
+    close: Annotated[float, Meta(description="The last price.")]
+    volume: Annotated[float, Meta(description="The size of the trades, or the number of ticks.")]
 
 
 class CandleUpdate(msgspec.Struct, gc=False):
     """A later frame with the same symbol, timeframe and candle.time replaces this one: for example, when a
     missed minute is added to an hour that was closed, or when the market reopens."""
 
-    symbol: str
-    timeframe: Timeframe
-    candle: StreamedCandle
+    symbol: Symbol
+    timeframe: Annotated[Timeframe, Meta(description="The interval of the candle.")]
+    candle: Annotated[StreamedCandle, Meta(description="Its prices and volume.")]
     closed: Annotated[
         bool,
         Meta(description="false while the candle is forming: only on request, and never numbered."),

@@ -28,8 +28,14 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 class Resume(msgspec.Struct, frozen=True):
     """Where a client had got to when it lost its connection."""
 
-    epoch: str
-    positions: dict[str, Seq]
+    epoch: Annotated[str, Meta(description="The epoch of the reply to subscribe, or of a later gap.")]
+    positions: Annotated[
+        dict[str, Seq],
+        Meta(
+            description="The last seq that you received of each symbol, or on candles of each symbol and"
+            " timeframe, such as EURUSD/1m."
+        ),
+    ]
 
 
 class ClientMessage(msgspec.Struct, kw_only=True, frozen=True, tag_field="action"):

@@ -156,8 +156,8 @@ class Control(msgspec.Struct, omit_defaults=True):
 class Error(Control, tag="error", kw_only=True):
     """A refusal. If it is fatal, the socket closes."""
 
-    error: ErrorDetails
-    fatal: bool
+    error: Annotated[ErrorDetails, Meta(description="What is wrong.")]
+    fatal: Annotated[bool, Meta(description="Whether the socket closes.")]
     retry: Annotated[bool, Meta(description="Whether reconnecting without a change may succeed.")]
     id: EchoedId = UNSET
     time: Milliseconds

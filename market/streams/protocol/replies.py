@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from core.struct_schemas import Symbol
+
 from .messages import Category, Milliseconds, StreamName, Timeframe
 from .refusals import Control, EchoedId, Error, Id
 from .subscriptions import Rejected
@@ -15,6 +17,8 @@ Positions = Annotated[
         " continue; send it to resume. On candles, by symbol and timeframe, such as EURUSD/1m."
     ),
 ]
+
+AllSymbols = Annotated[list[str], Meta(description='All subscribed symbols, or ["*"].')]
 
 Categories = Annotated[
     list[Category] | UnsetType,
@@ -30,8 +34,8 @@ Timeframes = Annotated[
 class Subscribed(Control, tag="subscribed", kw_only=True):
     """The reply to subscribe, which comes before any data."""
 
-    stream: StreamName
-    symbols: Annotated[list[str], Meta(description='All subscribed symbols, or ["*"].')]
+    stream: Annotated[StreamName, Meta(description="The stream of this socket.")]
+    symbols: AllSymbols
     timeframes: Timeframes = UNSET
     categories: Categories = UNSET
     rejected: Annotated[list[Rejected], Meta(description="The symbols of the message that are unknown.")]
@@ -70,7 +74,7 @@ class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
 
 
 class Listed(Control, tag="subscriptions", kw_only=True):
-    symbols: list[str]
+    symbols: AllSymbols
     timeframes: Timeframes = UNSET
     categories: Categories = UNSET
     id: EchoedId = UNSET
@@ -99,7 +103,7 @@ class Notice(Control, tag="notice", kw_only=True):
     and news: real prices replace simulated ones, or the reverse; earlier candles and order flow belong to the
     series that ended."""
 
-    code: NoticeCode
+    code: Annotated[NoticeCode, Meta(description="What has happened or is about to happen.")]
     symbols: Annotated[
         list[str] | UnsetType, Meta(description='Absent with restarting; ["*"] if you subscribed to all.')
     ] = UNSET
@@ -109,8 +113,8 @@ class Notice(Control, tag="notice", kw_only=True):
 class Gap(Control, tag="gap", kw_only=True):
     """The service lost its place: frames of these symbols may be missing, and a new numbering begins."""
 
-    symbols: list[str]
-    epoch: str
+    symbols: Annotated[list[str], Meta(description="The symbols of which frames may be missing.")]
+    epoch: Annotated[str, Meta(description="Identifies the new numbering.")]
     positions: Positions
     time: Milliseconds
 
@@ -118,8 +122,8 @@ class Gap(Control, tag="gap", kw_only=True):
 class Conflated(Control, tag="conflated", kw_only=True):
     """With latest: how many ticks were left out. The next tick includes their volumes."""
 
-    symbol: str
-    dropped: int
+    symbol: Symbol
+    dropped: Annotated[int, Meta(description="How many ticks were left out.")]
 
 
 CONTROLS = (Subscribed, Unsubscribed, Listed, Pong, Heartbeat, Notice, Gap, Conflated, Error)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from sys import intern
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from market.prices.candles import key_of_candles
@@ -28,8 +28,10 @@ from .refusals import invalid
 class Rejected(msgspec.Struct, frozen=True):
     """A symbol as the client wrote it."""
 
-    symbol: str
-    code: Literal["symbol_not_found"] = "symbol_not_found"
+    symbol: Annotated[str, Meta(description="The symbol as you wrote it.")]
+    code: Annotated[Literal["symbol_not_found"], Meta(description="Why it was rejected.")] = (
+        "symbol_not_found"
+    )
 
 
 class SubscriptionChange(msgspec.Struct, frozen=True):

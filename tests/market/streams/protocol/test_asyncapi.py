@@ -67,6 +67,14 @@ def resolve(reference: str) -> Any:
     return found
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_field_has_a_description(name: str) -> None:
+    fields = SCHEMAS[name].get("properties", {})
+    # What a message is, its `type` or `action` says with its only value.
+    tags = {tag for tag in ("type", "action") if len(fields.get(tag, {}).get("enum", ())) == 1}
+    assert [field for field in fields.keys() - tags if not fields[field].get("description")] == []
+
+
 def test_document_is_asyncapi_3_and_plain_json() -> None:
     assert DOCUMENT["asyncapi"] == "3.0.0"
     assert DOCUMENT["servers"] == {"tickwire": {"host": "tickwire.example", "protocol": "wss"}}
