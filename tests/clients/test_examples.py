@@ -30,7 +30,7 @@ class Quoting(Keeper):
 
 
 def run(keeper: Keeper, example: str, *words: str) -> str:
-    own = {"TICKWIRE_URL": keeper.url, "TICKWIRE_API_KEY": "tw_live_any", "PYTHONPATH": "clients/python"}
+    own = {"TICKWIRE_URL": keeper.url, "TICKWIRE_KEY": "tw_live_any", "PYTHONPATH": "clients/python"}
     command = [sys.executable, f"clients/python/examples/{example}", *words]
     ran = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ran.returncode == 0, ran.stderr

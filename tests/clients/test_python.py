@@ -144,9 +144,20 @@ def test_used_up_allowance_is_waited_for_and_the_call_succeeds(server: Server, k
 
 
 def test_client_without_a_key_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TICKWIRE_API_KEY", raising=False)
-    with pytest.raises(ValueError, match="TICKWIRE_API_KEY"):
+    for name in ("TICKWIRE_KEY", "TICKWIRE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="or set TICKWIRE_KEY"):
         Client()
+
+
+def test_client_reads_the_variable_of_the_panel_and_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TICKWIRE_KEY", raising=False)
+    monkeypatch.setenv("TICKWIRE_API_KEY", "tw_live_former")
+    with Client() as former:
+        assert former.api_key == "tw_live_former"
+    monkeypatch.setenv("TICKWIRE_KEY", "tw_live_now")
+    with Client() as now:
+        assert now.api_key == "tw_live_now"
 
 
 def test_prices_come_as_they_happen(client: Client, ticker: Ticker) -> None:
@@ -293,7 +304,7 @@ def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticke
 
 class Command:
     def __init__(self, server: Server, key: str) -> None:
-        own = {"TICKWIRE_URL": server.url, "TICKWIRE_API_KEY": key, "PYTHONPATH": "clients/python"}
+        own = {"TICKWIRE_URL": server.url, "TICKWIRE_KEY": key, "PYTHONPATH": "clients/python"}
         self.environment = os.environ | own
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,7 @@ LOCAL = "http://127.0.0.1:8000"
 LONGEST_PAGE, LONGEST_LIST = 10_000, 500
 # What the service shows of a client, of its requests and of its streams.
 USER_AGENT = "tickwire-python/0.1.0"
+KEY, FORMER_KEY = "TICKWIRE_KEY", "TICKWIRE_API_KEY"
 # Since when anything can have been kept.
 EPOCH = 0
 
@@ -31,9 +32,9 @@ class Calls(ABC, Generic[R, W, H]):
     def __init__(
         self, api_key: str | None, url: str | None, timeout: float, retries: int, walk_retries: int
     ) -> None:
-        self.api_key = api_key or os.environ.get("TICKWIRE_API_KEY", "")
+        self.api_key = api_key or os.environ.get(KEY) or os.environ.get(FORMER_KEY, "")
         if not self.api_key:
-            raise ValueError("An API key is needed: pass api_key, or set TICKWIRE_API_KEY.")
+            raise ValueError(f"An API key is needed: pass api_key, or set {KEY}.")
         self.url = (url or os.environ.get("TICKWIRE_URL") or LOCAL).rstrip("/")
         self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 

@@ -32,7 +32,7 @@ def keeper() -> Iterator[Keeper]:
 
 @pytest.fixture
 def begin(keeper: Keeper) -> Begin:
-    own = {"TICKWIRE_URL": keeper.url, "TICKWIRE_API_KEY": "tw_live_any", "PYTHONPATH": "clients/python"}
+    own = {"TICKWIRE_URL": keeper.url, "TICKWIRE_KEY": "tw_live_any", "PYTHONPATH": "clients/python"}
 
     def start(*words: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tickwire", *words]

@@ -110,7 +110,7 @@ def test_connections_that_are_cut_anywhere_lose_and_repeat_nothing(
 
 def test_command_writes_what_the_export_does(server: Server, key: str, tmp_path: Path) -> None:
     file = tmp_path / "candles.csv"
-    own = {"TICKWIRE_URL": server.url, "TICKWIRE_API_KEY": key, "PYTHONPATH": "clients/python"}
+    own = {"TICKWIRE_URL": server.url, "TICKWIRE_KEY": key, "PYTHONPATH": "clients/python"}
     words = ["candles", "EURUSD", "1m", "--csv", "--start", "2020-01-01", "--output", str(file)]
     command = [sys.executable, "-m", "tickwire", *words]
     subprocess.run(command, env=os.environ | own, check=True, timeout=PATIENCE_S)

@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tickwire", description="Quotes, candles and signals of a Tickwire service."
     )
-    top.add_argument("--key", help="API key; else TICKWIRE_API_KEY.")
+    top.add_argument("--key", help="API key; else TICKWIRE_KEY.")
     top.add_argument("--url", help="Where the service is; else TICKWIRE_URL, else http://127.0.0.1:8000.")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
