@@ -66,12 +66,12 @@ class WithheldSourceAdmin(StaffAdmin[WithheldSource]):
         hand_on_again(queryset, by=request.user.get_username())
 
 
-def price_column(name: str) -> Callable[[Any, Any], str]:
+def price_column(name: str, title: str = "") -> Callable[[Any, Any], str]:
     """A column for rows that have an instrument, with its decimals; `name` is the field of the price."""
 
-    @admin.display(description=name.replace("_", " ").capitalize())
+    @admin.display(description=title or name.replace("_", " ").capitalize())
     def column(page: Any, row: Any) -> str:
         price = getattr(row, name)
-        return "-" if price is None else f"{price:.{row.instrument.digits}f}"
+        return "-" if price is None else f"{price:,.{row.instrument.digits}f}"
 
     return column

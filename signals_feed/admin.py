@@ -30,7 +30,7 @@ from signals_feed.publishers.requests import (
 from signals_feed.publishing.actions import SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
 
-from .figures import gains
+from .figures import exact_time, gains, in_r, tick_number
 from .models import PERMISSION, Evidence, Signal
 from .rules import RULES
 
@@ -55,13 +55,12 @@ def evidence_of(signal: Signal, kind: str) -> SafeString:
     if found is None:
         return SafeString("-")
     digits = signal.instrument.digits
-    known = [(name.replace("_", " "), f"{price:.{digits}f}") for name, price in known_prices(found).items()]
+    known = [(name.replace("_", " "), f"{price:,.{digits}f}") for name, price in known_prices(found).items()]
     return format_html(
-        "{}, {}.{:03} UTC{}<br>{}<br>{}",
+        "{}, {}{}<br>{}<br>{}",
         found.get_source_display(),
-        f"{found.at:%-d %b %Y, %H:%M:%S}",
-        found.at.microsecond // 1000,
-        f", number {found.seq} of {found.epoch}" if found.seq else "",
+        exact_time(found.at),
+        f", {tick_number(found.seq, found.epoch)}" if found.seq else "",
         format_html_join(", ", "{} {}", known),
         RULES[found.rule],
     )
@@ -90,8 +89,8 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     )
     fields = (
         *("id", "user", "instrument", "direction", *PRICE_COLUMNS, "tradable", "published_at", "expires_at"),
-        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "gained", "pnl_percent", "pnl_r"),
-        *("best_r", "worst_r", "shown_at_entry", "shown_at_exit", "more"),
+        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "outcome"),
+        *("best", "worst", "shown_at_entry", "shown_at_exit", "more"),
     )
     list_select_related = ("instrument", "user")
     list_filter = ("status", "close_reason", "direction")
@@ -101,12 +100,25 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     actions = ("cancel_chosen",)
     actions_detail = ("cancel",)
 
-    entry_price, stop, target = price_column("entry"), price_column("stop_loss"), price_column("take_profit")
+    entry_price = price_column("entry")
+    stop, target = price_column("stop_loss", "Stop"), price_column("take_profit", "Target")
     tradable, closed = price_column("tradable_price"), price_column("close_price")
 
     @admin.display(description="Result")
     def gained(self, signal: Signal) -> str:
         return "-" if signal.pnl is None else gains(signal)[0]
+
+    @admin.display(description="Result")
+    def outcome(self, signal: Signal) -> str:
+        return "-" if signal.pnl is None else ", ".join([*gains(signal), in_r(signal.pnl_r)])
+
+    @admin.display(description="Furthest for")
+    def best(self, signal: Signal) -> str:
+        return in_r(signal.best_r)
+
+    @admin.display(description="Furthest against")
+    def worst(self, signal: Signal) -> str:
+        return in_r(signal.worst_r)
 
     @admin.display(description="Symbol")
     def symbol(self, signal: Signal) -> str:

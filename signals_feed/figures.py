@@ -1,5 +1,6 @@
 """How pages write figures of signals: signs on results, separators in prices, the market's own unit."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -68,6 +69,15 @@ def gains(signal: Any) -> list[str]:
     """Of a closed signal: in the unit of its market, and in percent."""
     in_percent = f"{signed(signal.pnl_percent)}%"
     return list(dict.fromkeys([gain_text(signal.instrument, signal.pnl, signal.pnl_percent), in_percent]))
+
+
+def exact_time(at: datetime) -> str:
+    """To the millisecond, as evidence is kept."""
+    return f"{at:%-d %b %Y, %H:%M:%S}.{at.microsecond // 1000:03d} UTC"
+
+
+def tick_number(seq: int, epoch: str) -> str:
+    return f"number {seq:,} in series {epoch}"
 
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

@@ -151,7 +151,7 @@ class Signal(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.get_direction_display()} {self.instrument} at {self.entry:.{self.instrument.digits}f}"
+        return f"{self.get_direction_display()} {self.instrument} at {self.entry:,.{self.instrument.digits}f}"
 
     def entry_quote(self) -> Quoted | None:
         """The quote it was published at; None for a signal older than this record."""

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
-from signals_feed.figures import in_words
+from signals_feed.figures import exact_time, in_words, tick_number
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import paid_entry
@@ -98,12 +98,11 @@ def in_digits(exact: str, digits: int) -> str:
 def shown_tick(evidence: ShownEvidence | None) -> ShownTick | None:
     if evidence is None:
         return None
-    at = read_iso(evidence.time)
     return ShownTick(
         source=str(Evidence.Source(evidence.source).label),
         rule=evidence.rule_text,
-        at=f"{at:%-d %b %Y, %H:%M:%S}.{at.microsecond // 1000:03d} UTC",
-        number=f"{evidence.seq:,} of {evidence.epoch}" if evidence.seq else "",
+        at=exact_time(read_iso(evidence.time)),
+        number=tick_number(evidence.seq, evidence.epoch) if evidence.seq and evidence.epoch else "",
         prices=[
             (name.replace("_", " "), price)
             for name in PRICES

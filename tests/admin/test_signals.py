@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -152,11 +153,14 @@ def test_staff_without_the_permission_publish_nothing() -> None:
 
 def test_page_of_a_signal_shows_its_evidence_and_leads_to_scorecard_and_ledger(office: Office) -> None:
     eurusd = make_instrument("EURUSD")
-    signal = make_published(eurusd, quoted("1.08400", "1.08424", epoch="k3v9", seq=41), make_user("ada"))
+    at = NOON + timedelta(milliseconds=60)
+    signal = make_published(
+        eurusd, quoted("1.08400", "1.08424", at, epoch="k3v9", seq=3588), make_user("ada")
+    )
     end(signal, quoted("1.09300", "1.09330", NOON + timedelta(hours=1)), "target", "take_profit")
     page = text_of(office.get(change(signal)))
     assert "bid 1.08400, ask 1.08424" in page
-    assert "number 41 of k3v9" in page
+    assert "12:00:00.060 UTC, number 3,588 in series k3v9" in page
     assert "The target fills at its own price." in page
     assert 'href="/publishers/ada"' in page
     assert f"{list_of(LedgerEntry)}?q={signal.pk}" in page
@@ -174,3 +178,16 @@ def test_ledger_is_found_by_signal_and_never_changed(office: Office) -> None:
     office.post(change(entry), payload="{}")
     assert LedgerEntry.objects.get(pk=entry.pk).payload == entry.payload
     assert office.post(address(entry, "delete", entry.pk), post="yes").status_code == 403
+
+
+def test_a_signal_reads_as_on_the_site(office: Office) -> None:
+    gold = make_instrument("XAUUSD", digits=2)
+    signal = make_published(gold, quoted("4100.10", "4100.40"), stop_loss="4090", take_profit="4120")
+    end(signal, quoted("4120.00", "4120.30", NOON + timedelta(hours=1)), "target", "take_profit")
+    for page in (text_of(office.get(list_of(Signal))), text_of(office.get(change(signal)))):
+        assert "4,100.40" in page
+        assert "Stop" in page
+        assert "Target" in page
+        assert not re.search("Stop loss|Take profit|4100.40", page, re.IGNORECASE)
+    assert "Furthest for" in page
+    assert "Furthest against" in page
