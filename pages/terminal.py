@@ -58,7 +58,7 @@ def seen_of(facts: InstrumentFacts) -> Seen:
 
 def open_incidents() -> list[dict[str, str]]:
     return [
-        {"title": incident.title, "impact": incident.impact, "kind": incident.get_impact_display()}
+        {"title": incident.title, "impact": incident.impact, "kind": incident.get_impact_display().lower()}
         for incident in Incident.objects.open()
     ]
 

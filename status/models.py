@@ -174,14 +174,16 @@ class Incident(models.Model):
     """Something that users should know: staff write it, and the page and its feed show it."""
 
     class Impact(models.TextChoices):
-        MAINTENANCE = "maintenance", "planned maintenance"
-        MINOR = "minor", "some are affected"
-        MAJOR = "major", "most are affected"
+        """In the words of the states of components, and of the service."""
+
+        MAINTENANCE = "maintenance", "Maintenance"
+        MINOR = "minor", "Degraded"
+        MAJOR = "major", "Outage"
 
     title = models.CharField(max_length=120)
     impact = models.CharField(max_length=11, choices=Impact, default=Impact.MINOR)
     started_at = models.DateTimeField(default=timezone.now)
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it lasts.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty while the incident lasts.")
 
     objects = IncidentQuerySet.as_manager()
 

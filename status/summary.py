@@ -78,6 +78,10 @@ class IncidentSummary(msgspec.Struct):
     ended_at: datetime | None
     notes: list[IncidentNote]
 
+    @property
+    def kind(self) -> str:
+        return Incident.Impact(self.impact).label.lower()
+
 
 class Summary(msgspec.Struct):
     status: str

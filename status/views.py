@@ -89,7 +89,7 @@ class IncidentFeed(Feed):  # type: ignore[type-arg]
         return list(Incident.objects.newest()[:30])
 
     def item_title(self, item: Incident) -> str:
-        return f"{item.title} ({item.get_impact_display()}{', over' if item.ended_at else ''})"
+        return f"{item.title} ({item.get_impact_display().lower()}{', over' if item.ended_at else ''})"
 
     def item_description(self, item: Incident) -> str:
         return "\n\n".join(f"{note.at:%Y-%m-%d %H:%M} UTC: {note.text}" for note in item.notes.all())

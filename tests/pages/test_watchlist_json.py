@@ -44,7 +44,7 @@ def test_open_incidents_are_told_and_ended_ones_are_not(client: Client, settings
     Incident.objects.create(title="Over", impact="major", ended_at=timezone.now() + timedelta(hours=1))
     Incident.objects.create(title="Late quotes", impact="minor")
     assert client.get(PATH).json()["incidents"] == [
-        {"title": "Late quotes", "impact": "minor", "kind": "some are affected"}
+        {"title": "Late quotes", "impact": "minor", "kind": "degraded"}
     ]
 
 

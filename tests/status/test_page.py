@@ -290,6 +290,18 @@ def test_page_shows_incident_with_its_notes() -> None:
     assert "ongoing" in page
 
 
+@pytest.mark.parametrize(
+    ("impact", "word"), [("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")]
+)
+def test_an_incident_is_called_as_the_state_it_means(impact: str, word: str) -> None:
+    incident = make_incident(impact=impact)
+    page, feed = Client().get("/status").text, Client().get("/status.rss").text
+    assert incident.get_impact_display() == word.capitalize()
+    assert f"<strong>{word.capitalize()}</strong>" in page
+    assert f'<span class="badge">{word}</span>' in page
+    assert f"Slow prices ({word})" in feed
+
+
 def test_page_draws_the_last_hour() -> None:
     at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3)
     make_minutes(at, 3, p50_ms=1, p95_ms=3, p99_ms=9)

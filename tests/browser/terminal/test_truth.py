@@ -148,7 +148,7 @@ def test_open_incidents_stand_on_the_terminal_while_they_last(ticker: Ticker, op
     page.clock.install()
     page.goto("/")
     shown = live(page).locator("#incidents .notice")
-    expect(shown).to_have_text("Quotes of indices are late (some are affected) More on the status page")
+    expect(shown).to_have_text("Quotes of indices are late (degraded) More on the status page")
     assert violations(page) == []
 
     beside(lambda: Incident.objects.create(title="Logins fail", impact="major"))
