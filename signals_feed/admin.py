@@ -240,6 +240,8 @@ class PublisherRequestAdmin(RequestAdmin[PublisherRequest]):
 
     @button("Accept", permission="change", icon="check")
     def accept(self, request: HttpRequest, found: PublisherRequest) -> HttpResponse:
+        if (closed := self.already(request, found)) is not None:
+            return closed
         if "answered" in request.POST:
             return self.decide(request, found, accept_request, "Accepted.")
         text = f"{found.account} may publish signals as soon as you accept. The reason given: “{found.why}”"

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.timezone import localtime
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.login.answers import send_answer
@@ -54,6 +55,8 @@ class RequestAdmin(StaffAdmin[M]):
 
     @button("Decline", permission="change", icon="close", danger=True)
     def decline(self, request: HttpRequest, found: Any) -> HttpResponse:
+        if (closed := self.already(request, found)) is not None:
+            return closed
         form = DeclineForm(request.POST if "answered" in request.POST else None)
         if form.is_valid():
             return self.decide(
@@ -61,6 +64,16 @@ class RequestAdmin(StaffAdmin[M]):
             )
         text, title = f"The reason given: “{found.why}”", f"Decline the request of {found.account}"
         return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
+
+    def already(self, request: HttpRequest, found: Any) -> HttpResponse | None:
+        """What became of it, where nothing is left to decide."""
+        if found.state == found.State.OPEN or "answered" in request.POST:
+            return None
+        by = f" by {found.decided_by}" if found.decided_by else ""
+        at = f"{localtime(found.decided_at):%-d %b %Y, %H:%M} UTC"
+        text = f"It was {found.get_state_display()}{by} on {at}. It cannot be decided again."
+        title = f"The request of {found.account} is closed"
+        return self.ask(request, forms.Form(), title=title, text=text, submit="")
 
     def send_decision(self, request: HttpRequest, found: Any) -> None:
         mail = f"{self.mail}_{found.state}"

@@ -47,6 +47,8 @@ class TierRequestAdmin(RequestAdmin[TierRequest]):
 
     @button("Accept", permission="change", icon="check")
     def accept(self, request: HttpRequest, found: TierRequest) -> HttpResponse:
+        if (closed := self.already(request, found)) is not None:
+            return closed
         if "answered" in request.POST:
             return self.decide(request, found, accept_request, f"Accepted: {found.wanted}.")
         text = (

@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q, QuerySet
 
-from accounts.models import Account, User
+from accounts.models import Account, StaffRequest, User
 from core.events.outbox import ControlEvent
 
 
@@ -22,12 +22,18 @@ def log_about(user: User, account: Account | None) -> QuerySet[LogEntry]:
         User.objects.filter(pk=user.pk),
     ]
     if account is not None:
-        of_user += [Account.objects.filter(pk=account.pk), account.tier_requests.all(), account.keys.all()]
+        of_user += [Account.objects.filter(pk=account.pk), account.keys.all(), *requests_of(account)]
     about = Q(pk__in=[])
     for rows in of_user:
         ids = [str(pk) for pk in rows.values_list("pk", flat=True)]
         about |= Q(content_type=ContentType.objects.get_for_model(rows.model), object_id__in=ids)
     return LogEntry.objects.filter(about).select_related("content_type")
+
+
+def requests_of(account: Account) -> list[QuerySet[Any]]:
+    """Of every kind, also those of rooms above."""
+    kinds = [each for each in account._meta.related_objects if issubclass(each.related_model, StaffRequest)]
+    return [kind.related_model._default_manager.filter(account=account) for kind in kinds]
 
 
 def events_by(name: str, account_id: int | None) -> QuerySet[ControlEvent]:

@@ -34,8 +34,7 @@ class PublisherRequest(StaffRequest):
         constraints = request_constraints("publisher_request")
 
     def __str__(self) -> str:
-        # The log of the back office keeps this, also when the account is gone.
-        return f"request {self.pk} to publish signals"
+        return f"Request of {self.account} to publish signals"
 
 
 MOST_A_DAY = 5
