@@ -152,8 +152,12 @@ def _announce(exits: Collection[Evidence]) -> None:
     announcements, facts = [], []
     for exit_ in exits:
         signal = exit_.signal
+        by_hand = signal.close_reason == Signal.CloseReason.MANUAL
         event = ControlEvent.objects.publish(
-            EventKind.SIGNAL_CLOSED, signal=str(signal.pk), reason=signal.close_reason
+            EventKind.SIGNAL_CLOSED,
+            by=signal.user.get_username() if by_hand else "",
+            signal=str(signal.pk),
+            reason=signal.close_reason,
         )
         announcements.append(
             Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)

@@ -26,6 +26,8 @@ from unfold.enums import ActionVariant
 from accounts.models import Account, User
 from accounts.rights import publishing_right
 
+from .changes import said_change
+
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 else:
@@ -186,6 +188,18 @@ class StaffAdmin(ModelAdmin[M]):
         row = super().save_form(request, form, change)
         self.refuse_beyond_reach(request, row)
         return row
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, dict[str, Any]]]:
+        """With the new values: what they are now does not say what they were made."""
+        message: list[dict[str, dict[str, Any]]] = super().construct_change_message(
+            request, form, formsets, add
+        )
+        for part in message:
+            if "fields" in part.get("changed", {}) and "name" not in part["changed"]:
+                part["changed"]["fields"] = [said_change(form, name) for name in form.changed_data]
+        return message
 
     def refuse_beyond_reach(self, request: HttpRequest, row: M) -> None:
         if not self.reaches(request, row):

@@ -98,7 +98,9 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
         rule=rules.QUOTE,
         **quote.shown,
     )
-    event = ControlEvent.objects.publish(EventKind.SIGNAL_PUBLISHED, signal=str(signal.pk))
+    event = ControlEvent.objects.publish(
+        EventKind.SIGNAL_PUBLISHED, by=signal.user.get_username(), signal=str(signal.pk)
+    )
     # After the event, but this row locks nothing that the transaction does not hold already.
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
     HeldName.objects.hold(signal.user.username)

@@ -126,7 +126,7 @@ def test_staff_publish_under_their_own_name(office: Office) -> None:
     signal = Signal.objects.get()
     assert (signal.user, answer["Location"]) == (office.user, change(signal))
     assert logged(signal) == [("boss", "Published.")]
-    assert published()[-1] == (EventKind.SIGNAL_PUBLISHED, "")
+    assert published()[-1] == (EventKind.SIGNAL_PUBLISHED, office.user.get_username())
 
 
 @pytest.mark.usefixtures("_market")

@@ -40,7 +40,9 @@ def test_a_switch_gives_and_takes_the_right_to_publish(office: Office) -> None:
     assert may_publish(account)
     save(office, account)
     assert not may_publish(account)
-    assert logged(account) == [("boss", "Changed May publish signals.")] * 2
+    assert logged(account) == [
+        ("boss", f"Changed May publish signals (now {word}).") for word in ("on", "off")
+    ]
 
 
 def test_saving_keeps_the_right_as_it_was(office: Office) -> None:

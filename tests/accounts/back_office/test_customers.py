@@ -27,7 +27,7 @@ def test_a_new_tier_of_an_account_is_told_to_every_process(office: Office) -> No
     office.post(change(account), tier=Tier.objects.get(name="pro").pk)
     assert Account.objects.get().tier.name == "pro"
     assert published() == [(EventKind.ACCOUNT_CHANGED, "boss")]
-    assert logged(account) == [("boss", "Changed Tier.")]
+    assert logged(account) == [("boss", "Changed Tier (now Pro).")]
 
 
 def test_saving_an_account_as_it_was_tells_nobody(office: Office) -> None:
@@ -55,7 +55,7 @@ def test_new_limits_of_a_tier_are_told_to_every_process(office: Office) -> None:
     free.refresh_from_db()
     assert free.requests_per_minute == 90
     assert published() == [(EventKind.TIER_CHANGED, "boss")]
-    assert logged(free) == [("boss", "Changed Requests a minute.")]
+    assert logged(free) == [("boss", "Changed Requests a minute (now 90).")]
 
 
 def test_archive_is_opened_to_a_tier(office: Office) -> None:
@@ -64,7 +64,7 @@ def test_archive_is_opened_to_a_tier(office: Office) -> None:
     pro.refresh_from_db()
     assert pro.archive
     assert published() == [(EventKind.TIER_CHANGED, "boss")]
-    assert logged(pro) == [("boss", "Changed Archive.")]
+    assert logged(pro) == [("boss", "Changed Archive (now on).")]
 
 
 @pytest.mark.parametrize(("name", "said"), [("free", "no"), ("premium", "yes")])
@@ -86,7 +86,7 @@ def test_locking_a_user_out_is_told_to_every_process(office: Office) -> None:
     office.post(change(ada), **PROFILE)
     assert not User.objects.get(pk=ada.pk).is_active
     assert published() == [(EventKind.ACCOUNT_CHANGED, "boss")]
-    assert logged(ada) == [("boss", "Changed May log in.")]
+    assert logged(ada) == [("boss", "Changed May log in (now off).")]
 
 
 def test_a_new_address_of_a_user_concerns_no_process(office: Office) -> None:

@@ -110,6 +110,7 @@ def test_what_staff_did_is_told_without_the_others(account: Account) -> None:
     assert [event["kind"] for event in data["events_by"]] == [
         EventKind.TIER_DECLINED,
         EventKind.PUBLISHING_DECLINED,
+        EventKind.SIGNAL_PUBLISHED,
     ]
     assert [each["state"] for each in data["tier_decisions"]] == ["declined"]
     assert {row["group"] for row in data["rights"] if "group" in row} == {"newsroom"}

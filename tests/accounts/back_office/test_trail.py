@@ -1,0 +1,75 @@
+"""The trail of what staff did, and the events, in words."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from accounts.models import Account, Tier, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from tests.factories import make_account, make_user
+
+from .office import Office, change, list_of, logged, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def last(row: Account | User) -> str:
+    return logged(row)[-1][1]
+
+
+def test_the_log_says_which_way_a_switch_was_turned(office: Office) -> None:
+    account = make_account()
+    office.post(change(account), tier=account.tier.pk, may_publish="on")
+    assert last(account) == "Changed May publish signals (now on)."
+    office.post(change(account), tier=Tier.objects.get(name="premium").pk)
+    assert last(account) == "Changed Tier (now Premium) and May publish signals (now off)."
+
+
+def test_the_log_says_which_role_was_given_and_which_taken(office: Office) -> None:
+    ada = make_user("ada")
+    fields = {"username": "ada", "email": "ada@tickwire.test", "is_active": "on"}
+    support, curator = (Group.objects.get(name=f"Role: {name}") for name in ("support", "curator"))
+    office.post(change(ada), **fields, groups=support.pk)
+    office.post(change(ada), **fields, groups=curator.pk, is_staff="on")
+    said = last(ada)
+    assert "(added Role: curator; removed Role: support)" in said
+    assert "Staff (now on)" in said
+
+
+def test_the_log_keeps_no_name_or_address_of_a_person(office: Office) -> None:
+    ada = make_user("ada")
+    office.post(change(ada), username="lovelace", email="love@lace.test", is_active="on")
+    assert last(ada).startswith("Changed Username and Email")
+    assert "lace" not in last(ada)
+
+
+def test_the_log_has_plain_columns(office: Office) -> None:
+    ada = make_user("ada")
+    office.post(change(ada), username="ada", email="", is_active="")
+    page = text_of(office.get(list_of(LogEntry)))
+    for odd in ("Action time", "Content type", "Object repr", "Action flag", "Accounts | user"):
+        assert odd.lower() not in page.lower()
+    assert "May log in (now off)" in page
+
+
+def test_events_are_in_words_with_times_and_names(office: Office) -> None:
+    account = make_account()
+    name = account.user.get_username()
+    with transaction.atomic():
+        ControlEvent.objects.publish(
+            EventKind.STREAM_CLOSED,
+            by=name,
+            account=account.pk,
+            path="/ws/market",
+            opened_at=1795780837.520167,
+        )
+        ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol="EURUSD")
+    page = text_of(office.get(list_of(ControlEvent)))
+    assert f"account {name}, path /ws/market, opened at 27 Nov 2026, 12:00:37 UTC" in page
+    assert "symbol EURUSD" in page
+    assert "the service" in page
+    assert "{&quot;" not in page
