@@ -33,6 +33,16 @@ def test_it_refreshes_itself_without_getting_in_the_readers_way(
     page.clock.install()
     page.goto(PAGE)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    for width in (704, 768, 1024):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        row = page.get_by_role("row").filter(has_text="EURUSD").bounding_box()
+        # A row of a table, and no card.
+        assert row is not None
+        assert row["height"] < 100
+        expect(page.get_by_role("columnheader", name="Bid / ask")).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Delta today")).to_be_hidden()
+    page.set_viewport_size({"width": 360, "height": 740})
 
     page.get_by_role("link", name="EURUSD").focus()
     put_quote(bid=1.0999)
