@@ -56,6 +56,18 @@ def iso_date(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%d}"
 
 
+# An age stays in the smaller unit until it is two of the larger one.
+AGE_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def age_text(seconds: float) -> str:
+    """45 s, 119 s, 2 min, 38 h, 2 d: whole units that have passed."""
+    for length, unit in AGE_UNITS:
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(0, seconds) // 1:.0f} s"
+
+
 def midnight(at: datetime) -> datetime:
     """The beginning of its UTC day."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

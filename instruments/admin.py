@@ -20,7 +20,7 @@ DATA = (("source", "fallback"), ("volume_kind", "order_flow_source"), ("stale_af
 @admin.register(Instrument)
 class InstrumentAdmin(TableAdmin[Instrument]):
     table = INSTRUMENTS
-    list_display = ("symbol", "name", "type", "calendar", "pip_size", "digits", "active")
+    list_display = ("symbol", "name", "type", "calendar", "pip", "digits", "active")
     list_select_related = ("calendar",)
     list_filter = ("active", "type", "calendar")
     search_fields = ("symbol", "name")
@@ -34,6 +34,11 @@ class InstrumentAdmin(TableAdmin[Instrument]):
         ("Contract", {"fields": CONTRACT}),
         ("Data", {"fields": DATA}),
     )
+
+    @admin.display(description="Pip size")
+    def pip(self, instrument: Instrument) -> str:
+        """Without the zeros of the column."""
+        return f"{instrument.pip_size.normalize():f}"
 
 
 @admin.register(TradingCalendar)

@@ -7,7 +7,7 @@ import msgspec
 from django.utils import timezone
 
 from core import clock
-from core.times import midnight
+from core.times import age_text, midnight
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
@@ -28,9 +28,6 @@ SEVERITY = ("operational", "maintenance", "degraded", "outage")
 IMPACTS = {"major": "outage", "minor": "degraded", "maintenance": "maintenance"}
 OF_DATABASE = ("rest", "signals", "news")
 
-# From the first number of seconds on, an age is given in units of the second number.
-UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
-
 
 class InstrumentFreshness(msgspec.Struct):
     symbol: str
@@ -42,8 +39,7 @@ class InstrumentFreshness(msgspec.Struct):
     def age(self) -> str:
         if self.age_seconds is None:
             return "never"
-        size, unit = next((size, unit) for least, size, unit in UNITS if self.age_seconds >= least)
-        return f"{self.age_seconds // size:.0f} {unit} ago"
+        return f"{age_text(self.age_seconds)} ago"
 
 
 class DayUptime(msgspec.Struct):

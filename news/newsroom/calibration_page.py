@@ -41,4 +41,4 @@ def texts_of(row: Figures) -> dict[str, Any]:
 
 
 def percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.3f} %".replace("-", "−")
+    return "–" if value is None else f"{value:+.3f}%".replace("-", "−")

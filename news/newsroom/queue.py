@@ -11,9 +11,11 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts.back_office import staff_page
+from core.times import age_text
 from news.models import NewsItem
 from news.models.items import NewsCategory
 from news.scoring import score_title
@@ -36,13 +38,16 @@ def show(request: HttpRequest) -> HttpResponse:
     drafts = NewsItem.objects.filter(status=NewsItem.Status.DRAFT)
     items = list(drafts.order_by("-arrived_at", "-pk").prefetch_related("symbols")[:SHOWN])
     current = whole_number(request.GET.get("at", ""))
-    shown = [item.pk for item in items]
+    shown, now = [item.pk for item in items], timezone.now()
     return staff_page(
         request,
         "admin/news/queue.html",
         "Drafts",
         items=items,
-        drafts=list(zip_longest(items, items[1:])),
+        drafts=[
+            (item, following, age_text((now - item.published_at).total_seconds()))
+            for item, following in zip_longest(items, items[1:])
+        ],
         current=current if current in shown else next(iter(shown), 0),
         total=len(items) if len(items) < SHOWN else drafts.count(),
         categories=list(enumerate(NewsCategory.values, start=1)),

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from accounts.panel import PersonRequest, post_only
 from core import clock
-from core.times import moment
+from core.times import age_text, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
@@ -98,13 +98,7 @@ def why_not(facts: InstrumentFacts, state: str) -> str:
 
 def age_words(age_ms: int) -> str:
     """In the words of the page's script."""
-    seconds = round(age_ms / 1000)
-    if seconds < 1:
-        return "now"
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+    return "now" if age_ms < 1000 else age_text(age_ms / 1000)
 
 
 def result_now(signal: Signal) -> dict[str, Any]:

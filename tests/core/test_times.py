@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.times import (
+    age_text,
     epoch_ms,
     epoch_ms_after,
     epoch_ms_before,
@@ -22,6 +23,23 @@ from core.times import (
 NOON = datetime(2026, 11, 21, 12, 0, 0, 250_000, UTC)
 NOON_MS = 1_795_262_400_250
 milliseconds = st.integers(-(10**12), 10**13)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"),
+        (0.9, "0 s"),
+        (119.9, "119 s"),
+        (120, "2 min"),
+        (7199, "119 min"),
+        (38.7 * 3600, "38 h"),
+        (172_799, "47 h"),
+        (172_800, "2 d"),
+    ],
+)
+def test_an_age_is_in_whole_units_that_have_passed(seconds: float, text: str) -> None:
+    assert age_text(seconds) == text
 
 
 def test_moment_and_its_milliseconds() -> None:

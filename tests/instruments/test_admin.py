@@ -8,7 +8,16 @@ import pytest
 
 from core.events.kinds import EventKind
 from instruments.models import Instrument, TradingCalendar
-from tests.accounts.back_office.office import Office, add_to, address, change, logged, published
+from tests.accounts.back_office.office import (
+    Office,
+    add_to,
+    address,
+    change,
+    list_of,
+    logged,
+    published,
+    text_of,
+)
 from tests.factories import make_calendar, make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -116,3 +125,10 @@ def test_an_unused_calendar_can_be_deleted(office: Office) -> None:
     office.post(address(calendar, "delete", calendar.pk), post="yes")
     assert not TradingCalendar.objects.exists()
     assert [who for who, _ in logged(calendar)] == ["boss"]
+
+
+def test_a_list_shows_a_pip_without_the_zeros_of_its_column(office: Office) -> None:
+    make_instrument("XAUUSD", pip_size="0.01")
+    page = text_of(office.get(list_of(Instrument)))
+    assert "0.01" in page
+    assert "0.01000000" not in page

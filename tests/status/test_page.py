@@ -96,7 +96,7 @@ def test_feed_has_state_and_age() -> None:
         (120, "2 min ago"),
         (7199, "119 min ago"),
         (64_751, "17 h ago"),
-        (172_800, "2 days ago"),
+        (172_800, "2 d ago"),
     ],
 )
 def test_page_says_an_age_as_people_do(seconds: float | None, words: str) -> None:

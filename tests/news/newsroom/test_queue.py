@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
+from django.utils import timezone
 
 from news.models import ItemScore, NewsItem, Outcome
 from tests.accounts.back_office.office import Office, change, logged, text_of
@@ -38,6 +40,14 @@ def test_drafts_stand_in_it_the_last_to_come_first(office: Office) -> None:
     assert f'id="item-{second.pk}" class="queue-item" tabindex="-1"' in page
     assert '<h2 id="title' in page
     assert ">Published<" not in page
+
+
+def test_a_draft_has_its_age_in_the_form_of_every_age(office: Office) -> None:
+    draft(published_at=timezone.now() - timedelta(days=2, hours=10, minutes=1))
+    draft("Later", published_at=timezone.now() - timedelta(minutes=24, seconds=5))
+    page = text_of(office.get(QUEUE))
+    assert ">2 d ago</time>" in page
+    assert ">24 min ago</time>" in page
 
 
 def test_an_empty_queue_says_where_drafts_come_from(office: Office) -> None:
@@ -237,7 +247,7 @@ def test_the_calibration_is_read_as_a_table(office: Office) -> None:
         move_percent=-0.25,
     )
     page = text_of(office.get(CALIBRATION))
-    assert "−0.250 %" in page
+    assert "−0.250%" in page
     assert page.count("too few") == 24
 
 

@@ -36,10 +36,10 @@ async function ask(path, parameters) {
 
 function age(ms) {
   if (ms < 1000) return "now";
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 120) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+  for (const [length, unit] of [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"]]) {
+    if (ms >= 2 * length) return `${Math.floor(ms / length)} ${unit}`;
+  }
+  return `${Math.floor(ms / 1000)} s`;
 }
 
 function showQuote(latest) {
