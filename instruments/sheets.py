@@ -50,7 +50,8 @@ def read_sheet(content: bytes, columns: Sequence[str]) -> list[SheetRow]:
     _check_header(header, columns)
     for line, row in lines:
         if len(row) != len(header):
-            raise BadSheet(f"Line {line}: there are {len(row)} cells, and {len(header)} columns.")
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise BadSheet(f"Line {line} has {cells}; {len(header)} are expected.")
         if "\0" in "".join(row):
             raise BadSheet(f"Line {line}: a cell contains the character NUL.")
         rows.append(SheetRow(line, dict(zip(header, map(unguard, row), strict=True))))

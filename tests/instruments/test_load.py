@@ -152,7 +152,7 @@ def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
         (b"", "missing: symbol"),
         (HEADER.replace("digits", "digit").encode(), "missing: digits; unknown: digit"),
         (f"{HEADER},symbol".encode(), "twice: symbol"),
-        (f"{HEADER}\n{EURUSD},1".encode(), f"Line 2: there are {COLUMNS + 1} cells, and {COLUMNS} columns."),
+        (f"{HEADER}\n{EURUSD},1".encode(), f"Line 2 has {COLUMNS + 1} cells; {COLUMNS} are expected."),
         (f'{HEADER}\n"{EURUSD}'.encode(), "Line 2: unexpected end of data."),
         (
             f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(),
