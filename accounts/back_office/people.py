@@ -157,6 +157,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
     owner = "user"
+    called = ("second factor", "second factors")
     list_display = fields = ("user", "kind", "created_at", "last_used_at")
     list_select_related = ("user",)
     list_filter = ("type",)

@@ -70,6 +70,7 @@ class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
     """The staff's own trail, of everything done on these pages."""
 
     owner = "user"
+    called = ("staff action", "staff actions")
     list_display = fields = ("at", "actor", "kind", "name", "message")
     list_select_related = ("user", "content_type")
     # By key, which is the order of writing: the time has no index.

@@ -110,6 +110,8 @@ class StaffAdmin(ModelAdmin[M]):
     """Nobody decides for themselves, however much they may."""
     never: ClassVar[tuple[str, ...]] = ()
     """What nobody does on these pages, of "add", "change" and "delete"."""
+    called: ClassVar[tuple[str, str] | None] = None
+    """What one row and what several are called, where that is not what their library says."""
     set_once: ClassVar[tuple[str, ...]] = ()
     """Fields that are as they are once a row is there."""
     sortable_by: ClassVar[tuple[str, ...] | None] = ()
@@ -156,7 +158,7 @@ class StaffAdmin(ModelAdmin[M]):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         # Django's own is "Select account to change".
-        title = capfirst(str(self.opts.verbose_name_plural))
+        title = capfirst(self.called[1] if self.called else str(self.opts.verbose_name_plural))
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def render_change_form(

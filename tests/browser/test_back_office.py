@@ -86,3 +86,17 @@ def test_preview_of_an_import_fits_and_shows_what_changes(
     assert [each for each in violations(page) if not each.startswith(UNFOLDS)] == []
     page.get_by_role("button", name="Import instruments").click()
     expect(page.get_by_text("The instruments are imported: 1 new, 1 changed")).to_be_visible()
+
+
+LABELS = """() => [...document.querySelectorAll("#result_list td[data-label]")]
+  .map((cell) => getComputedStyle(cell, "::before"))
+  .map(({ content, textTransform }) => `${content.slice(1, -1)} ${textTransform}`)"""
+
+
+def test_labels_of_a_narrow_list_are_in_sentence_case(
+    server: Server, office: Office, table: bytes, open_page: OpenPage
+) -> None:
+    page = enter(open_page, server, office, "light", 360)
+    page.goto("/admin/instruments/instrument/")
+    labels = set(page.evaluate(LABELS))
+    assert {"Name none", "Type none", "Pip size none", "Digits none"} <= labels

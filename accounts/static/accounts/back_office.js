@@ -1,6 +1,13 @@
 // htmx would add a style element of its own, which the policy forbids and unfold does not need.
 htmx.config.includeIndicatorStyles = false;
 
+// Narrow lists repeat the head of each column in every row, where unfold leaves names of fields as they are.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const cell of document.querySelectorAll("[data-label]")) {
+    cell.dataset.label = cell.dataset.label.charAt(0).toUpperCase() + cell.dataset.label.slice(1);
+  }
+});
+
 // One choice of theme for the site and the back office, under the site's key: unfold calls "system" "auto".
 (() => {
   const KEY = "tickwire-theme";

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Model
 
@@ -54,6 +56,9 @@ def test_a_signal_is_called_by_its_symbol(office: Office) -> None:
 
 def test_a_list_without_rows_says_which_are_missing(office: Office) -> None:
     assert "No incidents yet" in text_of(office.get(list_of(Incident)))
+    assert "No second factors match" in text_of(office.get(f"{list_of(Authenticator)}?q=nobody"))
+    assert "0 second factors" in " ".join(text_of(office.get(f"{list_of(Authenticator)}?q=nobody")).split())
+    assert "No staff actions yet" in text_of(office.get(list_of(LogEntry)))
     assert "No accounts match" in text_of(office.get(f"{list_of(Account)}?q=nobody"))
 
 
@@ -114,3 +119,11 @@ def test_a_refusal_stays_in_the_back_office() -> None:
     assert "This page is not open to you" in text
     assert 'href="/admin/"' in text
     assert "back_office.css" in text
+
+
+def test_all_requests_to_staff_stand_together_in_the_sidebar() -> None:
+    clerk = make_user("clerk", is_staff=True)
+    clerk.groups.add(Group.objects.get(name="Role: support"))
+    page = text_of(Office(clerk).get("/admin/"))
+    places = [page.index(title) for title in ("Customers", "Tier requests", "Publisher requests", "Users")]
+    assert places == sorted(places)
