@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -50,15 +51,21 @@ class StaffPublishForm(PublishForm):
                 field.widget = UnfoldAdminTextInputWidget(attrs=dict(field.widget.attrs))
 
 
+CALLED = {"best": "furthest for", "worst": "furthest against"}
+
+
 def evidence_of(signal: Signal, kind: str) -> SafeString:
     found = next((each for each in signal.evidence.all() if each.kind == kind), None)
     if found is None:
         return SafeString("-")
     digits = signal.instrument.digits
-    known = [(name.replace("_", " "), f"{price:,.{digits}f}") for name, price in known_prices(found).items()]
+    known = [
+        (CALLED.get(name, name.replace("_", " ")), f"{price:,.{digits}f}")
+        for name, price in known_prices(found).items()
+    ]
     return format_html(
         "{}, {}{}<br>{}<br>{}",
-        found.get_source_display(),
+        capfirst(found.get_source_display()),
         exact_time(found.at),
         f", {tick_number(found.seq, found.epoch)}" if found.seq else "",
         format_html_join(", ", "{} {}", known),
@@ -84,11 +91,18 @@ class CancelForm(forms.Form):
 class SignalAdmin(ReadOnlyAdmin[Signal]):
     # Staff may cancel anybody's signal: that gives no access to the publisher's account.
     owner = NO_OWNER
-    list_display = (
-        *("published_at", "symbol", "direction", *PRICE_COLUMNS, "state", "close_reason", "gained", "user"),
-    )
+    list_display = (*("published_at", "terms", *PRICE_COLUMNS, "state", "close_reason", "gained", "user"),)
     fields = (
-        *("id", "user", "instrument", "direction", *PRICE_COLUMNS, "tradable", "published_at", "expires_at"),
+        *(
+            "number",
+            "user",
+            "instrument",
+            "direction",
+            *PRICE_COLUMNS,
+            "tradable",
+            "published_at",
+            "expires_at",
+        ),
         *("state", "cancel_reason", "close_reason", "closed", "closed_at", "outcome"),
         *("best", "worst", "shown_at_entry", "shown_at_exit", "more"),
     )
@@ -120,9 +134,13 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     def worst(self, signal: Signal) -> str:
         return in_r(signal.worst_r)
 
-    @admin.display(description="Symbol")
-    def symbol(self, signal: Signal) -> str:
-        return signal.instrument.symbol
+    @admin.display(description="Signal")
+    def terms(self, signal: Signal) -> str:
+        return f"{signal.get_direction_display()} {signal.instrument.symbol}"
+
+    @admin.display(description="ID")
+    def number(self, signal: Signal) -> str:
+        return str(signal.pk)
 
     @admin.display(description="Evidence at entry")
     def shown_at_entry(self, signal: Signal) -> str:

@@ -161,6 +161,7 @@ def test_page_of_a_signal_shows_its_evidence_and_leads_to_scorecard_and_ledger(o
     page = text_of(office.get(change(signal)))
     assert "bid 1.08400, ask 1.08424" in page
     assert "12:00:00.060 UTC, number 3,588 in series k3v9" in page
+    assert "furthest for 1.09" in page
     assert "The target fills at its own price." in page
     assert 'href="/publishers/ada"' in page
     assert f"{list_of(LedgerEntry)}?q={signal.pk}" in page
