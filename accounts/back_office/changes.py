@@ -10,6 +10,7 @@ from django.db.models import Model
 from accounts.models import Account, User
 
 MOST_NAMED = 5
+MINUS = "\N{MINUS SIGN}"
 
 
 def said_change(form: forms.Form, name: str) -> str:
@@ -31,8 +32,12 @@ def new_value(field: forms.Field, before: Any, after: Any) -> str:
             return given_and_taken(list(before or ()), list(after or ()))
         case forms.ModelChoiceField() if field.queryset is not None and is_person(field.queryset.model):
             return ""
-        case forms.ModelChoiceField() | forms.IntegerField():
-            return "now none" if after in (None, "") else f"now {after}"
+        case forms.ModelChoiceField() | forms.IntegerField() if after in (None, ""):
+            return "now none"
+        case forms.ModelChoiceField():
+            return f"now {after}"
+        case forms.IntegerField():
+            return f"now {after}".replace("-", MINUS)
         case forms.ChoiceField():
             return f"now {dict(choices).get(after, after)}" if isinstance(after, str) else ""
         case _:

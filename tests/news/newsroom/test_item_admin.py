@@ -92,7 +92,7 @@ def test_a_score_of_staff_replaces_the_models(office: Office) -> None:
     save(office, item, sentiment_score="-0.5")
     assert state_of(item) == ("published", -0.5, "staff")
     assert item.sentiment == "bearish"
-    assert logged(item) == [("boss", "Changed Sentiment score.")]
+    assert logged(item) == [("boss", "Changed Sentiment score (now −0.5).")]
 
 
 def test_another_edit_leaves_the_models_score_alone(office: Office) -> None:
