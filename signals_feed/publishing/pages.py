@@ -21,7 +21,7 @@ from core.times import moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.figures import gains, in_words
+from signals_feed.figures import NARROW, gains, in_words
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.rules import SignalRefused, SignalTerms
@@ -93,7 +93,8 @@ def why_not(facts: InstrumentFacts, state: str) -> str:
     if opens_ms is None:
         return f"{closed} It is not known when it opens."
     wait = in_words(-(-(opens_ms - now_ms) // 60_000) * 60)
-    return f"{closed} It opens {moment(opens_ms):%a %-d %b, %H:%M} UTC, in {wait}."
+    opens = f"{moment(opens_ms):%a %-d %b, %H:%M} UTC".replace(" ", NARROW)
+    return f"{closed} It opens {opens}, in{NARROW}{wait}."
 
 
 def age_words(age_ms: int) -> str:

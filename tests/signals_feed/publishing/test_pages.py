@@ -285,7 +285,10 @@ def test_closed_market_says_when_it_opens(page: Client) -> None:
     put_quote("AAPL", at_ms=1)
     with time_machine.travel(NOON - timedelta(days=1, hours=3), tick=False):
         told = page.get(f"{LIVE}?symbol=AAPL").json()["quote"]["why"]
-        assert told == "The market of AAPL is closed. It opens Wed 18 Nov, 12:00 UTC, in 1 d 3 h."
+        assert told == (
+            "The market of AAPL is closed. "
+            "It opens Wed\xa018\xa0Nov,\xa012:00\xa0UTC, in\xa01\xa0d\xa03\xa0h."
+        )
 
 
 def test_stale_quote_says_why_nothing_can_be_published(page: Client) -> None:
