@@ -29,7 +29,7 @@ from signals_feed.rules import SignalRefused, SignalTerms
 from .actions import SignalNotActive, close_by_hand, current_quote, publish
 from .active import active_signals
 from .becoming import becoming_page
-from .preview import preview
+from .preview import preview, without_separators
 
 
 def offered() -> list[tuple[str, str]]:
@@ -37,9 +37,14 @@ def offered() -> list[tuple[str, str]]:
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
+class PriceField(forms.DecimalField):
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(without_separators(value) if isinstance(value, str) else value)
+
+
 def price_input(help_text: str, label: str = "Entry") -> forms.DecimalField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
-    return forms.DecimalField(
+    return PriceField(
         label=label,
         max_digits=18,
         decimal_places=8,

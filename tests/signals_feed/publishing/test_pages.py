@@ -280,6 +280,36 @@ def test_nothing_is_previewed_before_all_prices_are_numbers(page: Client, typed:
     assert "risk" not in told
 
 
+BITCOIN = {
+    "symbol": "BTCUSD",
+    "entry": "87,352.16",
+    "stop_loss": "86,000.00",
+    "take_profit": "1,100,000.50",
+}
+
+
+@pytest.fixture
+def bitcoin() -> None:
+    make_instrument("BTCUSD", type="crypto", digits=2)
+    put_quote("BTCUSD", 87350.02, 87352.16)
+
+
+def test_prices_are_taken_as_the_page_writes_them(page: Client, bitcoin: None) -> None:
+    told = page.get(LIVE, TERMS | BITCOIN).json()["preview"]
+    assert (told["faults"], told["entry"], told["take_profit"]) == ({}, "87,352.16", "1,100,000.50")
+    assert send(page, **BITCOIN).status_code == 302
+    signal = Signal.objects.get()
+    assert (signal.entry, signal.take_profit) == (Decimal("87352.16"), Decimal("1100000.5"))
+
+
+@pytest.mark.parametrize("typed", ["1,15874", "1,158", "87,35.16", ",352.16", "87,352,16", "87.352,16"])
+def test_any_other_comma_is_no_price(page: Client, bitcoin: None, typed: str) -> None:
+    told = page.get(LIVE, TERMS | BITCOIN | {"entry": typed}).json()["preview"]
+    assert told["faults"]["entry"] == "This is not a price. Write it like 87352.16."
+    assert "This is not a price." in shown(send(page, **BITCOIN | {"entry": typed}))
+    assert not Signal.objects.exists()
+
+
 def test_closed_market_says_when_it_opens(page: Client) -> None:
     make_instrument("AAPL", calendar=make_calendar("weekly", "Wed-Wed 12:00-12:30"))
     put_quote("AAPL", at_ms=1)

@@ -104,8 +104,11 @@ function clearFault(input) {
   mark(input);
 }
 
+/** As the service reads it, also copied from a page: 87,352.16. */
+const numberOf = (text) => Number(/^\d{1,3}(,\d{3})+\.\d+$/.test(text.trim()) ? text.replaceAll(",", "") : text) || 0;
+
 function showLevels() {
-  const [entry, stop, target] = PRICES.map((name) => Number(form.elements[name].value) || 0);
+  const [entry, stop, target] = PRICES.map((name) => numberOf(form.elements[name].value));
   chart.setLevels({ entry, stop, target });
 }
 
