@@ -115,7 +115,9 @@ def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
     cancel(signal, reason="The wrong symbol.", by="boss")
     shown = page(signal)
     assert "The reason: “The wrong symbol.”</p>" in shown
-    assert re.search(r"</strong> on <time[^>]*>[^<]* UTC</time>\. It closes at the next", shown)
+    assert re.search(
+        r"</strong> <span class=\"phrase\">on <time[^>]*>[^<]* UTC</time>\.</span> It closes at", shown
+    )
     assert "Being cancelled" in shown
     assert "boss" not in shown
     close_at(signal, Decimal("1.0800"), Decimal("1.0801"), "cancelled")

@@ -159,7 +159,7 @@ def test_who_lost_the_right_is_told_when_and_closes_what_is_active(page: Client,
     publishing_right.switch(ada.user, is_held=False, by="boss")
     ControlEvent.objects.filter(kind="publishing.revoked").update(created_at=NOON)
     shown = page.get(PAGE).text
-    assert "Staff withdrew your right to publish signals on" in shown
+    assert "Staff withdrew your right to publish signals" in shown
     assert "18 Nov 2026, 12:00 UTC" in shown
     assert "cannot publish signals yet" not in shown
     assert f'action="{PAGE}/{signal.pk}/close"' in shown
