@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import Permission
+from django.db import transaction
 from django.db.models import Q
 
-from accounts.models import User
+from accounts.models import Account, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 READY_ROLE = "Role: "
 """How the names of groups begin that `migrate` keeps as they are."""
@@ -28,6 +31,14 @@ class CustomerRight:
     def set_for(self, user: User, *, is_held: bool) -> None:
         change = user.user_permissions.add if is_held else user.user_permissions.remove
         change(*Permission.objects.filter(self.is_it()))
+
+    @transaction.atomic
+    def switch(self, user: User, *, is_held: bool, by: str) -> None:
+        """As staff do it without a request; the account's events name it."""
+        self.set_for(user, is_held=is_held)
+        account = Account.objects.filter(user=user).values_list("pk", flat=True).first()
+        kind = EventKind.PUBLISHING_GRANTED if is_held else EventKind.PUBLISHING_REVOKED
+        ControlEvent.objects.publish(kind, by=by, account=account)
 
 
 publishing_right = CustomerRight()

@@ -112,6 +112,7 @@ TEMPLATES = [
             "libraries": {
                 "commands": "core.program.tags",
                 "figures": "signals_feed.figures",
+                "link_preview": "pages.link_preview",
                 "trail": "config.back_office.trail",
             },
             "context_processors": [

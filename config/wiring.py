@@ -14,7 +14,7 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
-from accounts.ending import account_data
+from accounts.ending import account_data, staying_rows
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher
@@ -62,7 +62,7 @@ from market.streams.sessions.authenticated import authenticated_sessions, trust_
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.models import Source
-from news.newsroom.given_scores import given_scores
+from news.newsroom.given_scores import given_scores, has_given_scores
 from news.scoring import check_sentiment_model
 from news.stream import news
 from operations.copying.addresses import addresses
@@ -79,10 +79,10 @@ from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
-from signals_feed.ledger.names import has_published_as
+from signals_feed.ledger.names import has_published_as, is_named_in_ledger
 from signals_feed.models import PERMISSION
 from signals_feed.public_pages import publisher as publisher_page
-from signals_feed.publishers.own_signals import own_signals
+from signals_feed.publishers.own_signals import has_published, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
 from signals_feed.stream import signals
 from status.models import ProcessReport
@@ -176,6 +176,9 @@ def hand_down() -> None:
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
     former_names.holds = staticmethod(has_published_as)
     account_data.sections |= {"signals": own_signals, "news_scores": given_scores}
+    staying_rows.signals = staticmethod(has_published)
+    staying_rows.name_in_ledger = staticmethod(is_named_in_ledger)
+    staying_rows.name_in_scores = staticmethod(has_given_scores)
     account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)

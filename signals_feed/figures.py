@@ -84,10 +84,10 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def in_words(seconds: int) -> str:
-    """In the two largest units."""
+    """In the two largest units, on one line."""
     parts: list[str] = []
     for name, length in UNITS:
         count, seconds = divmod(seconds, length)
         if count or parts:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
+            parts.append(f"{count}{NARROW}{name}")
+    return NARROW.join(parts[:2]) or f"0{NARROW}s"

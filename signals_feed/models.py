@@ -19,7 +19,7 @@ from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
 PERMISSION = "signals_feed.publish_signal"
-"""To publish signals, and to close one's own by hand."""
+"""To publish signals. Whoever loses it can still close their own by hand."""
 
 
 def default_expiry() -> datetime:

@@ -122,7 +122,8 @@ class AccountAdmin(StaffAdmin[Account]):
         elif "tier" in form.changed_data:
             change_tier(obj, obj.tier, by=request.user.get_username())
         if "may_publish" in form.changed_data:
-            publishing_right.set_for(obj.user, is_held=form.cleaned_data["may_publish"])
+            is_held, by = form.cleaned_data["may_publish"], request.user.get_username()
+            publishing_right.switch(obj.user, is_held=is_held, by=by)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> Any:
         account = context.get("original")

@@ -117,9 +117,12 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        if "may_publish" in form.cleaned_data:
-            # After the single permissions, which are written as a whole.
-            publishing_right.set_for(form.instance, is_held=form.cleaned_data["may_publish"])
+        # After the single permissions, which are written as a whole.
+        is_held = form.cleaned_data.get("may_publish")
+        if "may_publish" in form.changed_data:
+            publishing_right.switch(form.instance, is_held=is_held, by=request.user.get_username())
+        elif is_held is not None:
+            publishing_right.set_for(form.instance, is_held=is_held)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         with transaction.atomic():

@@ -27,7 +27,7 @@ KEY = ("name", "prefix", "created_at", "last_used_at", "expires_at", "revoked_at
 EVENT = ("kind", "facts", "by", "created_at")
 TIER_REQUEST = ("wanted__name", "why", "state", "asked_at", "decided_at", "answer")
 LOG = ("action_time", "action_flag", "content_type__model", "object_id")
-SESSION = ("ip", "user_agent", "created_at", "last_seen_at")
+SESSION = ("ip", "user_agent", "created_at")
 
 
 class AccountData:

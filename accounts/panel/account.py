@@ -14,6 +14,7 @@ from django.shortcuts import render
 
 from accounts.ending.account_data import account_data
 from accounts.ending.deletion import DeletionRefused, delete_account
+from accounts.ending.staying import staying_rows
 from accounts.models import PUBLISHER, User
 
 from .requests import PersonRequest, View, settings_form, settings_page
@@ -54,7 +55,7 @@ def account(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return account_page(request, form, status=400)
     address = EmailAddress.objects.get_primary_email(request.user) or request.user.email
-    ledger_name = f"{PUBLISHER}{request.user.pk}"
+    ledger_name, stays = f"{PUBLISHER}{request.user.pk}", staying_rows.of(request.user)
     try:
         pseudonym = delete_account(request.user)
     except DeletionRefused as refusal:
@@ -64,9 +65,8 @@ def account(request: PersonRequest) -> HttpResponse:
         # Whoever has a stranger in their account should learn of it.
         get_adapter(request).send_notification_mail(MAIL, request.user, email=address)
     logout(request)
-    return render(
-        request, "settings/account_deleted.html", {"pseudonym": pseudonym, "ledger_name": ledger_name}
-    )
+    context = {"pseudonym": pseudonym, "ledger_name": ledger_name, "stays": stays}
+    return render(request, "settings/account_deleted.html", context)
 
 
 @settings_page
@@ -82,4 +82,5 @@ def export(request: PersonRequest) -> HttpResponse:
 
 
 def account_page(request: PersonRequest, form: DeleteAccountForm, *, status: int = 200) -> HttpResponse:
-    return render(request, "settings/account.html", {"form": form}, status=status)
+    context = {"form": form, "stays": staying_rows.of(request.user)}
+    return render(request, "settings/account.html", context, status=status)

@@ -44,6 +44,8 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.PUBLISHING_WITHDRAWN: lambda facts: "The request to publish signals was withdrawn.",
     EventKind.PUBLISHING_ACCEPTED: lambda facts: "The request to publish signals was accepted.",
     EventKind.PUBLISHING_DECLINED: lambda facts: "The request to publish signals was declined.",
+    EventKind.PUBLISHING_GRANTED: lambda facts: "The right to publish signals was granted.",
+    EventKind.PUBLISHING_REVOKED: lambda facts: "The right to publish signals was withdrawn.",
 }
 
 

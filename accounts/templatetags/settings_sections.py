@@ -13,6 +13,12 @@ register = template.Library()
 register.filter(browser_name)
 
 
+@register.filter
+def in_fours(secret: str) -> list[str]:
+    """As people type it, without a space that would be copied."""
+    return [secret[start : start + 4] for start in range(0, len(secret), 4)]
+
+
 class Section(NamedTuple):
     title: str
     url_name: str

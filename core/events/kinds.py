@@ -21,6 +21,8 @@ class EventKind(StrEnum):
     PUBLISHING_WITHDRAWN = "publishing.withdrawn"
     PUBLISHING_ACCEPTED = "publishing.accepted"
     PUBLISHING_DECLINED = "publishing.declined"
+    PUBLISHING_GRANTED = "publishing.granted"
+    PUBLISHING_REVOKED = "publishing.revoked"
     PASSWORD_CHANGED = "password.changed"  # noqa: S105 - no password
     SESSION_ENDED = "session.ended"
     FACTOR_ADDED = "factor.added"

@@ -9,6 +9,9 @@ from django.db import models
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Upper
 
+from accounts.models import PUBLISHER, User
+from signals_feed.models import Signal
+
 from .ledger import LedgerEntry, canonical
 from .published_name import PublishedName
 
@@ -38,6 +41,15 @@ def named_in_ledger(name: str) -> QuerySet[LedgerEntry]:
     """The entries of version 0.1.0, which named publishers as they were called then."""
     named = LedgerEntry.objects.alias(publisher=PublishedName("payload"))
     return named.filter(publisher=Upper(Value(canonical(name))))
+
+
+def is_named_in_ledger(user: User) -> bool:
+    """Whether an entry has a name of theirs, even an earlier one, and not the pseudonym."""
+    own = LedgerEntry.objects.filter(
+        kind=LedgerEntry.Kind.PUBLISH, signal__in=Signal.objects.filter(user=user).values("pk")
+    )
+    pseudonym = Upper(Value(canonical(f"{PUBLISHER}{user.pk}")))
+    return own.alias(publisher=PublishedName("payload")).exclude(publisher=pseudonym).exists()
 
 
 def has_published_as(name: str) -> bool:

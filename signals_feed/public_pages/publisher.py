@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from html import escape
+from typing import NamedTuple
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,7 +16,7 @@ from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import may_publish
 
-LATEST = 20
+PER_PAGE = 20
 statements: Mapping[str, str] = {}
 """The rules of the demo's publishers, by their name."""
 
@@ -27,14 +28,16 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         raise Http404
     card = scorecards.read(publisher)
     points = card.equity.points
+    page = read_page(request.GET.get("page", ""), publisher.active + publisher.closed)
     own = Signal.objects.filter(user_id=publisher.user_id).for_feed().select_related("instrument")
-    latest = list(own[:LATEST])
-    checks = check_signals(latest)
+    listed = list(own[page.first - 1 : page.last])
+    checks = check_signals(listed)
     context = {
         "publisher": publisher,
         "may_publish": may_publish().filter(pk=publisher.user_id).exists(),
         "statement": statements.get(user, "") if publisher.is_demo else "",
-        "latest": [(signal, checks[signal.pk]) for signal in latest],
+        "page": page,
+        "listed": [(signal, checks[signal.pk]) for signal in listed],
         "enough": ENOUGH,
         "card": card,
         "closed_by": [(reason.label, card.by_reason[reason.value]) for reason in Signal.CloseReason],
@@ -46,6 +49,30 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "snippet": snippet(request, user),
     }
     return render(request, "signals/publishers/publisher.html", context)
+
+
+class SignalsPage(NamedTuple):
+    number: int
+    first: int
+    """The signal at its top, counted from the newest, which is 1."""
+    last: int
+    total: int
+
+    @property
+    def newer(self) -> int:
+        """The number of the page before it; 0 if there is none."""
+        return self.number - 1
+
+    @property
+    def older(self) -> int:
+        return self.number + 1 if self.last < self.total else 0
+
+
+def read_page(text: str, total: int) -> SignalsPage:
+    """The first page for what is no number, the last one for a number beyond it."""
+    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    number = min(max(asked, 1), -(-total // PER_PAGE))
+    return SignalsPage(number, (number - 1) * PER_PAGE + 1, min(number * PER_PAGE, total), total)
 
 
 def snippet(request: HttpRequest, user: str) -> str:

@@ -12,6 +12,10 @@ OWN = (
 )
 
 
+def has_published(user: User) -> bool:
+    return Signal.objects.filter(user=user).exists()
+
+
 def own_signals(user: User) -> Iterable[Mapping[str, object]]:
     own = Signal.objects.filter(user=user).order_by("published_at", "pk")
     rows: Iterable[Mapping[str, object]] = own.values(*OWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models, transaction
@@ -55,6 +55,16 @@ def own_decisions(user: User) -> Iterable[Mapping[str, object]]:
     decided = PublisherRequest.objects.filter(decided_by=user).exclude(account__user=user).order_by("pk")
     rows: Iterable[Mapping[str, object]] = decided.values("state", "decided_at")
     return rows
+
+
+DECIDED = (EventKind.PUBLISHING_ACCEPTED, EventKind.PUBLISHING_GRANTED, EventKind.PUBLISHING_REVOKED)
+
+
+def withdrawn_at(account: Account) -> datetime | None:
+    """When staff withdrew the right to publish, if nobody has given it back since."""
+    decided = ControlEvent.objects.filter(account_id=account.pk, kind__in=DECIDED)
+    last = decided.order_by("-position").first()
+    return last.created_at if last is not None and last.kind == EventKind.PUBLISHING_REVOKED else None
 
 
 class PublisherRequestRefused(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Min, Q, QuerySet
@@ -60,13 +61,22 @@ class Order(NamedTuple):
     is_highest_first: bool = True
 
 
+def of_results(standing: PublisherStanding, figure: Decimal) -> Decimal | None:
+    """A sum over no results is 0, but no figure of theirs."""
+    return figure if standing.card.all.signals else None
+
+
 ORDERS = {
     "name": Order("Publisher", lambda each: each.publisher.name.casefold(), is_highest_first=False),
     "signals": Order("Closed", lambda each: each.card.all.signals),
     "win_rate": Order("Win rate", lambda each: each.card.all.win_rate),
     "average_r": Order("Average result", lambda each: each.card.all.expectancy_r),
-    "total_r": Order("Total result", lambda each: each.card.all.total_r),
-    "drawdown": Order("Deepest drawdown", lambda each: each.card.drawdown.deepest_r, is_highest_first=False),
+    "total_r": Order("Total result", lambda each: of_results(each, each.card.all.total_r)),
+    "drawdown": Order(
+        "Deepest drawdown",
+        lambda each: of_results(each, each.card.drawdown.deepest_r),
+        is_highest_first=False,
+    ),
     "cancelled": Order("Cancelled", lambda each: each.cancelled, is_highest_first=False),
     "since": Order("Publishes since", lambda each: each.since, is_highest_first=False),
 }

@@ -9,12 +9,16 @@ from django.views.decorators.cache import never_cache
 
 from accounts.models import Account
 from accounts.panel import PersonRequest, address_for_answers, post_only, refuse_unprintable
+from signals_feed.models import Signal
 from signals_feed.publishers.requests import (
     PublisherRequest,
     PublisherRequestRefused,
     ask_to_publish,
     withdraw_request,
+    withdrawn_at,
 )
+
+from .active import active_signals
 
 PAGE = "publish_signals"
 SHOWN = 10
@@ -38,6 +42,9 @@ def becoming_page(
     asked = list(PublisherRequest.objects.filter(account=account)[:SHOWN])
     waiting = next((each for each in asked if each.state == each.State.OPEN), None)
     context = {
+        "withdrawn_at": withdrawn_at(account),
+        "has_published": Signal.objects.filter(user=request.user).exists(),
+        "active": active_signals(request.user),
         "waiting": waiting,
         "decided": [each for each in asked if each is not waiting],
         "form": form or AskToPublishForm(),

@@ -21,15 +21,15 @@ from core.times import age_text, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.figures import gain_text, gains, in_r, in_words
-from signals_feed.figures import price as price_text
+from signals_feed.figures import NARROW, gains, in_words
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import LIFETIME, PERMISSION, Signal
-from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
+from signals_feed.rules import SignalRefused, SignalTerms
 
 from .actions import SignalNotActive, close_by_hand, current_quote, publish
+from .active import active_signals
 from .becoming import becoming_page
-from .preview import preview
+from .preview import preview, without_separators
 
 
 def offered() -> list[tuple[str, str]]:
@@ -37,9 +37,14 @@ def offered() -> list[tuple[str, str]]:
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
+class PriceField(forms.DecimalField):
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(without_separators(value) if isinstance(value, str) else value)
+
+
 def price_input(help_text: str, label: str = "Entry") -> forms.DecimalField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
-    return forms.DecimalField(
+    return PriceField(
         label=label,
         max_digits=18,
         decimal_places=8,
@@ -93,29 +98,13 @@ def why_not(facts: InstrumentFacts, state: str) -> str:
     if opens_ms is None:
         return f"{closed} It is not known when it opens."
     wait = in_words(-(-(opens_ms - now_ms) // 60_000) * 60)
-    return f"{closed} It opens {moment(opens_ms):%a %-d %b, %H:%M} UTC, in {wait}."
+    opens = f"{moment(opens_ms):%a %-d %b, %H:%M} UTC".replace(" ", NARROW)
+    return f"{closed} It opens {opens}, in{NARROW}{wait}."
 
 
 def age_words(age_ms: int) -> str:
     """In the words of the page's script."""
     return "now" if age_ms < 1000 else age_text(age_ms / 1000)
-
-
-def result_now(signal: Signal) -> dict[str, Any]:
-    """The result of closing it now; empty if there is no quote, or none that may be shown."""
-    facts = catalogue.find(signal.instrument.symbol)
-    quote = current_quote(signal.instrument.symbol)
-    if quote is None or facts is None or not facts.is_offered:
-        return {}
-    price = exit_price(signal.direction, quote.bid, quote.ask)
-    terms = signal.entry, signal.stop_loss, signal.tradable_price
-    earned = result(signal.direction, *terms, price, signal.instrument.pip_size)
-    return {
-        "price": price_text(price, signal.instrument.digits),
-        "gain": gain_text(signal.instrument, earned.pnl, earned.pnl_percent),
-        "r": in_r(earned.pnl_r),
-        "tone": "gain" if earned.pnl_r > 0 else "loss" if earned.pnl_r < 0 else "",
-    }
 
 
 PAGE = "publish_signals"
@@ -179,13 +168,12 @@ def address_of(symbol: str) -> str:
 def live_signals(request: PersonRequest) -> HttpResponse:
     """For the page's script: the quote of one instrument, what its terms would risk and earn, and the results
     of the person's active signals."""
-    if not request.user.has_perm(PERMISSION):
+    if not request.user.has_perm(PERMISSION) and not Signal.objects.filter(user=request.user).exists():
         raise PermissionDenied
+    results = [{"id": str(signal.pk), **now} for signal, now in active_signals(request.user)]
     facts = catalogue.find(request.GET.get("symbol", ""))
     if facts is not None and not facts.is_offered:
         facts = None
-    active = Signal.objects.active().filter(user=request.user).select_related("instrument")
-    results = [{"id": str(signal.pk), **result_now(signal)} for signal in active]
     if facts is None:
         return JsonResponse({"quote": None, "signals": results, "preview": {}})
     computed = preview(facts, current_quote(facts.symbol), request.GET)
@@ -202,7 +190,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "form": form,
         "quote": quote,
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
-        "active": [(signal, result_now(signal)) for signal in own.active()],
+        "active": active_signals(request.user),
         "closed": [(signal, checks[signal.pk]) for signal in closed],
         "has_published": own.exists(),
         "lifetime": f"{LIFETIME.days} days",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -21,6 +22,7 @@ from signals_feed.rules import (
 )
 
 PRICES = ("entry", "stop_loss", "take_profit")
+SEPARATED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+\.[0-9]+")
 
 
 def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
@@ -67,9 +69,15 @@ def outcome(facts: InstrumentFacts, earned: Result) -> dict[str, str]:
     return {"r": in_r(earned.pnl_r), "gain": gain, "percent": "" if percent == gain else percent}
 
 
+def without_separators(text: str) -> str:
+    """As pages write a price, copied from there: 87,352.16. A comma without a point may be a decimal one."""
+    text = text.strip()
+    return text.replace(",", "") if SEPARATED.fullmatch(text) else text
+
+
 def read_price(text: str) -> Decimal | None:
     try:
-        price = Decimal(text.strip())
+        price = Decimal(without_separators(text))
     except InvalidOperation:
         return None
     return price if price.is_finite() else None

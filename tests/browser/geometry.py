@@ -36,6 +36,22 @@ def resize(page: Page, width: int, height: int) -> None:
     page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
+LINES = """
+(parts) => [...document.querySelectorAll(parts)].filter((part) => {
+  const text = document.createRange();
+  text.selectNodeContents(part);
+  const lines = [...text.getClientRects()].filter((rect) => rect.width > 1).sort((a, b) => a.top - b.top);
+  return lines.some((line, at) => at && line.top >= lines[at - 1].bottom - 2);
+}).map((part) => `${part.className || part.tagName} “${part.textContent.trim()}”`)
+"""
+
+
+def broken(page: Page, parts: str) -> list[str]:
+    """Those that take more than one line."""
+    found: list[str] = page.evaluate(LINES, parts)
+    return found
+
+
 SIZES = ((360, 740), (768, 1024), (1440, 900), (2560, 1300))
 
 

@@ -46,6 +46,14 @@ def closed() -> None:
     put_quote("AAPL", at_ms=1)
 
 
+@pytest.fixture
+def bitcoin() -> None:
+    make_instrument("BTCUSD", type="crypto", digits=2, stale_after_s=3_600)
+    put_quote("BTCUSD", 87350.02, 87352.16)
+    minute = clock.now_ms() // FIFTEEN_MS * FIFTEEN_MS
+    put_candles("BTCUSD", "15m", [minute - ago * FIFTEEN_MS for ago in range(BARS, 0, -1)])
+
+
 def quote(symbol: str, bid: float) -> None:
     put_quote(symbol, bid, round(bid + 0.00014, 5))
 
@@ -243,6 +251,18 @@ def test_closed_market_shuts_the_form_and_says_when_it_opens(closed: None, open_
     expect(page.get_by_text("The market of AAPL is closed. It opens")).to_be_hidden()
     fill(page)
     expect(send).to_be_enabled()
+
+
+def test_copied_price_is_taken_with_its_separators(bitcoin: None, open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    page.get_by_label("Instrument").select_option("BTCUSD")
+    page.locator("[data-ask]", has_text="87,352.16").wait_for()
+    fill(page, page.locator("[data-ask]").inner_text(), "86,000.00", "88,000.00")
+    chart = page.get_by_role("img", name="Candles of BTCUSD")
+    expect(chart.locator("text.label.entry")).to_have_count(1)
+    publish(page)
+    page.get_by_text("Published: buy BTCUSD.").wait_for()
 
 
 def test_chart_shows_the_candles_and_the_levels_that_are_typed(open_page: OpenPage) -> None:

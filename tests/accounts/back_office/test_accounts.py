@@ -12,10 +12,11 @@ from django.utils import timezone
 from accounts.back_office.staff_pages import within_reach
 from accounts.models import Account, AiUsage, Tier, Usage, User
 from accounts.open_streams.registry import open_streams
+from core.events.kinds import EventKind
 from signals_feed.models import PERMISSION
 from tests.factories import make_account, make_key, make_user
 
-from .office import Office, change, list_of, logged, text_of
+from .office import Office, change, list_of, logged, published, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +44,7 @@ def test_a_switch_gives_and_takes_the_right_to_publish(office: Office) -> None:
     assert logged(account) == [
         ("boss", f"Changed May publish signals (now {word}).") for word in ("on", "off")
     ]
+    assert published() == [(EventKind.PUBLISHING_GRANTED, "boss"), (EventKind.PUBLISHING_REVOKED, "boss")]
 
 
 def test_saving_keeps_the_right_as_it_was(office: Office) -> None:
@@ -51,6 +53,7 @@ def test_saving_keeps_the_right_as_it_was(office: Office) -> None:
     save(office, account, may_publish="on")
     assert may_publish(account)
     assert logged(account)[1:] == [("boss", "No fields changed.")]
+    assert published() == [(EventKind.PUBLISHING_GRANTED, "boss")]
 
 
 def test_the_switch_gives_nothing_else(office: Office) -> None:

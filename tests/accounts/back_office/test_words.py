@@ -13,12 +13,13 @@ from django.db.models import Model
 
 import config.urls  # noqa: F401 - it registers the pages
 from accounts.models import Account, TierRequest, User
+from core.events.kinds import EventKind
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 from tests.factories import make_user
 
-from .office import Office, change, list_of, text_of
+from .office import Office, change, list_of, published, text_of
 from .rows import one_of_each
 
 pytestmark = pytest.mark.django_db
@@ -104,6 +105,7 @@ def test_a_superuser_gives_roles_and_the_right_to_publish_on_one_page(office: Of
     assert User.objects.get(pk=ada.pk).has_perm(PERMISSION)
     office.post(change(ada), **fields)
     assert not User.objects.get(pk=ada.pk).has_perm(PERMISSION)
+    assert published() == [(EventKind.PUBLISHING_GRANTED, "boss"), (EventKind.PUBLISHING_REVOKED, "boss")]
 
 
 def test_staff_without_a_role_are_told_so(office: Office) -> None:

@@ -15,10 +15,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from accounts.models import Account, ApiKey, Usage, User
+from accounts.limits.tiers import change_tier
+from accounts.models import Account, ApiKey, Tier, Usage, User
+from news.models import ItemScore
 from tests.accounts.login.factors import PASSWORD, log_in
-from tests.factories import NOON, make_account, make_key, make_user
-from tests.signals_feed.published_signals import make_published
+from tests.factories import NOON, make_account, make_key, make_news, make_user
+from tests.signals_feed.published_signals import make_published, make_published_by_name
 
 pytestmark = pytest.mark.django_db
 PAGE, EXPORT = "/settings/account", "/settings/account/export"
@@ -43,19 +45,57 @@ def read(packed: bytes) -> dict[str, Any]:
         return found
 
 
-def test_the_page_says_what_stays(page: Client, account: Account) -> None:
-    answer = page.get(PAGE)
-    assert answer.status_code == 200
-    said = re.sub("<[^>]+>", "", answer.text)
-    assert f"The public ledger calls you publisher-{account.user_id}" in said
-    assert "Only entries written by version 0.1.0 keep your username" in said
+BY_NAME = "that version 0.1.0 wrote"
+STAYING = {
+    "signals": ("The public ledger calls you publisher-", "A hash of your username is kept"),
+    "name in the ledger": (BY_NAME,),
+    "staff": ("What you did as staff stays on record",),
+    "scores": ("Scores that you gave to news keep your username",),
+}
 
 
-def test_who_published_is_told_what_stays(page: Client, account: Account) -> None:
+def said(text: str) -> set[str]:
+    text = re.sub(r"<[^>]+>", "", text)
+    return {name for name, sentences in STAYING.items() if all(each in text for each in sentences)}
+
+
+def test_nobody_is_told_of_what_others_leave(page: Client) -> None:
+    assert said(page.get(PAGE).text) == set()
+    told = page.post(PAGE, {"name": "ada"}).text.split("<h1>")[1].split("</main>")[0]
+    assert told.count("<p") == 1
+
+
+def test_publisher_is_told_of_signals_alone(page: Client, account: Account) -> None:
     make_published(user=account.user)
+    assert said(page.get(PAGE).text) == {"signals"}
     told = page.post(PAGE, {"name": "ada"}).text
     assert f"under the name deleted-{account.user_id}" in told
-    assert f"such as publisher-{account.user_id}; only entries written by version 0.1.0" in told
+    assert f"calls you publisher-{account.user_id}." in told
+    assert BY_NAME not in told
+
+
+def test_who_is_named_in_the_ledger_is_told_so_even_under_another_name(
+    page: Client, account: Account
+) -> None:
+    make_published_by_name(user=account.user)
+    User.objects.filter(pk=account.user_id).update(username="ada2")
+    assert said(page.get(PAGE).text) == {"signals", "name in the ledger"}
+    told = page.post(PAGE, {"name": "ada2"}).text
+    assert f"calls you publisher-{account.user_id}; only your entries {BY_NAME}" in told
+
+
+def test_who_scored_news_is_told_that_the_name_stays(page: Client) -> None:
+    ItemScore.objects.create(item=make_news(), title="Gold up", score=0.5, model="gpt", by="ada")
+    assert said(page.get(PAGE).text) == {"scores"}
+    assert "Scores that you gave to news keep your username" in page.post(PAGE, {"name": "ada"}).text
+
+
+@pytest.mark.parametrize("is_still_staff", [True, False])
+def test_staff_are_told_that_their_work_stays(page: Client, account: Account, is_still_staff: bool) -> None:
+    User.objects.filter(pk=account.user_id).update(is_staff=is_still_staff)
+    if not is_still_staff:
+        change_tier(make_account(), Tier.objects.get(name="pro"), by="ada")
+    assert said(page.get(PAGE).text) == {"staff"}
 
 
 def test_everything_is_taken_along_but_no_secret(page: Client, account: Account) -> None:
@@ -73,7 +113,8 @@ def test_everything_is_taken_along_but_no_secret(page: Client, account: Account)
     assert data["signals"][0]["id"] == str(signal.pk)
     assert data["account"][0]["tier__name"] == "free"
     assert [event["kind"] for event in data["events"]] == ["key.issued"]
-    assert len(data["sessions"]) == 1
+    # Not when it was last seen: nobody writes that down with every request.
+    assert [set(session) for session in data["sessions"]] == [{"ip", "user_agent", "created_at"}]
     assert {"email_addresses", "second_factors", "ai_usage", "tier_requests", "open_streams"} <= data.keys()
     assert secret not in json.dumps(data)
     assert ApiKey.objects.get().digest[:12] not in json.dumps(data)

@@ -29,11 +29,12 @@ def log_in(name: str, password: str = PASSWORD, **options: Any) -> Client:
 def enrol(client: Client) -> str:
     """Set up an app; the secret that it now holds."""
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})
-    found = re.search(r"<code[^>]*>(\w+)</code>", client.get(ACTIVATE).text)
+    found = re.search(r"<code[^>]*>((?:<span>\w{4}</span>)+)</code>", client.get(ACTIVATE).text)
     assert found is not None
-    answer = client.post(ACTIVATE, {"code": code_of(found[1])})
+    secret = re.sub(r"<[^>]+>", "", found[1])
+    answer = client.post(ACTIVATE, {"code": code_of(secret)})
     assert answer.status_code == 302, answer.text
-    return found[1]
+    return secret
 
 
 def code_of(secret: str) -> str:

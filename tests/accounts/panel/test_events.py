@@ -11,6 +11,7 @@ from accounts.keys.issuing import issue_key, revoke_key, roll_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Tier
 from accounts.panel import events
+from accounts.rights import publishing_right
 from tests.accounts.browser import browser, logged_in
 from tests.factories import make_account, make_user
 
@@ -54,6 +55,15 @@ def test_what_happened_to_keys_and_tier_is_told_newest_first(page: Client, accou
         f"Key {key.prefix}… was rolled: another one replaces it. ada",
         f"Key {successor.prefix}… was issued. ada",
         f"Key {key.prefix}… was issued. ada",
+    ]
+
+
+def test_right_to_publish_is_told_as_staff_switch_it(page: Client, account: Account) -> None:
+    for is_held in (True, False):
+        publishing_right.switch(account.user, is_held=is_held, by="grace")
+    assert told(page) == [
+        "The right to publish signals was withdrawn. staff",
+        "The right to publish signals was granted. staff",
     ]
 
 

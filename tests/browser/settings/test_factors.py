@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -64,6 +65,8 @@ def confirm(page: Page) -> None:
 def set_up_app(page: Page) -> str:
     expect(page.get_by_role("img", name="QR code")).to_be_visible()
     secret = page.locator(".secret code").inner_text()
+    assert re.fullmatch(r"[A-Z2-7]{32}", secret)
+    assert {len(part) for part in page.locator(".secret code span").all_inner_texts()} == {4}
     page.get_by_label("Authenticator code").fill(code_of(secret))
     page.get_by_role("button", name="Turn it on").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()

@@ -113,6 +113,15 @@ def test_too_few_signals_come_last_in_every_order(query: str) -> None:
     assert '<td role="cell" class="place number">–</td>' in too_few
 
 
+@pytest.mark.parametrize("name", ["win_rate", "average_r", "total_r", "drawdown"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_publisher_without_a_result_comes_last_either_way(name: str, sign: str) -> None:
+    make_publisher("loser", lost=2)
+    make_signal(user=make_user("newcomer"))
+    make_publisher("winner", won=1)
+    assert names(page(f"?sort={sign}{name}"))[2:] == ["newcomer"]
+
+
 ORDERED = {
     "name": ["anna", "bert", "cora"],
     "signals": ["cora", "bert", "anna"],

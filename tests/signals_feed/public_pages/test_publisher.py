@@ -14,6 +14,8 @@ from django.test import Client
 
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
+from signals_feed.models import Signal
+from signals_feed.public_pages.publisher import PER_PAGE, read_page
 from signals_feed.publishers.lookup import scorecards
 from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
@@ -110,6 +112,41 @@ def test_latest_signals_are_listed_with_their_results(anna: User) -> None:
     shown = page(anna)
     assert shown.count(">Buy EURUSD</a>") == 4
     assert "−1.00\xa0R" in shown
+
+
+def listed(answer: str) -> list[str]:
+    return re.findall(r'class="name"><a href="/signals/([^"]+)"', answer)
+
+
+def link(shown: str, words: str) -> str | None:
+    found = re.search(rf'href="([^"]+)">{words}</a>', shown)
+    return found and found[1]
+
+
+def test_every_signal_is_reached_by_way_of_the_older_ones(anna: User) -> None:
+    for number in range(2 * PER_PAGE):
+        make_signal(user=anna, published_at=NOON - timedelta(hours=number))
+    shown, query = page(anna), "?page=1"
+    assert link(shown, "Newer signals") is None
+    reached = []
+    while query:
+        shown = unescape(Client().get(f"/publishers/anna{query.partition('#')[0]}").text)
+        reached += listed(shown)
+        query = link(shown, "Older signals") or ""
+    feed = Signal.objects.filter(user=anna).for_feed().values_list("pk", flat=True)
+    assert reached == [str(pk) for pk in feed]
+    assert "Earlier signals" in shown
+    assert "41–44 of 44" in shown
+    assert link(shown, "Newer signals") == "?page=2#latest"
+
+
+@pytest.mark.parametrize(("asked", "got"), [("", 1), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("99", 3)])
+def test_page_that_does_not_exist_is_the_nearest(asked: str, got: int) -> None:
+    assert read_page(asked, 2 * PER_PAGE + 4).number == got
+
+
+def test_few_signals_have_one_page(anna: User) -> None:
+    assert 'class="pages"' not in page(anna)
 
 
 def test_page_costs_seven_queries() -> None:

@@ -280,12 +280,45 @@ def test_nothing_is_previewed_before_all_prices_are_numbers(page: Client, typed:
     assert "risk" not in told
 
 
+BITCOIN = {
+    "symbol": "BTCUSD",
+    "entry": "87,352.16",
+    "stop_loss": "86,000.00",
+    "take_profit": "1,100,000.50",
+}
+
+
+@pytest.fixture
+def bitcoin() -> None:
+    make_instrument("BTCUSD", type="crypto", digits=2)
+    put_quote("BTCUSD", 87350.02, 87352.16)
+
+
+def test_prices_are_taken_as_the_page_writes_them(page: Client, bitcoin: None) -> None:
+    told = page.get(LIVE, TERMS | BITCOIN).json()["preview"]
+    assert (told["faults"], told["entry"], told["take_profit"]) == ({}, "87,352.16", "1,100,000.50")
+    assert send(page, **BITCOIN).status_code == 302
+    signal = Signal.objects.get()
+    assert (signal.entry, signal.take_profit) == (Decimal("87352.16"), Decimal("1100000.5"))
+
+
+@pytest.mark.parametrize("typed", ["1,15874", "1,158", "87,35.16", ",352.16", "87,352,16", "87.352,16"])
+def test_any_other_comma_is_no_price(page: Client, bitcoin: None, typed: str) -> None:
+    told = page.get(LIVE, TERMS | BITCOIN | {"entry": typed}).json()["preview"]
+    assert told["faults"]["entry"] == "This is not a price. Write it like 87352.16."
+    assert "This is not a price." in shown(send(page, **BITCOIN | {"entry": typed}))
+    assert not Signal.objects.exists()
+
+
 def test_closed_market_says_when_it_opens(page: Client) -> None:
     make_instrument("AAPL", calendar=make_calendar("weekly", "Wed-Wed 12:00-12:30"))
     put_quote("AAPL", at_ms=1)
     with time_machine.travel(NOON - timedelta(days=1, hours=3), tick=False):
         told = page.get(f"{LIVE}?symbol=AAPL").json()["quote"]["why"]
-        assert told == "The market of AAPL is closed. It opens Wed 18 Nov, 12:00 UTC, in 1 d 3 h."
+        assert told == (
+            "The market of AAPL is closed. "
+            "It opens Wed\xa018\xa0Nov,\xa012:00\xa0UTC, in\xa01\xa0d\xa03\xa0h."
+        )
 
 
 def test_stale_quote_says_why_nothing_can_be_published(page: Client) -> None:
@@ -331,7 +364,7 @@ def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
 
     cancel(make_signal(user=anna), reason="Fat finger", by="boss")
     text = page.get(PAGE).text
-    assert "Staff cancelled it: Fat finger" in text
+    assert "It closes at the next tradable price.<br>The reason: “Fat finger”</p>" in text
     assert "Yes, close it now" not in text
 
 

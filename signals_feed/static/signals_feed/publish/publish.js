@@ -2,10 +2,10 @@
 // every second while somebody looks, and with every change of the form.
 import { Token } from "../../terminal/streams/token.js";
 import { price as priceText } from "../../terminal/format.js";
+import { EVERY_MS, askLive, showResult } from "./active.js";
 import { LevelsChart } from "./chart.js";
 import { Confirming } from "./confirming.js";
 
-const live = document.querySelector("[data-live]");
 const form = document.querySelector("form[data-publish]");
 const quote = document.querySelector("[data-quote]");
 const part = (name) => quote.querySelector(`[data-${name}]`);
@@ -17,7 +17,6 @@ const token = new Token(form.elements.csrfmiddlewaretoken.value);
 const confirming = new Confirming(form);
 const chart = new LevelsChart(part("chart"), ask);
 const PRICES = ["entry", "stop_loss", "take_profit"];
-const EVERY_MS = 1000;
 const TYPED_MS = 150;
 const CANDLES_EVERY_MS = 60_000;
 const HINT = stake("hint").textContent;
@@ -105,30 +104,16 @@ function clearFault(input) {
   mark(input);
 }
 
-function showLevels() {
-  const [entry, stop, target] = PRICES.map((name) => Number(form.elements[name].value) || 0);
-  chart.setLevels({ entry, stop, target });
-}
+/** As the service reads it, also copied from a page: 87,352.16. */
+const numberOf = (text) => Number(/^\d{1,3}(,\d{3})+\.\d+$/.test(text.trim()) ? text.replaceAll(",", "") : text) || 0;
 
-function showResult({ id, price, gain, r, tone }) {
-  const card = live.querySelector(`[data-signal="${id}"]`);
-  if (!card || !price) return;
-  card.querySelector("[data-price]").textContent = price;
-  const result = card.querySelector("[data-result]");
-  result.textContent = `${gain}, ${r}`;
-  result.className = tone;
+function showLevels() {
+  const [entry, stop, target] = PRICES.map((name) => numberOf(form.elements[name].value));
+  chart.setLevels({ entry, stop, target });
 }
 
 function terms() {
   return Object.fromEntries(["symbol", "direction", ...PRICES].map((name) => [name, form.elements[name].value]));
-}
-
-async function look() {
-  const answer = await fetch(`${live.dataset.live}?${new URLSearchParams(terms())}`, { signal: AbortSignal.timeout(5 * EVERY_MS) });
-  // Logged out meanwhile: the page leads to the login.
-  if (answer.redirected) location.reload();
-  if (!answer.ok || answer.redirected) throw new Error(answer.statusText);
-  return answer.json();
 }
 
 function show(latest) {
@@ -142,7 +127,7 @@ async function refresh() {
   if (document.hidden) return;
   const mine = ++asked;
   try {
-    const latest = await look();
+    const latest = await askLive(terms());
     // An older answer must not overwrite that of the instrument chosen since.
     if (mine === asked) show(latest);
   } catch {
@@ -155,7 +140,7 @@ async function review() {
   const mine = ++asked;
   let latest = null;
   try {
-    latest = await look();
+    latest = await askLive(terms());
   } catch {
     part("lost").hidden = false;
     stake("hint").textContent = "The service is not responding, so nothing was published. Try again.";
@@ -233,15 +218,3 @@ showWhetherReady();
 showCandles();
 setInterval(() => document.hidden || showCandles(), CANDLES_EVERY_MS);
 keepFresh();
-
-// A second press sends nothing; coming back with the browser's button lets the forms be sent again.
-for (const each of document.querySelectorAll("form[data-send-once]:not([data-publish])")) {
-  each.addEventListener("submit", (event) => {
-    if (each.dataset.sent) event.preventDefault();
-    each.dataset.sent = "yes";
-  });
-}
-addEventListener("pageshow", (event) => {
-  if (!event.persisted) return;
-  for (const each of document.querySelectorAll("form[data-sent]")) delete each.dataset.sent;
-});

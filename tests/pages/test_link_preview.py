@@ -1,0 +1,66 @@
+"""What another site shows of a link to one of our pages."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from signals_feed.models import Signal
+from tests.factories import make_signal, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def signal() -> Signal:
+    return make_signal(user=make_user("anna"))
+
+
+def preview(path: str) -> dict[str, str]:
+    shown = Client().get(path, headers={"accept": "text/html"}).text
+    return {
+        name: unescape(text) for name, text in re.findall(r'property="og:(\w+)" content="([^"]*)"', shown)
+    }
+
+
+def test_publisher_has_a_preview_of_their_own(signal: Signal) -> None:
+    found = preview("/publishers/anna?page=1")
+    assert found["title"] == "anna, publisher"
+    assert found["description"].startswith("The results of anna: every closed signal counts")
+    assert found["url"] == "http://testserver/publishers/anna"
+
+
+def test_signal_has_a_preview_of_its_own(signal: Signal) -> None:
+    found = preview(f"/signals/{signal.pk}")
+    assert found["title"] == "Buy EURUSD by anna"
+    assert found["description"].startswith("A trade signal with the ticks")
+    assert found["url"] == f"http://testserver/signals/{signal.pk}"
+
+
+@pytest.mark.parametrize("path", ["/about", "/pricing", "/publishers", "/docs", "/status", "/ledger"])
+def test_every_public_page_says_what_its_head_says(path: str) -> None:
+    shown = unescape(Client().get(path, headers={"accept": "text/html"}).text)
+    title, about = (
+        re.search(pattern, shown, re.DOTALL)
+        for pattern in (r"<title>(.+?) · Tickwire</title>", r'name="description" content="([^"]+)"')
+    )
+    assert title
+    assert about
+    found = preview(path)
+    assert (found["title"], found["description"]) == (title[1], about[1])
+    assert found["url"] == f"http://testserver{path}"
+
+
+def test_name_is_text_in_the_preview() -> None:
+    make_signal(user=make_user('<b>"x&y'))
+    path = "/publishers/%3Cb%3E%22x&y"
+    assert preview(path)["title"] == '<b>"x&y, publisher'
+    assert preview(path)["url"] == "http://testserver/publishers/%3Cb%3E%22x&y"
+    assert "<b>" not in Client().get(path).text
+
+
+def test_page_of_a_failure_has_none() -> None:
+    assert preview("/publishers/nobody") == {}
