@@ -8,8 +8,12 @@ from typing import NamedTuple
 from django.contrib.admin.models import LogEntry
 
 from accounts.models import User
+from core.events.kinds import EventKind
 
 from .account_data import done_to_others
+
+# Whoever publishes a signal and closes it has done that to nobody.
+OWN_SIGNALS = (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED)
 
 
 class Staying(NamedTuple):
@@ -31,7 +35,8 @@ class StayingRows:
     name_in_scores: Callable[[User], bool] = staticmethod(nothing)
 
     def of(self, user: User) -> Staying:
-        has_acted = LogEntry.objects.filter(user=user).exists() or any(done_to_others(user))
+        done = any(row["kind"] not in OWN_SIGNALS for row in done_to_others(user))
+        has_acted = done or LogEntry.objects.filter(user=user).exists()
         return Staying(
             self.signals(user),
             self.name_in_ledger(user),

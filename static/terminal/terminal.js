@@ -18,6 +18,7 @@ const part = (id) => document.getElementById(id);
 const symbols = Object.keys(instruments);
 const address = new Address({ symbols, timeframes: config.timeframes, symbol: config.symbol, timeframe: "1m" }, show);
 const { shown } = address;
+const early = new Map();
 let panes;
 
 const link = new Link({ csrf: config.csrf, symbols }, { frames, streamReport, restored });
@@ -45,7 +46,8 @@ function frames(all) {
     outage.hear(ticks);
     watchlist.hear(ticks);
   }
-  panes?.hear({ ticks, flows: of("flow"), signals: of("signal") });
+  if (panes) panes.hear({ ticks, flows: of("flow"), signals: of("signal") });
+  else for (const tick of ticks) early.set(tick.symbol, tick);
 }
 
 function streamReport({ stream, state, missed, began = [] }) {
@@ -116,6 +118,8 @@ show();
 async function addPanes() {
   const { Panes } = await import("./panes.js");
   panes = new Panes({ api, link, config, shown, tap, choose: (timeframe) => choose({ timeframe }), isFresh });
+  // Of some instruments the next price may be long in coming. Signals and order flow are asked for.
+  panes.hear({ ticks: [...early.values()], flows: [], signals: [] });
   for (const [stream, state] of Object.entries(connection.states)) panes.streamIs(stream, state);
   look();
   return panes;

@@ -20,6 +20,11 @@ export class SharedCrosshair {
     for (const other of this.sides) if (other !== side) point(other, time);
   }
 
+  /** The sides have moved: the library keeps a place on the screen, which is of another time now. */
+  repeat() {
+    if (this.#owner) for (const side of this.sides) if (side !== this.#owner) point(side, this.#time);
+  }
+
   #own(owner) {
     this.#owner = owner;
     for (const side of this.sides) {

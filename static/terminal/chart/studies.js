@@ -1,5 +1,5 @@
 // Draws the indicators that are switched on: over the candles, or in a pane of their own below them.
-import { HistogramSeries, LineSeries } from "./charts.js";
+import { HistogramSeries, LineSeries, PriceScaleMode } from "./charts.js";
 import { price, write } from "../format.js";
 import { SECONDS } from "./forming.js";
 import { INDICATORS } from "./indicators/index.js";
@@ -96,7 +96,11 @@ class Study {
     Object.assign(this, { chart, indicator, settings, row, title, running: new Running(indicator, settings) });
     const pane = indicator.hasPane ? chart.chart.panes().length : 0;
     this.series = indicator.lines.map((line) => chart.chart.addSeries(this.kind(line), {}, pane));
+    // A pane begins with the scale of the candles, which may be logarithmic.
+    if (pane) this.series[0].priceScale().applyOptions({ mode: PriceScaleMode.Normal });
     this.levels = (indicator.levels ?? []).map((level) => this.series[0].createPriceLine({ price: level, lineWidth: 1, lineStyle: DASHED, axisLabelVisible: false }));
+    const main = this.series[indicator.lines.indexOf(this.mainLine)];
+    if (pane) this.pinned = main.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false });
     row.querySelector("[data-part=name]").textContent = title;
     this.cells = indicator.lines.map(() => row.appendChild(document.createElement("b")));
     this.paint();
@@ -115,22 +119,33 @@ class Study {
     return this.chart.tint[this.colourName(line)];
   }
 
-  /** Of the line that it is named for. */
-  get mainColour() {
+  /** The line that it is named for. */
+  get mainLine() {
     const { lines, histogram } = this.indicator;
-    return this.colour(lines.find((line) => line !== histogram));
+    return lines.find((line) => line !== histogram);
+  }
+
+  get mainColour() {
+    return this.colour(this.mainLine);
+  }
+
+  /** The value of now on the axis of its pane, which is too low for the tags of several lines. The library's own tag is
+   * that of the last bar in sight. */
+  pin() {
+    if (!this.indicator.hasPane) return;
+    const value = this.running.values.at(-1)?.[this.mainLine];
+    this.pinned.applyOptions({ price: value ?? 0, axisLabelVisible: value !== undefined, color: this.mainColour });
   }
 
   paint() {
-    const { hasPane, lines, levels, histogram } = this.indicator;
+    const { lines, levels } = this.indicator;
     lines.forEach((line, at) => {
       this.series[at].applyOptions({
         color: this.colour(line),
         lineWidth: 1,
         lineStyle: line === "middle" ? DASHED : 0,
         priceLineVisible: false,
-        // A pane is too low for the tags of several lines: all of them stand in its first line.
-        lastValueVisible: Boolean(hasPane) && line === lines.find((each) => each !== histogram),
+        lastValueVisible: false,
         crosshairMarkerVisible: false,
         priceFormat: { type: "custom", formatter: (value) => this.written(value), minMove: 10 ** -this.digits },
         ...(levels && { autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 100 } }) }),
@@ -138,6 +153,7 @@ class Study {
       this.cells[at].dataset.colour = this.colourName(line);
     });
     for (const level of this.levels) level.applyOptions({ color: this.chart.tint.line });
+    this.pin();
   }
 
   colourName(line) {
@@ -165,6 +181,7 @@ class Study {
       this.series[at].setData(points);
     });
     this.tell(bars.length - 1);
+    this.pin();
   }
 
   advance(from) {
@@ -175,6 +192,7 @@ class Study {
         if (values[each][line] !== undefined) this.series[at].update(this.point(line, each));
       });
     }
+    this.pin();
   }
 
   point(line, at) {

@@ -51,7 +51,7 @@ export class Row {
   hear({ bid, ask, time }, now) {
     const before = this.bid;
     this.bid = bid;
-    this.follow(bid, time);
+    if (this.follow(bid, time)) this.drawRange();
     write(this.cells.bid, price(bid, this.digits));
     write(this.cells.ask, price(ask, this.digits));
     this.showChange();
@@ -65,7 +65,7 @@ export class Row {
     return true;
   }
 
-  /** Go on from what is known of the day and of the hour. */
+  /** Go on from what is known of the day and of the hour. Returns whether the day's range is another. */
   follow(bid, time) {
     const [day, hour] = [Math.floor(time / DAY_MS) * DAY_MS, Math.floor(time / HOUR_MS) * HOUR_MS];
     if (this.dayMs === null || day > this.dayMs) {
@@ -73,6 +73,7 @@ export class Row {
       const isWhole = this.dayMs !== null;
       Object.assign(this, { dayMs: day, open: isWhole ? bid : this.open, low: bid, high: bid });
     }
+    const { low, high } = this;
     this.low = Math.min(this.low ?? bid, bid);
     this.high = Math.max(this.high ?? bid, bid);
     if (this.hourMs !== null && hour === this.hourMs) this.closes[this.closes.length - 1] = bid;
@@ -81,6 +82,7 @@ export class Row {
       this.hourMs = hour;
       if (this.closes.length > MOST_HOURS) this.closes.shift();
     }
+    return low !== this.low || high !== this.high;
   }
 
   showChange() {
@@ -126,6 +128,10 @@ export class Row {
     this.showChange();
     this.line.setAttribute("d", lineOf(this.closes));
     this.turn("trend", this.closes.at(-1) - this.closes[0]);
+    this.drawRange();
+  }
+
+  drawRange() {
     const last = this.bid ?? this.closes.at(-1);
     const isKnown = last !== undefined && this.low !== null && this.low !== undefined;
     this.at.parentElement.toggleAttribute("hidden", !isKnown);

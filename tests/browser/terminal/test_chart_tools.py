@@ -15,7 +15,7 @@ from tests.browser.conftest import OpenPage
 from tests.browser.geometry import misplaced
 from tests.contract.streams.ticker import Ticker
 
-from .charted import charted, of_chart, shown, until_chart
+from .charted import charted, drag, of_chart, shown, until_chart
 from .test_chart import opened
 from .test_terminal import publisher
 
@@ -30,6 +30,14 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
     return fillText.call(this, text, ...more);
 };
 """
+# How many tags stand on the axis of each pane.
+TAGGED = """chart.chart.panes().map((pane) => pane.getSeries().flatMap((each) => [
+    ...each.priceLines().filter((line) => line.options().axisLabelVisible),
+    ...(each.options().lastValueVisible ? [each] : []),
+]).length)"""
+# The value on the axis of a pane.
+TAG = "chart.chart.panes()[1].getSeries()[0].priceLines().at(-1).options().price"
+RANGE = "chart.chart.panes()[1].getSeries()[0].priceScale().getVisibleRange()"
 TOOLS = ".tools > .choice label, .tools > .menu > summary, .tools > .tool"
 
 
@@ -57,8 +65,7 @@ def test_indicators_are_drawn_told_and_remembered(charted: Ticker, open_page: Op
     switch_on(page, "SMA", "RSI", "MACD")
 
     assert of_chart(page, "chart.chart.panes().map((pane) => pane.getSeries().length)") == [3, 1, 3]
-    tagged = "chart.chart.panes()[2].getSeries().filter((each) => each.options().lastValueVisible).length"
-    assert of_chart(page, tagged) == 1
+    assert of_chart(page, TAGGED) == [1, 1, 1]
     mean = of_chart(page, MEAN)
     expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
     expect(row(page, "RSI 14")).to_contain_text(re.compile(r"\d\.\d\d"))
@@ -66,6 +73,30 @@ def test_indicators_are_drawn_told_and_remembered(charted: Ticker, open_page: Op
     shown(page)
     expect(page.locator(".study")).to_have_count(3)
     expect(page.locator(".count")).to_have_text("3")
+
+
+def test_logarithmic_scale_is_that_of_the_price_alone(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    tool(page, "log").click()
+
+    switch_on(page, "RSI")
+
+    for is_log in (True, False):
+        modes = "chart.chart.panes().map((pane) => pane.getSeries()[0].priceScale().options().mode)"
+        assert of_chart(page, modes) == [int(is_log), 0]
+        until_chart(page, f"{RANGE}.from >= -30 && {RANGE}.to <= 130")
+        tool(page, "log").click()
+
+
+def test_tag_of_an_indicator_stays_at_the_value_of_now(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    switch_on(page, "RSI")
+    expect(row(page, "RSI 14")).to_contain_text(f"{of_chart(page, TAG):.2f}")
+
+    drag(page, 600)
+
+    assert of_chart(page, "chart.chart.timeScale().getVisibleLogicalRange().to < chart.bars.length - 10")
+    until_chart(page, f"{TAG} === chart.chart.panes()[1].getSeries()[0].data().at(-1).value")
 
 
 def test_indicators_go_along_with_live_prices(charted: Ticker, open_page: OpenPage) -> None:

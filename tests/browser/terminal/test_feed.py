@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from core import clock
@@ -23,7 +23,7 @@ from tests.factories import make_signal, make_user
 from tests.patience import PATIENCE_S
 
 from .test_flow import candles, is_whole
-from .test_terminal import beside, live, publisher, ticker
+from .test_terminal import beside, bid, live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
 UNREADABLE = "no answer of the service"
@@ -240,6 +240,22 @@ def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, o
     expect(page.locator("#news li.story")).to_contain_text("Bitcoin steadies")
     expect(said(page, "news")).to_be_hidden()
     expect(said(page, "signals")).to_contain_text("No signals yet.")
+
+
+def test_price_that_came_before_the_panes_counts(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    beside(lambda: publish_signal("BTCUSD", publisher))
+    ticker("BTCUSD")
+    page, held = open_page("/docs"), list[Route]()
+    page.route("**/terminal/panes.js", lambda route: held.append(route))
+    page.goto("/")
+    live(page)
+    expect(bid(page)).not_to_be_empty()
+
+    held.pop().continue_()
+
+    expect(page.locator("#signals .result").first).to_contain_text(" R")
 
 
 def said(page: Page, pane: str) -> Any:

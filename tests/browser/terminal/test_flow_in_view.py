@@ -281,3 +281,23 @@ def test_crosshair_is_in_both_charts(charted_flow: Page, pane: str) -> None:
 
     for each in ("chart", "flow"):
         charted_flow.wait_for_function(f"(given) => ({LINE})(given) === 0", arg=[each, time])
+
+
+@pytest.mark.parametrize("pane", ["chart", "flow"])
+def test_crosshair_is_at_one_time_after_the_bars_have_moved_below_it(charted_flow: Page, pane: str) -> None:
+    scroll(charted_flow, 200, 260)
+    x = says(charted_flow, "chart.chart.timeScale().logicalToCoordinate(245)")
+    box = charted_flow.locator(f"#{pane}").bounding_box()
+    assert box is not None
+    charted_flow.mouse.move(box["x"] + x - 20, box["y"] + 60)
+    until(charted_flow, "Boolean(flow.crosshair)")
+    charted_flow.mouse.move(box["x"] + x, box["y"] + 60)
+
+    scroll(charted_flow, 185, 245)
+
+    # Older candles may come in before it: then the same bar has another number.
+    time = says(charted_flow, f"chart.chart.timeScale().coordinateToTime({x})")
+    opened = says(charted_flow, f"flow.axis.zone.mark({time}, 3)")
+    expect(charted_flow.locator("#flow-pane [data-part=opened]")).to_contain_text(opened)
+    for each in ("chart", "flow"):
+        charted_flow.wait_for_function(f"(given) => ({LINE})(given) > 0.4", arg=[each, time])
