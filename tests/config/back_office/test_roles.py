@@ -28,10 +28,10 @@ SEES = {
     "curator": ["Drafts", "News", "News sources", "Calibration", "Signals", "Ledger"],
     "support": [
         *(
-            "Publisher requests",
             "API keys",
             "Accounts",
             "Tier requests",
+            "Publisher requests",
             "Users",
             "Email addresses",
             "Tiers",

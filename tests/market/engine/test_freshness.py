@@ -100,7 +100,7 @@ def test_silent_source_makes_the_quote_stale_until_it_is_back(stage: Stage, cloc
     assert stage.headers() == ("stale", 60_001)
     is_red, words = stage.row()
     assert is_red
-    assert "stale quoted 1 min ago 1.08000 1.08020" in words
+    assert "stale quoted 60 s ago 1.08000 1.08020" in words
 
     stage.push(1.09)
     assert stage.headers() == ("open", 0)
