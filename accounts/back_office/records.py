@@ -29,9 +29,11 @@ OF_THE_SERVICE = frozenset(
 
 
 def in_words(facts: dict[str, Any], account: str) -> str:
-    """account ada, path /ws/market, opened at 27 Nov 2026, 12:00:37 UTC"""
+    """account ada, opened at 27 Nov 2026, 12:00:37 UTC, path /ws/market"""
     shown = facts | ({"account": account} if account and "account" in facts else {})
-    return ", ".join(f"{name.replace('_', ' ')} {fact_text(name, value)}" for name, value in shown.items())
+    # By their names, because databases keep them in orders of their own.
+    named = sorted((name.replace("_", " "), fact_text(name, value)) for name, value in shown.items())
+    return ", ".join(f"{name} {text}" for name, text in named)
 
 
 def fact_text(name: str, value: Any) -> str:

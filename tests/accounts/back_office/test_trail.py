@@ -69,7 +69,7 @@ def test_events_are_in_words_with_times_and_names(office: Office) -> None:
         )
         ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol="EURUSD")
     page = text_of(office.get(list_of(ControlEvent)))
-    assert f"account {name}, path /ws/market, opened at 27 Nov 2026, 12:00:37 UTC" in page
+    assert f"account {name}, opened at 27 Nov 2026, 12:00:37 UTC, path /ws/market" in page
     assert "symbol EURUSD" in page
     assert "the service" in page
     assert "{&quot;" not in page
