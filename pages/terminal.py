@@ -52,8 +52,10 @@ def watchlist() -> list[WatchlistRow]:
 def seen_of(facts: InstrumentFacts) -> Seen:
     quote, history = market.quote(facts.symbol), market.prices.candles(facts)
     bid, ask, quoted_ms = (None,) * 3 if quote is None else (quote.bid, quote.ask, quote.time_ms)
-    hours = history.rows("1h", HOURS_DRAWN, closed_only=False)
-    return Seen(market.state(facts), bid, ask, history.builder.latest("1d"), hours, quoted_ms)
+    hours, day = history.rows("1h", HOURS_DRAWN, closed_only=False), history.builder.latest("1d")
+    days = [] if day is None else history.rows("1d", 2, closed_only=False)
+    before = [row.close for row in days if day is not None and row.opened_ms < day.opened_ms]
+    return Seen(market.state(facts), bid, ask, day, before[-1] if before else None, hours, quoted_ms)
 
 
 def open_incidents() -> list[dict[str, str]]:

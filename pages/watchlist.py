@@ -26,6 +26,8 @@ class Seen(NamedTuple):
     ask: float | None = None
     day: PriceBar | None = None
     """The last day with prices, over or not."""
+    previous_close: float | None = None
+    """Of the day with prices before that one."""
     hours: Sequence[CandleRow] = ()
     quoted_ms: int | None = None
 
@@ -39,7 +41,7 @@ class WatchlistRow(NamedTuple):
     bid: str
     ask: str
     change: float | None
-    """In percent, since the open of the day that `session` names."""
+    """In percent, from the close before the day that `session` names: as the daily chart counts it."""
     session: str
     low: str
     high: str
@@ -87,11 +89,9 @@ def row_of(facts: InstrumentFacts, seen: Seen, now_ms: int) -> WatchlistRow:
 
 
 def change_of(seen: Seen) -> float | None:
-    day = seen.day
-    if day is None or not day.open:
+    if seen.day is None or not seen.previous_close:
         return None
-    last = day.close if seen.bid is None else seen.bid
-    return 100 * (last - day.open) / day.open
+    return 100 * (seen.day.close - seen.previous_close) / seen.previous_close
 
 
 def drawn_of(facts: InstrumentFacts, seen: Seen, opens_ms: int | None) -> dict[str, Any]:
@@ -100,9 +100,10 @@ def drawn_of(facts: InstrumentFacts, seen: Seen, opens_ms: int | None) -> dict[s
         "state": seen.state,
         "opensMs": opens_ms,
         "bid": seen.bid,
+        "last": seen.bid,
         "quotedMs": seen.quoted_ms,
         "dayMs": None,
-        "open": None,
+        "previousClose": seen.previous_close,
         "low": None,
         "high": None,
         "hourMs": seen.hours[-1].opened_ms if seen.hours else None,
@@ -110,8 +111,8 @@ def drawn_of(facts: InstrumentFacts, seen: Seen, opens_ms: int | None) -> dict[s
     }
     if seen.day is not None:
         drawn["dayMs"] = seen.day.opened_ms
-        for name in ("open", "low", "high"):
-            drawn[name] = round(getattr(seen.day, name), facts.digits)
+        for name, value in (("last", seen.day.close), ("low", seen.day.low), ("high", seen.day.high)):
+            drawn[name] = round(value, facts.digits)
     return drawn
 
 

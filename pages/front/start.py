@@ -63,4 +63,9 @@ def live(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any]:
     instruments = {
         row.symbol: {"name": row.facts.name, "digits": row.facts.digits, **row.drawn} for row in rows
     }
-    return {"rows": rows, "config": {"csrf": get_token(request), "instruments": instruments}}
+    config = {
+        "csrf": get_token(request),
+        "candlePrice": settings.CANDLE_PRICE,
+        "instruments": instruments,
+    }
+    return {"rows": rows, "config": config}

@@ -13,7 +13,7 @@ onThemeChange(() => (tint = colours()));
 const rows = new Map(
   [...document.querySelectorAll("#board tr[data-symbol]")].map((element) => {
     const { symbol } = element.dataset;
-    return [symbol, new Row(element, config.instruments[symbol], () => tint)];
+    return [symbol, new Row(element, config.instruments[symbol], () => tint, config.candlePrice)];
   }),
 );
 const heard = new Map();

@@ -30,6 +30,7 @@ const watchlist = new Watchlist(part("watch"), {
   api,
   address: config.watchlist,
   instruments,
+  basis: config.candlePrice,
   choose: tap,
   pass: (symbol) => address.go({ symbol }, true) && show(),
   learn: ({ incidents: open }) => incidents.show(open),

@@ -46,11 +46,11 @@ def make_facts(symbol: str = "EURUSD", sessions: str = FOREX, **fields: Any) -> 
     return InstrumentFacts(**(known | fields))
 
 
-def day_bar(opened_ms: int, opened: float = 1.08, close: float = 1.0854) -> PriceBar:
-    return PriceBar(opened_ms, opened, 1.09, 1.07, close, 10.0, 1.0902, 1.0702)
+def day_bar(opened_ms: int, close: float = 1.0854) -> PriceBar:
+    return PriceBar(opened_ms, 1.0843, 1.09, 1.07, close, 10.0, 1.0902, 1.0702)
 
 
-CLOSED = Seen("closed", 1.0854, 1.0856, day_bar(FRIDAY_MS))
+CLOSED = Seen("closed", 1.0854, 1.0856, day_bar(FRIDAY_MS), previous_close=1.08)
 
 
 def test_closed_market_says_when_it_opens() -> None:
@@ -77,8 +77,15 @@ def test_stale_market_says_of_when_its_last_price_is() -> None:
 
 
 def test_without_a_quote_the_last_close_counts() -> None:
-    row = row_of(make_facts(), Seen("closed", day=day_bar(FRIDAY_MS, close=1.0746)), SATURDAY_MS)
+    row = row_of(
+        make_facts(), Seen("closed", day=day_bar(FRIDAY_MS, close=1.0746), previous_close=1.08), SATURDAY_MS
+    )
     assert (row.bid, row.ask, row.change_text) == ("", "", "−0.50%")
+
+
+def test_first_day_of_an_instrument_has_no_change() -> None:
+    row = row_of(make_facts(), CLOSED._replace(previous_close=None), SATURDAY_MS)
+    assert (row.change, row.change_text, row.direction, row.low) == (None, "", "", "1.07000")
 
 
 def test_instrument_of_which_nothing_is_known_is_a_row_all_the_same() -> None:

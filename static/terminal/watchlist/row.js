@@ -1,6 +1,7 @@
 // One instrument of the watchlist: its last price, its day, and whether it trades.
 import { isStill } from "../colours.js";
 import { clock, price, signed, write } from "../format.js";
+import { priceOf } from "../chart/forming.js";
 import { opening, sessionOf } from "../page/hours.js";
 import { lineOf, placeIn } from "./sparkline.js";
 
@@ -11,10 +12,9 @@ const DAY_MS = 86_400_000;
 const MOST_HOURS = 24;
 
 export class Row {
-  constructor(element, instrument, tint) {
-    this.element = element;
-    this.symbol = element.dataset.symbol;
-    this.tint = tint;
+  /** Its last price is of the kind that candles are made of: `basis`. */
+  constructor(element, instrument, tint, basis) {
+    Object.assign(this, { element, symbol: element.dataset.symbol, tint, basis });
     const { name, digits, staleAfterS, ...known } = instrument;
     Object.assign(this, { name, digits, staleAfterMs: 1000 * staleAfterS, heardAt: performance.now() });
     this.cells = Object.fromEntries([...element.querySelectorAll("[data-cell]")].map((cell) => [cell.dataset.cell, cell]));
@@ -27,23 +27,24 @@ export class Row {
   }
 
   /** What the service says of the day so far. */
-  know({ group, state, opensMs, bid, quotedMs, dayMs, open, low, high, hourMs, closes }) {
-    Object.assign(this, { group, opensMs, dayMs, open, low, high, hourMs, closes });
-    if (this.time === undefined) Object.assign(this, { bid: bid ?? undefined, quotedMs });
+  know({ group, state, opensMs, bid, last, quotedMs, dayMs, previousClose, low, high, hourMs, closes }) {
+    Object.assign(this, { group, opensMs, dayMs, previousClose, low, high, hourMs, closes });
+    if (this.time === undefined) Object.assign(this, { bid, last, quotedMs });
     this.mark(state);
     this.draw();
   }
 
   /** Prices of another series begin: nothing of before is true of them. */
   forget() {
-    Object.assign(this, { dayMs: null, open: null, low: null, high: null, hourMs: null, closes: [], bid: undefined, quotedMs: null, time: undefined, change: null });
+    Object.assign(this, { dayMs: null, previousClose: null, low: null, high: null, hourMs: null, closes: [], bid: null, last: null, quotedMs: null, time: undefined, change: null });
     for (const name of ["bid", "ask", "change", "session"]) write(this.cells[name], "");
     this.draw();
   }
 
-  /** The day as its candle has it. */
-  begin(candle, quote) {
-    if (candle) Object.assign(this, { dayMs: Math.floor(Date.parse(candle.time) / DAY_MS) * DAY_MS, open: candle.open, low: candle.low, high: candle.high });
+  /** The day as its candle has it, and the day before. */
+  begin(days, quote) {
+    const [day, before] = [days.at(-1), days.at(-2)];
+    if (day) Object.assign(this, { dayMs: Math.floor(Date.parse(day.time) / DAY_MS) * DAY_MS, previousClose: before?.close ?? null, low: day.low, high: day.high, last: day.close });
     if (this.time === undefined) this.hear({ ...quote, time: Date.parse(quote.timestamp) }, performance.now());
   }
 
@@ -51,7 +52,7 @@ export class Row {
   hear({ bid, ask, time }, now) {
     const before = this.bid;
     this.bid = bid;
-    if (this.follow(bid, time)) this.drawRange();
+    if (this.follow(priceOf({ bid, ask }, this.basis, this.digits), time)) this.drawRange();
     write(this.cells.bid, price(bid, this.digits));
     write(this.cells.ask, price(ask, this.digits));
     this.showChange();
@@ -59,37 +60,37 @@ export class Row {
     const isNew = this.time === undefined ? Date.now() - time < FRESH_MS : time > this.time;
     this.time = this.quotedMs = time;
     this.heardAt = now;
-    if (before !== undefined && before !== bid) this.flash(bid > before ? "up" : "down", now);
+    if (before !== null && before !== bid) this.flash(bid > before ? "up" : "down", now);
     if (!isNew || this.state === "open") return false;
     this.mark("open");
     return true;
   }
 
   /** Go on from what is known of the day and of the hour. Returns whether the day's range is another. */
-  follow(bid, time) {
+  follow(last, time) {
     const [day, hour] = [Math.floor(time / DAY_MS) * DAY_MS, Math.floor(time / HOUR_MS) * HOUR_MS];
     if (this.dayMs === null || day > this.dayMs) {
-      // Of a day that was under way before anything was known the open is not known.
-      const isWhole = this.dayMs !== null;
-      Object.assign(this, { dayMs: day, open: isWhole ? bid : this.open, low: bid, high: bid });
+      // Of the first day that is known none came before.
+      Object.assign(this, { previousClose: this.dayMs === null ? null : this.last, dayMs: day, low: last, high: last });
     }
     const { low, high } = this;
-    this.low = Math.min(this.low ?? bid, bid);
-    this.high = Math.max(this.high ?? bid, bid);
-    if (this.hourMs !== null && hour === this.hourMs) this.closes[this.closes.length - 1] = bid;
+    this.last = last;
+    this.low = Math.min(this.low ?? last, last);
+    this.high = Math.max(this.high ?? last, last);
+    if (this.hourMs !== null && hour === this.hourMs) this.closes[this.closes.length - 1] = last;
     else if (this.hourMs === null || hour > this.hourMs) {
-      this.closes.push(bid);
+      this.closes.push(last);
       this.hourMs = hour;
       if (this.closes.length > MOST_HOURS) this.closes.shift();
     }
     return low !== this.low || high !== this.high;
   }
 
+  /** From the close of the day before, as the daily chart counts it. */
   showChange() {
-    const last = this.bid ?? this.closes.at(-1);
-    if (!this.open || last === undefined) return;
-    this.change = (100 * (last - this.open)) / this.open;
-    write(this.cells.change, `${signed(this.change, 2)}%`);
+    const { last, previousClose } = this;
+    this.change = last === null || !previousClose ? null : (100 * (last - previousClose)) / previousClose;
+    write(this.cells.change, this.change === null ? "" : `${signed(this.change, 2)}%`);
     // As it is written: a change of 0.00% has no direction.
     this.turn("direction", Math.round(100 * this.change));
   }
@@ -132,11 +133,10 @@ export class Row {
   }
 
   drawRange() {
-    const last = this.bid ?? this.closes.at(-1);
-    const isKnown = last !== undefined && this.low !== null && this.low !== undefined;
+    const isKnown = this.last !== null && this.low !== null;
     this.at.parentElement.toggleAttribute("hidden", !isKnown);
     if (!isKnown) return write(this.cells.range, "");
-    this.at.setAttribute("x", (0.94 * placeIn(this.low, this.high, last)).toFixed(1));
+    this.at.setAttribute("x", (0.94 * placeIn(this.low, this.high, this.last)).toFixed(1));
     write(this.cells.range, `Day’s range ${price(this.low, this.digits)} to ${price(this.high, this.digits)}`);
   }
 

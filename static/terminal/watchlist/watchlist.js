@@ -18,7 +18,7 @@ const ARIA = { name: { name: "ascending", "-name": "descending" }, change: { "-c
 
 export class Watchlist {
   /** `choose` shows an instrument, `pass` does on the way to another; `learn` is told what else the service says. */
-  constructor(pane, { api, address, instruments, choose, pass, learn }) {
+  constructor(pane, { api, address, instruments, basis, choose, pass, learn }) {
     Object.assign(this, { pane, api, address, pass, learn });
     this.table = pane.querySelector("table");
     this.search = pane.querySelector("input[type=search]");
@@ -31,7 +31,7 @@ export class Watchlist {
     this.sort = SORTS.includes(kept("sort")) ? kept("sort") : "group";
     this.favourites = new Set((kept("favourites") ?? "").split(" ").filter(Boolean));
     for (const element of this.table.querySelectorAll("tr[data-symbol]")) {
-      this.add(new Row(element, instruments[element.dataset.symbol], () => this.tint), choose);
+      this.add(new Row(element, instruments[element.dataset.symbol], () => this.tint, basis), choose);
     }
     this.listen();
     if (this.sort !== "group" || this.favourites.size) this.arrange();
@@ -116,16 +116,16 @@ export class Watchlist {
     return [...this.rows.values()].map(({ state }) => state).join();
   }
 
-  /** Prices of another series begin, which opened the day at another one. */
+  /** Prices of another series begin, with days of their own. */
   async begin(symbol) {
     const row = this.rows.get(symbol);
     if (!row) return;
     row.forget();
     const wanted = (row.wanted = {});
-    const query = { timeframe: "1d", bars: 1 };
+    const query = { timeframe: "1d", bars: 2 };
     const market = await persist(() => this.api.get(`market/${symbol}`, query), () => row.wanted === wanted);
     if (!market || row.wanted !== wanted) return;
-    row.begin(market.ohlcv.at(-1), market.quote);
+    row.begin(market.ohlcv, market.quote);
     this.painter.ask(row);
   }
 

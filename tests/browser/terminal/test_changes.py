@@ -27,6 +27,7 @@ from tests.factories import make_account, make_instrument, make_user, put_quote
 from .test_terminal import beside, live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
+DAY_MS = 86_400_000
 PASSWORD = "a long walk 7"
 
 
@@ -109,15 +110,18 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
     page.get_by_role("button", name="BTCUSD").click()
     caption, row = page.locator("#chart-caption"), page.locator("tr[data-symbol=BTCUSD]")
     expect(caption).to_contain_text("BTCUSD, ")
-    at = moment(clock.now_ms()).isoformat()
-    candle = {"time": at, "open": 50, "high": 51, "low": 49, "close": 50.5, "volume": 1}
+    now_ms = clock.now_ms()
+    at, day_before = moment(now_ms).isoformat(), moment(now_ms - DAY_MS).isoformat()
+    before = {"time": day_before, "open": 49, "high": 51, "low": 49, "close": 50, "volume": 1}
+    candle = {"time": at, "open": 49.5, "high": 51, "low": 49, "close": 50.5, "volume": 1}
     quote = {"bid": 50.5, "ask": 50.6, "spread": 0.1, "timestamp": at}
     asked = set[str]()
 
     def answer(route: Route) -> None:
         """At first as a process does that has not heard of the new series."""
         if route.request.url in asked:
-            route.fulfill(json={"ohlcv": [candle], "quote": quote})
+            candles = [before, candle] if "timeframe=1d" in route.request.url else [candle]
+            route.fulfill(json={"ohlcv": candles, "quote": quote})
         else:
             asked.add(route.request.url)
             route.continue_()

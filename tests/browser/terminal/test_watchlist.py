@@ -31,6 +31,25 @@ ROWS, PARTS = "tr[data-symbol]", "td small, .name button, td [data-cell]:not(.un
 
 # Into a row that no price comes for.
 WRITE = "text => { document.querySelector('tr[data-symbol=GBPUSD] [data-cell=bid]').textContent = text; }"
+# Both are of the last price, and the legend is drawn with the next frame.
+AGREE = """() => {
+    const change = document.querySelector("tr[data-symbol=BTCUSD] [data-cell=change]").textContent;
+    return change && document.querySelector(".legend [data-part=change]").textContent.includes(`(${change})`);
+}"""
+# A price before and two after midnight: nothing is known of the day before the first.
+MIDNIGHT = """async (basis) => {
+    const { Row } = await import("/static/terminal/watchlist/row.js");
+    const element = document.querySelector("tr[data-symbol=EURUSD]").cloneNode(true);
+    const known = { name: "", digits: 5, staleAfterS: 60, group: "Forex", state: "open", opensMs: null,
+        bid: null, last: null, quotedMs: null, dayMs: null, previousClose: null, low: null, high: null,
+        hourMs: null, closes: [] };
+    const row = new Row(element, known, () => ({}), basis);
+    const midnight = Date.UTC(2026, 0, 2);
+    return [[-1, 1], [0, 1.1], [1000, 0.9]].map(([ms, bid]) => {
+        row.hear({ bid, ask: bid + 0.2, time: midnight + ms }, 0);
+        return row.cells.change.textContent;
+    });
+}"""
 ORDER = (
     "[...document.querySelectorAll('#watchlist tbody tr')].map((row) => row.dataset.symbol ?? row.innerText)"
 )
@@ -43,11 +62,22 @@ def closed(publisher: User) -> str:
     calendar = make_calendar("rare", f"{opens:%a} 10:00-10:01")
     make_instrument("GBPUSD", name="British Pound / US Dollar", calendar=calendar)
     at_ms = clock.now_ms() - clock.now_ms() % DAY_MS - 4 * DAY_MS
-    bars = [PriceBar(at_ms + n * MINUTE_MS, 1.2, 1.22, 1.19, 1.206, 5, 1.22, 1.19) for n in range(0, 200, 20)]
-    market.prices.history(catalogue.get("GBPUSD")).resume(bars)
+    bars = [
+        PriceBar(at_ms + n * MINUTE_MS, 1.202, 1.22, 1.19, 1.206, 5, 1.22, 1.19) for n in range(0, 200, 20)
+    ]
+    history = market.prices.history(catalogue.get("GBPUSD"))
+    history.restore("1d", PriceBar(at_ms - DAY_MS, 1.19, 1.21, 1.18, 1.2, 5, 1.21, 1.18))
+    history.resume(bars)
     put_candles("GBPUSD", "1h", [at_ms + n * HOUR_MS for n in range(24)], 1.2)
     put_quote("GBPUSD", 1.206, 1.2062, at_ms)
     return f"{moment(at_ms):%a}"
+
+
+def yesterday(price: float) -> None:
+    """What trades has had a day before this one."""
+    day_ms = clock.now_ms() - clock.now_ms() % DAY_MS - DAY_MS
+    for symbol in ("BTCUSD", "EURUSD"):
+        put_candles(symbol, "1d", [day_ms], price)
 
 
 def row_of(page: Page, symbol: str) -> Any:
@@ -68,6 +98,7 @@ def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
     expect(row).to_contain_text("closed")
     opens_ms = catalogue.get("GBPUSD").hours.next_open(clock.now_ms())
     assert row.locator("[data-cell=about]").inner_text() == opening(opens_ms, clock.now_ms())
+    # 1.206 after 1.2 of the day before, although this day opened at 1.202.
     expect(row.locator("[data-cell=change]")).to_have_text("+0.50%")
     expect(row.locator("[data-cell=session]")).to_have_text(closed)
     expect(row.locator("[data-cell=range]")).to_have_text("Day’s range 1.19000 to 1.22000")
@@ -173,6 +204,7 @@ def test_rows_are_filtered_by_symbol_and_name(closed: str, ticker: Ticker, open_
 
 
 def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
+    yesterday(1.0)
     page = live(open_page("/"))
     change = page.get_by_role("columnheader", name="Change")
     ticker("BTCUSD", 40)
@@ -191,6 +223,24 @@ def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open
         symbol.get_by_role("button").click()
         expect(symbol).to_have_attribute("aria-sort", way)
         assert order(page) == ["Trading", *trading, "Closed", "GBPUSD"]
+
+
+def test_change_is_that_of_the_daily_chart(ticker: Ticker, open_page: OpenPage) -> None:
+    yesterday(0.5)
+    page = live(open_page("/terminal?symbol=BTCUSD&tf=1d"))
+    ticker("BTCUSD", 40)
+    page.wait_for_function(AGREE)
+    assert "%" in row_of(page, "BTCUSD").locator("[data-cell=change]").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("basis", "changes"), [("bid", ("+10.00%", "−10.00%")), ("mid", ("+9.09%", "−9.09%"))]
+)
+def test_new_day_counts_from_the_last_price_of_the_day_before(
+    ticker: Ticker, open_page: OpenPage, basis: str, changes: tuple[str, str]
+) -> None:
+    page = live(open_page("/"))
+    assert page.evaluate(MIDNIGHT, basis) == ["", *changes]
 
 
 def test_line_and_range_follow_the_price(ticker: Ticker, open_page: OpenPage) -> None:
