@@ -46,6 +46,13 @@ export class Failure extends Error {
   }
 }
 
+const pausing = new Set();
+
+/** The service is back: what waits for its next attempt need not wait longer. */
+export function hurry() {
+  for (const end of pausing) end();
+}
+
 /** Try until it works, slower each time, as long as it is wanted. */
 export async function persist(attempt, isWanted) {
   for (let pauseMs = 500; isWanted(); pauseMs = Math.min(2 * pauseMs, 30_000)) {
@@ -53,8 +60,18 @@ export async function persist(attempt, isWanted) {
       return await attempt();
     } catch (error) {
       console.warn(error.message);
-      await new Promise((done) => setTimeout(done, Math.max(pauseMs, 1000 * (error.retryAfterS ?? 0))));
+      await pause(pauseMs, error.retryAfterS);
     }
   }
   return undefined;
+}
+
+/** A pause that the service asked for is kept. */
+async function pause(ms, askedS) {
+  let end;
+  const ended = new Promise((done) => (end = done));
+  setTimeout(end, Math.max(ms, 1000 * (askedS || 0)));
+  if (!askedS) pausing.add(end);
+  await ended;
+  pausing.delete(end);
 }

@@ -21,6 +21,6 @@ export const frame = (tint) => ({
   layout: { background: { color: tint.surface }, textColor: tint.soft, attributionLogo: false, fontSize: 12, fontFamily: getComputedStyle(document.body).fontFamily },
   grid: { vertLines: { color: tint.line }, horzLines: { color: tint.line } },
   timeScale: { timeVisible: true, secondsVisible: false, borderColor: tint.line },
-  rightPriceScale: { borderColor: tint.line },
+  rightPriceScale: { borderColor: tint.line, entireTextOnly: true },
   localization: { locale: "en-GB" },
 });

@@ -1,5 +1,5 @@
 // The terminal page: prices that move come first, and then the panes beside them.
-import { Api } from "./api.js";
+import { Api, hurry } from "./api.js";
 import { isStill } from "./colours.js";
 import { PaletteOnDemand, Shortcuts } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
@@ -53,7 +53,9 @@ function frames(all) {
 
 function streamReport({ stream, state, missed, began = [] }) {
   if (state) {
+    const before = connection.states[stream];
     connection.show(stream, state);
+    if (stream === "market" && isAnswering(state) && !isAnswering(before)) hurry();
     panes?.streamIs(stream, state);
   }
   if (stream === "market") look();
@@ -64,6 +66,8 @@ function streamReport({ stream, state, missed, began = [] }) {
     setTimeout(() => begin(stream, began), ALL_HAVE_HEARD_MS);
   }
 }
+
+const isAnswering = (state) => state?.status === "live" && !state.isSilent;
 
 /** What is no longer of now says of when it is. */
 function look() {

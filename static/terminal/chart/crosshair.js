@@ -9,6 +9,8 @@ export class SharedCrosshair {
    * figures of a time or, without one, those of now. */
   constructor(sides) {
     this.sides = sides;
+    // After a drag that ends elsewhere the library would stay where the pointer left.
+    addEventListener("mouseup", ({ target }) => sides.some(({ chart }) => chart.chartElement().contains(target)) || setTimeout(() => this.#leave()));
     for (const side of sides) side.chart.subscribeCrosshairMove(({ time, sourceEvent }) => this.#move(side, time, sourceEvent));
   }
 
@@ -23,6 +25,11 @@ export class SharedCrosshair {
   /** The sides have moved: the library keeps a place on the screen, which is of another time now. */
   repeat() {
     if (this.#owner) for (const side of this.sides) if (side !== this.#owner) point(side, this.#time);
+  }
+
+  #leave() {
+    this.#time = undefined;
+    for (const side of this.sides) point(side);
   }
 
   #own(owner) {

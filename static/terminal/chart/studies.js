@@ -92,7 +92,7 @@ export class Studies {
 
 class Study {
   constructor(chart, indicator, settings, row) {
-    const title = [indicator.title, ...Object.values(settings)].join(" ");
+    const title = [indicator.short ?? indicator.title, ...Object.values(settings)].join(" ");
     Object.assign(this, { chart, indicator, settings, row, title, running: new Running(indicator, settings) });
     const pane = indicator.hasPane ? chart.chart.panes().length : 0;
     this.series = indicator.lines.map((line) => chart.chart.addSeries(this.kind(line), {}, pane));
@@ -166,6 +166,7 @@ class Study {
   }
 
   written(value) {
+    if (this.indicator.levels && (value < 0 || value > 100)) return "";
     // A little below zero is not written as a negative zero.
     const isZero = Math.abs(value) < 0.5 * 10 ** -this.digits;
     return price(isZero ? 0 : value, this.digits).replace("-", MINUS);

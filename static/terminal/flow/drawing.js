@@ -9,7 +9,7 @@ const QUIET = { priceLineVisible: false, lastValueVisible: false };
 const ALONE = { lineVisible: false, pointMarkersVisible: true, pointMarkersRadius: 2, crosshairMarkerVisible: false, autoscaleInfoProvider: () => null };
 const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 3 });
 const LEAST_MOVE = { true: 1e-8, false: 1 };
-const SCALE = { entireTextOnly: true, tickMarkDensity: 1.75, scaleMargins: { top: 0, bottom: 0 } };
+const SCALE = { tickMarkDensity: 1.75, scaleMargins: { top: 0, bottom: 0 } };
 // A dot stands at zero, opposite its bar, where neither the title nor the pane's edge cuts it.
 const MARK = { price: 0, shape: "circle" };
 const MARK_PX = 12;

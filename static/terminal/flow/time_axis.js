@@ -35,7 +35,7 @@ export class TimeAxis {
   #write() {
     this.#follower.applyOptions({
       timeScale: { tickMarkFormatter: (time, kind) => this.zone.mark(time, kind) },
-      localization: { timeFormatter: (time) => this.zone.moment(time) },
+      localization: { timeFormatter: (time) => this.#chart.chart.options().localization.timeFormatter(time) },
     });
   }
 

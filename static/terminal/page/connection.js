@@ -3,7 +3,7 @@ import { closing } from "../chart/tools/menu.js";
 import { write } from "../format.js";
 
 const NAMES = { market: "Prices", candles: "Candles", flow: "Order flow", signals: "Signals", news: "News" };
-const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", failing: "not updated" };
+const WORDS = { live: "live", stale: "stale", connecting: "connecting", reconnecting: "reconnecting", refused: "refused", silent: "no answer", failing: "not updated" };
 const REASONS = {
   stream_limit_exceeded: "limit reached",
   rate_limit_exceeded: "limit reached",
@@ -105,7 +105,8 @@ export class Connection {
 
 function statusOf(state) {
   if (!state) return "connecting";
-  return state.status === "live" && state.isStale ? "stale" : state.status;
+  if (state.status !== "live") return state.status;
+  return state.isSilent ? "silent" : state.isStale ? "stale" : "live";
 }
 
 const reasonOf = (code, otherwise) => REASONS[code] ?? otherwise;

@@ -5,6 +5,7 @@ import { clock, span, write } from "../format.js";
 const GRACE_MS = 2_500;
 const FIRST_GRACE_MS = 6_000;
 const CAUSES = {
+  silent: "The service is not responding.",
   stale: "The service itself is not receiving any prices.",
   refused: "The service refused the connection.",
   reconnecting: "Reconnecting…",
@@ -28,13 +29,13 @@ export class Outage {
     return !this.banner.hidden;
   }
 
-  /** Of the prices: live, stale, connecting, reconnecting or refused. */
+  /** Of the prices: live, stale, silent, connecting, reconnecting or refused. */
   look({ status, states }) {
     if (status === "live") {
       this.lostAt = null;
       this.grace = GRACE_MS;
     } else this.lostAt ??= performance.now();
-    const isKnown = ["stale", "refused"].includes(status);
+    const isKnown = ["stale", "silent", "refused"].includes(status);
     const isOut = this.lostAt !== null && (isKnown || performance.now() - this.lostAt >= this.grace);
     if (isOut) this.tell(status, states.market?.message);
     if (isOut === this.isOut) return;

@@ -6,8 +6,12 @@ const LONGEST_PAUSE_MS = 15_000;
 // What breaks off sooner than this after its reply has not come back: the pauses go on growing.
 const STEADY_MS = 10_000;
 const PING_MS = 5_000;
+// Where prices came a moment ago, a pause is asked about sooner.
+const PAUSE_MS = 2_000;
+const ANSWER_MS = 2_500;
 // The service says something at least every 10 seconds.
 const SILENCE_MS = 15_000;
+const LOOK_MS = 500;
 const FEATURES = ["seq", "snapshot", "heartbeat"];
 // More symbols are no subscribe message.
 const MOST_SYMBOLS = 200;
@@ -25,9 +29,10 @@ export class Stream {
     this.symbols = [];
     this.epoch = null;
     this.positions = {};
-    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, message: "", code: "" };
+    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, isSilent: false, message: "", code: "" };
     this.pauseMs = FIRST_PAUSE_MS;
     this.answeredAt = Infinity;
+    this.dataAt = -Infinity;
     this.wasLive = false;
   }
 
@@ -66,7 +71,7 @@ export class Stream {
     socket.onopen = () => socket === this.socket && this.subscribe(key);
     socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(data));
     socket.onclose = () => socket === this.socket && this.closed();
-    this.expectSoon();
+    this.watch();
   }
 
   subscribe(key) {
@@ -88,11 +93,15 @@ export class Stream {
   }
 
   take(frame) {
-    this.expectSoon();
+    this.heardAt = performance.now();
+    if (this.state.isSilent) this.note({ isSilent: false });
     if (frame.seq !== undefined) this.positions[frame.symbol] = frame.seq;
     const control = frame.type && this[`on_${frame.type}`];
     if (control) control.call(this, frame);
-    else this.hear(frame);
+    else {
+      this.dataAt = this.heardAt;
+      this.hear(frame);
+    }
   }
 
   on_subscribed({ epoch, positions = {}, unrecovered = [] }) {
@@ -118,7 +127,7 @@ export class Stream {
     this.wasAnswered = true;
     this.answeredAt = performance.now();
     const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
-    this.note({ status: "live", reconnects, recovered: true, isStale: false, message: "", code: "" });
+    this.note({ status: "live", reconnects, recovered: true, isStale: false, isSilent: false, message: "", code: "" });
     this.wasLive = true;
   }
 
@@ -158,16 +167,26 @@ export class Stream {
   on_unsubscribed() {}
 
   ping() {
-    clearTimeout(this.pinging);
-    if (this.socket.readyState !== WebSocket.OPEN) return;
     this.pingedAt = performance.now();
     this.say({ action: "ping" });
-    this.pinging = setTimeout(() => this.ping(), PING_MS);
   }
 
-  expectSoon() {
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => this.lost(), SILENCE_MS);
+  watch() {
+    this.heardAt = this.lookedAt = performance.now();
+    this.watching = setInterval(() => this.look(performance.now()), LOOK_MS);
+  }
+
+  look(now) {
+    // A computer that slept could not listen.
+    if (now - this.lookedAt > 4 * LOOK_MS) this.heardAt = now;
+    this.lookedAt = now;
+    const quietMs = now - this.heardAt;
+    if (quietMs >= SILENCE_MS) return this.lost();
+    if (!this.wasAnswered || this.socket.readyState !== WebSocket.OPEN) return;
+    const isAwaited = this.pingedAt > this.heardAt;
+    if (isAwaited && now - this.pingedAt >= ANSWER_MS && !this.state.isSilent) this.note({ isSilent: true });
+    const isPause = !isAwaited && quietMs >= PAUSE_MS && now - this.dataAt < PING_MS;
+    if (isPause || now - this.pingedAt >= PING_MS) this.ping();
   }
 
   /** The socket seems open and says nothing: the browser may take minutes to see that it is gone. */
@@ -199,7 +218,8 @@ export class Stream {
   }
 
   stopTimers() {
-    for (const timer of [this.pinging, this.silence, this.opening]) clearTimeout(timer);
+    clearInterval(this.watching);
+    clearTimeout(this.opening);
   }
 
   note(change) {

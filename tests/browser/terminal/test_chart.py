@@ -132,6 +132,22 @@ def test_legend_tells_the_last_candle_and_then_the_one_under_the_crosshair(
     expect(close).to_have_text(f"{tick.bid:.5f}")
 
 
+def test_legend_tells_the_last_candle_again_after_a_drag_that_ends_elsewhere(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 300, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 320, box["y"] + 200, steps=3)
+    page.mouse.move(5, 5, steps=3)
+    page.mouse.up()
+
+    (tick,) = charted("BTCUSD")
+    expect(page.locator(".legend [data-part=close]")).to_have_text(f"{tick.bid:.5f}")
+
+
 @pytest.mark.parametrize("width", [360, 768, 1440, 2560])
 def test_legend_breaks_between_phrases_alone_and_leaves_the_axis_free(
     charted: Ticker, open_page: OpenPage, width: int

@@ -30,6 +30,22 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
     return fillText.call(this, text, ...more);
 };
 """
+# Figures at the axes of prices, and how far they are from the upper and the lower edge of their pane.
+FIGURES = """
+window.figures = new Set();
+{
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+        if (/^[\\u2212\\d,.]+$/.test(text) && this.canvas.closest("#chart") && this.textAlign !== "center") {
+            const { d: scale, f: from } = this.getTransform();
+            const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText(text);
+            const at = scale * y + from;
+            window.figures.add([text, at - scale * up, this.canvas.height - at - scale * down]);
+        }
+        return fillText.call(this, text, x, y, ...more);
+    };
+}
+"""
 # How many tags stand on the axis of each pane.
 TAGGED = """chart.chart.panes().map((pane) => pane.getSeries().flatMap((each) => [
     ...each.priceLines().filter((line) => line.options().axisLabelVisible),
@@ -86,6 +102,21 @@ def test_logarithmic_scale_is_that_of_the_price_alone(charted: Ticker, open_page
         assert of_chart(page, modes) == [int(is_log), 0]
         until_chart(page, f"{RANGE}.from >= -30 && {RANGE}.to <= 130")
         tool(page, "log").click()
+
+
+@pytest.mark.parametrize("width", [360, 1440, 2560])
+def test_no_figure_at_the_axis_is_cut_or_impossible(charted: Ticker, open_page: OpenPage, width: int) -> None:
+    page = open_page("/docs", viewport={"width": width, "height": 900})
+    page.add_init_script(FIGURES)
+    page.goto("/terminal?symbol=BTCUSD&tf=1m")
+    shown(page)
+    switch_on(page, "RSI", "MACD")
+    charted("BTCUSD", 20)
+    until_chart(page, "window.figures.size > 12")
+    figures = page.evaluate("[...window.figures]")
+    assert [(text, above, below) for text, above, below in figures if min(above, below) < 0] == []
+    assert {"100.00", "0.00"} & {text for text, _, _ in figures}
+    assert "120.00" not in {text for text, _, _ in figures}
 
 
 def test_tag_of_an_indicator_stays_at_the_value_of_now(charted: Ticker, open_page: OpenPage) -> None:

@@ -139,6 +139,24 @@ def test_arrows_go_through_the_watchlist_from_anywhere(ticker: Ticker, open_page
     expect(chart_of(page)).to_have_text("BTCUSD")
 
 
+def test_arrows_are_the_watchlists_again_after_a_click_on_a_timeframe(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    page.get_by_text("5m", exact=True).click()
+    page.keyboard.press("ArrowDown")
+    expect(chart_of(page)).to_have_text("EURUSD")
+    expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
+
+    page.get_by_text("24 h").click()
+    while page.evaluate("document.activeElement.name") != "timeframe":
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="15m")).to_be_checked()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="1h")).to_be_checked()
+
+
 def test_question_mark_lists_all_shortcuts(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
     page.keyboard.press("?")

@@ -4,6 +4,7 @@ import { mean } from "./sma.js";
 export const bollinger = {
   name: "bollinger",
   title: "Bollinger",
+  short: "BB",
   settings: { length: 20, deviations: 2 },
   limits: { deviations: { min: 0.1, max: 10, step: 0.1 } },
   lines: ["upper", "middle", "lower"],

@@ -15,6 +15,7 @@ from websockets.frames import Frame as WebSocketFrame
 
 from accounts.models import User
 from serving.websocket.protocol import WebSocketProtocol
+from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
@@ -22,8 +23,6 @@ from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.patience import PATIENCE_S
-
-from .conftest import OpenPage
 
 LIMIT = 3
 NUMBERED = (MARKET, ORDERFLOW)

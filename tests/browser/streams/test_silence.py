@@ -1,0 +1,112 @@
+"""A socket that is open and says nothing: a stream tells it in time from one that has nothing to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage
+from tests.browser.terminal.test_terminal import beside, publisher, ticker
+from tests.contract.streams.ticker import Ticker
+
+__all__ = ("beside", "publisher", "ticker")
+
+# A stream over sockets of the test's own, which answer pings unless they are frozen.
+STREAM = """async () => {
+    const { Stream } = await import("/static/terminal/streams/stream.js");
+    globalThis.sockets = [];
+    globalThis.WebSocket = class Socket {
+        static OPEN = 1;
+        static CONNECTING = 0;
+        readyState = 0;
+        pings = 0;
+        constructor() {
+            sockets.push(this);
+            setTimeout(() => ((this.readyState = 1), this.onopen()), 10);
+        }
+        send(text) {
+            const { action } = JSON.parse(text);
+            if (action === "ping") this.pings += 1;
+            if (globalThis.isFrozen) return;
+            if (action === "ping") this.say({ type: "pong" });
+            else this.say({ type: "subscribed", epoch: "1", positions: { EURUSD: 1 } });
+        }
+        say(frame) {
+            setTimeout(() => this.onmessage({ data: JSON.stringify(frame) }), 10);
+        }
+        close() {}
+    };
+    const token = { get: async () => "key", forget() {} };
+    globalThis.stream = new Stream("/ws/market", token, { hear() {}, tell() {} });
+    stream.want(["EURUSD"]);
+}"""
+TICK = "() => sockets.at(-1).say({ symbol: 'EURUSD', seq: 2, bid: 1, ask: 1 })"
+STATE = "() => [stream.state.status, stream.state.isSilent, sockets.length]"
+LIVE, SILENT = ["live", False, 1], ["live", True, 1]
+
+
+@pytest.fixture
+def page(ticker: Ticker, open_page: OpenPage) -> Page:
+    page = open_page("/docs")
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    page.evaluate(STREAM)
+    passes(page, 100)
+    assert page.evaluate(STATE) == LIVE
+    return page
+
+
+def passes(page: Page, ms: int) -> None:
+    """In steps, because what follows a timer may be a promise."""
+    for _ in range(ms // 100):
+        page.clock.run_for(100)
+
+
+def freeze(page: Page, is_frozen: bool = True) -> None:
+    page.evaluate("(is) => { globalThis.isFrozen = is; }", is_frozen)
+
+
+def pings(page: Page) -> Any:
+    return page.evaluate("() => sockets[0].pings")
+
+
+def test_service_that_freezes_is_told_within_five_seconds_of_its_last_price(page: Page) -> None:
+    passes(page, 3_000)
+    page.evaluate(TICK)
+    passes(page, 100)
+    freeze(page)
+    passes(page, 2_000)
+    assert page.evaluate(STATE) == LIVE
+    passes(page, 3_000)
+    assert page.evaluate(STATE) == SILENT
+
+
+def test_service_that_goes_on_is_live_again_at_its_first_word(page: Page) -> None:
+    freeze(page)
+    passes(page, 8_000)
+    assert page.evaluate(STATE) == SILENT
+    freeze(page, False)
+    page.evaluate(TICK)
+    passes(page, 100)
+    assert page.evaluate(STATE) == LIVE
+
+
+def test_socket_that_stays_silent_is_given_up(page: Page) -> None:
+    freeze(page)
+    passes(page, 17_000)
+    assert page.evaluate(STATE)[2] == 2
+
+
+def test_quiet_market_is_no_silence_and_is_not_asked_more_often(page: Page) -> None:
+    passes(page, 60_000)
+    assert page.evaluate(STATE) == LIVE
+    assert 11 <= pings(page) <= 13
+
+
+def test_computer_that_slept_has_heard_no_silence(page: Page) -> None:
+    page.clock.fast_forward(3_600_000)
+    assert page.evaluate(STATE) == LIVE
+    passes(page, 30_000)
+    assert page.evaluate(STATE) == LIVE
