@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from datetime import datetime, timedelta
+from time import monotonic
 
 from core.background import BackgroundLoop
 from core.clock import now_ms
@@ -16,13 +17,15 @@ from market.runtime import is_heard
 from market.streams.market_streams import prices
 
 from .models import ComponentMinute, Minute
-from .watch import MinuteLooks, Shares, component_watch
+from .watch import STOOD_STILL, MinuteLooks, Shares, component_watch
 
 logger = logging.getLogger(__name__)
 
 MINUTES_KEPT = timedelta(days=31)
 COMPONENT_MINUTES_KEPT = timedelta(days=91)
 LOOK_EVERY_S = 5.0
+# A process that looks later than this did not only have much to do.
+LATE_LOOK_S = 2 * LOOK_EVERY_S
 
 # Minutes that wait while the database is away; then the oldest are lost, and count as down.
 MOST_WAITING = 24 * 60
@@ -35,6 +38,7 @@ class MinuteRecorder:
     def __init__(self) -> None:
         self._process = secrets.token_hex(8)
         self._looks = MinuteLooks()
+        self._looked_s: float | None = None
         self.waiting: dict[datetime, Shares] = {}
         """Minutes that are not written down yet."""
         looking = "How the components do could not be seen"
@@ -64,11 +68,17 @@ class MinuteRecorder:
         await self._loop.stop()
 
     async def look(self) -> None:
+        at_ms, before_s, self._looked_s = now_ms(), self._looked_s, monotonic()
         shares = component_watch.look()
-        if shares is not None:
-            self._looks.add(interval_start(now_ms(), MINUTE_MS), shares)
+        if shares is None:
+            return
+        for ago_s in missed_looks(0.0 if before_s is None else self._looked_s - before_s):
+            self._looks.add(interval_start(at_ms - round(1000 * ago_s), MINUTE_MS), STOOD_STILL)
+        self._looks.add(interval_start(at_ms, MINUTE_MS), shares)
 
     async def note(self) -> None:
+        # After standing still, this may be the first to go on.
+        await self.look()
         await in_thread(self.write, now_ms(), is_heard=is_heard())
 
     def write(self, at_ms: int, *, is_heard: bool) -> None:
@@ -96,6 +106,13 @@ class MinuteRecorder:
         if self.waiting:
             ComponentMinute.objects.add(self.waiting)
             self.waiting = {}
+
+
+def missed_looks(since_s: float) -> list[float]:
+    """How long ago a process that stood still, and served nobody, would have looked."""
+    if since_s <= LATE_LOOK_S:
+        return []
+    return [number * LOOK_EVERY_S for number in range(1, int(since_s / LOOK_EVERY_S))]
 
 
 async def until_minute_is_over() -> None:

@@ -16,6 +16,8 @@ Shares = dict[str, float | None]
 """By component; None where there is nothing to judge."""
 
 INTERNAL_ERROR = 4500
+STOOD_STILL: Shares = dict.fromkeys(("rest", "market", "orderflow", "candles", "signals", "news"), 0.0)
+"""Feeds and sources are not the process's own."""
 
 
 class ComponentWatch:

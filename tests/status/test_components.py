@@ -123,6 +123,25 @@ def test_minute_is_the_mean_of_its_looks() -> None:
     assert looks.take(120_000)["rest"] == 0.25
 
 
+@pytest.mark.parametrize(
+    ("gap_s", "shares"),
+    # Looks are five seconds apart: one that comes a little late has missed none.
+    [(5, (1.0, 1.0)), (9, (1.0, 1.0)), (40, (7 / 12, 10 / 12))],
+)
+async def test_process_that_stood_still_served_nobody(
+    monkeypatch: pytest.MonkeyPatch, gap_s: int, shares: tuple[float, float]
+) -> None:
+    recorder, began_s = MinuteRecorder(), 600
+    monkeypatch.setattr(component_watch, "look", lambda: {"rest": 1.0, "feeds": 1.0})
+    for after_s in (*range(0, 31, 5), *range(30 + gap_s, 120, 5)):
+        monkeypatch.setattr("status.recorder.monotonic", lambda after_s=after_s: 1000.0 + after_s)
+        monkeypatch.setattr("status.recorder.now_ms", lambda after_s=after_s: 1000 * (began_s + after_s))
+        await recorder.look()
+    minutes = [recorder._looks.take(1000 * (began_s + minute_s)) for minute_s in (0, 60)]
+    assert [minute["rest"] for minute in minutes] == [pytest.approx(share) for share in shares]
+    assert [minute["feeds"] for minute in minutes] == [1.0, 1.0]
+
+
 def make_source(name: str, **given: Any) -> None:
     Source.objects.create(name=name, address=f"https://news.example/{name}", **given)
 

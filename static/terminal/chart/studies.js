@@ -9,6 +9,8 @@ const COLOURS = { average: "plot-1", upper: "plot-3", middle: "plot-3", lower: "
 const OWN_COLOURS = { ema: "plot-2", vwap: "plot-4" };
 const CANDLES_SHARE = 3;
 const DASHED = 2;
+const MOST_TAKEN = 0.5;
+const EDGE_PX = 8;
 const MINUS = "\u2212";
 
 export class Studies {
@@ -78,14 +80,16 @@ export class Studies {
     requestAnimationFrame(() => this.place());
   }
 
-  /** The figures of a pane stand at its top. */
+  /** The figures of a pane stand at its top, and its lines begin below them. */
   place() {
     const top = this.below.getBoundingClientRect().top;
     for (const { row, series, indicator } of this.shown.values()) {
       const pane = indicator.hasPane && series[0].getPane().getHTMLElement();
       if (!pane) continue;
       this.sizes.observe(pane);
-      row.style.setProperty("top", `${pane.getBoundingClientRect().top - top}px`);
+      const box = pane.getBoundingClientRect();
+      row.style.setProperty("top", `${box.top - top}px`);
+      if (box.height) series[0].priceScale().applyOptions({ scaleMargins: { top: Math.min(MOST_TAKEN, (row.offsetHeight + EDGE_PX) / box.height), bottom: EDGE_PX / box.height } });
     }
   }
 }
