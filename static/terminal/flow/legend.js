@@ -11,11 +11,6 @@ const COMING = "Loading older order flow…";
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
 // Ticks are whole, traded volumes have decimals that nobody reads.
 const DIGITS = { true: 2, false: 0 };
-const UNITS = { true: "in traded volume", false: "in ticks, side estimated" };
-const MEANINGS = {
-  true: "Bought means that the buyer paid the ask, sold that the seller took the bid.",
-  false: "This market does not report who traded: a rise of the price counts as one bought, a fall as one sold.",
-};
 
 export class FlowLegend {
   /** `zone` answers the time zone that was chosen, `goBack` brings known order flow into view. */
@@ -29,8 +24,7 @@ export class FlowLegend {
 
   begin(symbol, facts) {
     Object.assign(this, { symbol, facts, digits: DIGITS[facts.hasTrades], heard: null });
-    write(this.parts.unit, UNITS[facts.hasTrades]);
-    write(this.parts.meaning, MEANINGS[facts.hasTrades]);
+    for (const part of [this.parts.unit, this.parts.meaning]) write(part, part.dataset[facts.hasTrades ? "traded" : "ticks"]);
     this.beat();
   }
 
