@@ -37,7 +37,7 @@ LATE_MS = 1_500
 class MinuteRecorder:
     def __init__(self) -> None:
         self._process = secrets.token_hex(8)
-        self._looks = MinuteLooks()
+        self.looks = MinuteLooks()
         self._looked_s: float | None = None
         self.waiting: dict[datetime, Shares] = {}
         """Minutes that are not written down yet."""
@@ -73,8 +73,8 @@ class MinuteRecorder:
         if shares is None:
             return
         for ago_s in missed_looks(0.0 if before_s is None else self._looked_s - before_s):
-            self._looks.add(interval_start(at_ms - round(1000 * ago_s), MINUTE_MS), STOOD_STILL)
-        self._looks.add(interval_start(at_ms, MINUTE_MS), shares)
+            self.looks.add(interval_start(at_ms - round(1000 * ago_s), MINUTE_MS), STOOD_STILL)
+        self.looks.add(interval_start(at_ms, MINUTE_MS), shares)
 
     async def note(self) -> None:
         # After standing still, this may be the first to go on.
@@ -85,7 +85,7 @@ class MinuteRecorder:
         """Writes down the last full minute. Without an engine, prices stand still and nobody is served."""
         minute_ms = interval_start(at_ms, MINUTE_MS) - MINUTE_MS
         at = moment(minute_ms)
-        self.write_components(at, self._looks.take(minute_ms))
+        self.write_components(at, self.looks.take(minute_ms))
         if is_heard:
             took = prices.hub.latency.quantiles(at_ms)
             quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}

@@ -137,7 +137,7 @@ async def test_process_that_stood_still_served_nobody(
         monkeypatch.setattr("status.recorder.monotonic", lambda after_s=after_s: 1000.0 + after_s)
         monkeypatch.setattr("status.recorder.now_ms", lambda after_s=after_s: 1000 * (began_s + after_s))
         await recorder.look()
-    minutes = [recorder._looks.take(1000 * (began_s + minute_s)) for minute_s in (0, 60)]
+    minutes = [recorder.looks.take(1000 * (began_s + minute_s)) for minute_s in (0, 60)]
     assert [minute["rest"] for minute in minutes] == [pytest.approx(share) for share in shares]
     assert [minute["feeds"] for minute in minutes] == [1.0, 1.0]
 

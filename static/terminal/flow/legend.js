@@ -1,8 +1,10 @@
 // What the pane of order flow says in words: units, the bar that is looked at, and why nothing moves.
 import { closing } from "../chart/tools/menu.js";
 import { price, signed, write } from "../format.js";
-import { tradingWords } from "./trading.js";
+import { statusOf } from "../page/connection.js";
+import { CAUSES } from "../page/outage.js";
 import { timeIn } from "./times.js";
+import { wordsOf } from "./trading.js";
 
 const BEAT_MS = 1_000;
 const PATIENCE_MS = 30_000;
@@ -41,7 +43,7 @@ export class FlowLegend {
   beat() {
     if (!this.facts) return;
     const quotedMs = this.quotedMs[this.symbol] ?? this.facts.quotedMs;
-    const trading = tradingWords({ sessions: this.facts.sessions, quotedMs, patienceMs: PATIENCE_MS }, Date.now());
+    const trading = wordsOf({ sessions: this.facts.sessions, quotedMs, patienceMs: PATIENCE_MS }, Date.now());
     write(this.parts.trading, trading || streamWords(this.stream));
   }
 
@@ -124,10 +126,8 @@ function gapWords({ before, after }, isOlderComing, zone) {
 }
 
 function streamWords(state) {
-  if (!state || (state.status === "live" && !state.isStale)) return "";
-  if (state.status === "refused") return `Not live: ${state.message || "the stream was refused."} Closed minutes are still updated.`;
-  if (state.isStale) return "The service is not receiving any prices.";
-  return state.status === "reconnecting" ? "Reconnecting…" : "Connecting…";
+  if (state?.status === "refused") return `Not live: ${state.message || CAUSES.refused} Closed minutes are still updated.`;
+  return state ? (CAUSES[statusOf(state)] ?? "") : "";
 }
 
 function figure(element, value, digits) {

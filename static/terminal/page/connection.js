@@ -103,7 +103,7 @@ export class Connection {
   }
 }
 
-function statusOf(state) {
+export function statusOf(state) {
   if (!state) return "connecting";
   if (state.status !== "live") return state.status;
   return state.isSilent ? "silent" : state.isStale ? "stale" : "live";

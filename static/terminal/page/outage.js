@@ -4,9 +4,9 @@ import { clock, span, write } from "../format.js";
 // A connection that comes back within this time has lost nothing that anybody saw.
 const GRACE_MS = 2_500;
 const FIRST_GRACE_MS = 6_000;
-const CAUSES = {
+export const CAUSES = {
   silent: "The service is not responding.",
-  stale: "The service itself is not receiving any prices.",
+  stale: "The service is not receiving any prices.",
   refused: "The service refused the connection.",
   reconnecting: "Reconnecting…",
   connecting: "Connecting…",

@@ -9,14 +9,14 @@ export class TradingState {
   }
 
   look() {
-    write(this.element, wordsOf(this.row(), this.isFresh(), Date.now()));
+    write(this.element, tradingWords({ ...this.row(), isFresh: this.isFresh() }, Date.now()));
   }
 }
 
 // Lines end between phrases.
 const whole = (phrase) => phrase.replaceAll(" ", "\u00a0");
 
-function wordsOf({ state, opensMs, quotedMs }, isFresh, now) {
+export function tradingWords({ state, opensMs, quotedMs, isFresh }, now) {
   if (state === "closed") return ["Closed", opening(opensMs, now, "UTC")].filter(Boolean).join(", ");
   if (quotedMs === null) return "No price has arrived yet";
   if (isFresh) return "";

@@ -150,7 +150,9 @@ def test_pane_says_since_when_no_prices_come(filled: Ticker, open_page: OpenPage
 
     page.clock.run_for(41_000)
 
-    expect(words).to_have_text(re.compile(r"^No prices for \d+ s\. Last price \d\d:\d\d:\d\d UTC\.$"))
+    expect(words).to_have_text(
+        re.compile(r"^No\snew\sprices, last\sprice\s\d\d:\d\d:\d\d\sUTC, \d+\ss\sago$")
+    )
     assert is_whole(page, "#flow-pane .foot")
 
 
@@ -227,16 +229,16 @@ def test_minutes_join_what_was_closed_with_what_is_heard(open_page: OpenPage) ->
 
 
 WORDS = """async () => {
-    const { tradingWords } = await import("/static/terminal/flow/trading.js");
+    const { wordsOf } = await import("/static/terminal/flow/trading.js");
     const at = (text) => Date.parse(`2026-11-${text}Z`);
     const sessions = [[at("22T22:00"), at("27T22:00")]];
     const words = (now, quoted) =>
-        tradingWords({ sessions, quotedMs: at(quoted), patienceMs: 30_000 }, at(now));
+        wordsOf({ sessions, quotedMs: at(quoted), patienceMs: 30_000 }, at(now));
     return [
         words("21T19:00", "20T21:59:59"), words("22T22:00:05", "20T21:59:59"),
         words("23T23:30:44", "23T23:30:04"), words("23T23:30:10", "23T23:30:04"),
         words("28T01:00", "27T21:59"),
-        tradingWords({ sessions: null, quotedMs: null, patienceMs: 1 }, at("21T19:00")),
+        wordsOf({ sessions: null, quotedMs: null, patienceMs: 1 }, at("21T19:00")),
     ];
 }"""
 
@@ -244,10 +246,10 @@ WORDS = """async () => {
 def test_words_say_why_no_prices_come(open_page: OpenPage) -> None:
     told = [text.replace("\N{NO-BREAK SPACE}", " ") for text in open_page("/docs").evaluate(WORDS)]
     assert told == [
-        "Closed. Opens Sun 22:00 UTC, in 1 d 3 h.",
+        "Closed, opens Sun 22:00 UTC, in 1 d 3 h",
         "",
-        "No prices for 40 s. Last price 23:30:04 UTC.",
+        "No new prices, last price 23:30:04 UTC, 40 s ago",
         "",
-        "Closed.",
-        "No prices yet.",
+        "Closed",
+        "No price has arrived yet",
     ]
