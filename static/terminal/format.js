@@ -40,3 +40,6 @@ export function span(ms) {
   if (hours) return `${hours} h ${minutes % 60} min`;
   return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
+
+/** The one that candles are made of: the bid or the middle, with as many digits as prices have. */
+export const priceOf = ({ bid, ask }, basis, digits) => (basis === "mid" ? Number(((bid + ask) / 2).toFixed(digits)) : bid);

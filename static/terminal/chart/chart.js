@@ -2,8 +2,8 @@
 import { CandlestickSeries, HistogramSeries, createChartEx } from "./charts.js";
 import { persist } from "../api.js";
 import { colours, frame, onThemeChange } from "../colours.js";
-import { price } from "../format.js";
-import { Forming, priceOf } from "./forming.js";
+import { price, priceOf } from "../format.js";
+import { Forming } from "./forming.js";
 import { barOf, joined } from "./history.js";
 import { ZonedScale } from "./zone.js";
 import { SignalZones } from "./zones/signal_zones.js";

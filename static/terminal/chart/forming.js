@@ -1,9 +1,6 @@
 // Folds live prices into the candle that forms, by the same rules as the service.
 export const SECONDS = { "1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400 };
 
-export const priceOf = ({ bid, ask }, basis, digits) =>
-  basis === "mid" ? Number(((bid + ask) / 2).toFixed(digits)) : bid;
-
 export class Forming {
   /** The last candle that is known, and the time of the last tick that is in it. */
   constructor(timeframe, candle, knownMs) {

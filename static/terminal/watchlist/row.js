@@ -1,7 +1,6 @@
 // One instrument of the watchlist: its last price, its day, and whether it trades.
 import { isStill } from "../colours.js";
-import { clock, price, signed, write } from "../format.js";
-import { priceOf } from "../chart/forming.js";
+import { clock, price, priceOf, signed, write } from "../format.js";
 import { opening, sessionOf } from "../page/hours.js";
 import { lineOf, placeIn } from "./sparkline.js";
 
