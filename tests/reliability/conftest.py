@@ -56,7 +56,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`@pytest.mark.row("9", "closed within 10 s")`: which row of the gate, and its target."""
+    """`@pytest.mark.row("9", "closed within 10 s")`: which fault of the gate, and the target."""
     for item in items:
         # The nearest is the test's own; that of its file stands for those without.
         if mark := item.get_closest_marker("row"):
@@ -76,14 +76,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     lines = [scorecard.line_of(report) for report in ours if "test_scorecard" not in report.nodeid]
     if not lines:
         return
-    number_of_tests = len(lines)
-    lines += scorecard.not_measured(lines)
     terminalreporter.section("scorecard")
     results = scorecard.text(lines)
     for line in results.splitlines():
         terminalreporter.line(line)
     if path := os.environ.get("SCORECARD"):
-        head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), number_of_tests, is_full=IS_FULL)
+        head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), len(lines), is_full=IS_FULL)
         scorecard.write(Path(path), f"{head}\n\n{results}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -14,18 +14,21 @@ from typing import NamedTuple
 
 import pytest
 
-from . import rows
-from .words import in_words
+from . import rows, sections
+from .words import in_words, sentence, variant
 
-WIDTH = 138
+WIDTH, SHORT = 138, 60
 BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"
 
 
 class Line(NamedTuple):
     row: str
     shown: str
+    variant: str
+    """Which of the parameters of a test, in words; empty where they are none."""
     target: str
     measured: str
+    """Empty where a test has no number to report."""
     seed: str
 
 
@@ -34,54 +37,105 @@ def line_of(report: pytest.TestReport) -> Line:
     for name, value in report.user_properties:
         if name in told:
             told[name].append(in_words(str(value)))
-    measured = "; ".join(told["number"]) or "holds"
+    measured = "; ".join(told["number"])
     if not report.passed:
-        measured = f"**FAILED** {'; '.join(told['number'])}".rstrip()
-    shown = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
-    shown = re.sub(r"\[(.*)\]$", r" (\1)", shown)
+        measured = f"**FAILED** {measured}".rstrip()
+    name, _, parameters = report.nodeid.rpartition("::")[2].partition("[")
     row, target, seed = (", ".join(told[name]) for name in ("row", "target", "seed"))
-    return Line(row, shown, target, measured, seed)
+    shown = sentence(name.removeprefix("test_"))
+    return Line(row, shown, variant(parameters.removesuffix("]")), target, measured, seed)
 
 
-def not_measured(lines: Iterable[Line]) -> list[Line]:
-    """A line for each row that none of these shows: where it is shown, or why it is not."""
+def is_check(line: Line) -> bool:
+    """Whether it shows that a fault would be noticed, and not that there is none."""
+    return line.row in sections.OF_CHECKS or line.shown.startswith("Control ")
+
+
+def left_to_others(lines: Iterable[Line]) -> dict[int, str]:
+    """Of each fault that none of these measured: where it is tested, or why it is not."""
     measured = {number for line in lines for number in rows.numbers_in(line.row)}
     marked = rows.marked()
-    return [
-        Line(str(number), title, "", where(number, marked.get(number, ())), "")
-        for number, title in rows.TITLES.items()
-        if number not in measured
-    ]
+    return {number: where(number, marked.get(number, ())) for number in rows.TITLES if number not in measured}
 
 
 def where(number: int, files: Iterable[str]) -> str:
-    tests = [f"`{name}`" for name in (*files, *rows.ELSEWHERE.get(number, ()))]
-    if tests:
-        return f"shown by {', '.join(dict.fromkeys(tests))}"
-    return rows.OTHERWISE[number]
-
-
-def in_order(lines: Iterable[Line]) -> list[Line]:
-    """By row; what belongs to none comes last."""
-    return sorted(lines, key=lambda line: (first_number(line.row), line.row, line.target, line.shown))
-
-
-def first_number(row: str) -> int:
-    found = re.search(r"\d+", row)
-    return int(found[0]) if found else 1_000
+    """The files alone: the names of tests are for those who open them."""
+    full = [f"`{name}` (`make reliability-full` only)" for name in files]
+    tests = [f"`{name.partition('::')[0]}`" for name in rows.ELSEWHERE.get(number, ())]
+    return ", ".join(dict.fromkeys([*full, *tests])) or rows.OTHERWISE[number]
 
 
 def text(lines: Iterable[Line]) -> str:
-    """A list for each row and target."""
-    groups = groupby(in_order(lines), lambda line: (line.row, line.target))
-    return "\n\n".join("\n".join(paragraph(*about, of)) for about, of in groups)
+    """A section for each subject; what checks the tests themselves comes behind them, in one."""
+    everything = list(lines)
+    results = [line for line in everything if not is_check(line)]
+    checks = [line for line in everything if is_check(line)]
+    paragraphs = [*of_results(results), *of_checks(checks), *of_others(left_to_others(everything))]
+    return "\n\n".join(paragraphs)
 
 
-def paragraph(row: str, target: str, lines: Iterable[Line]) -> Iterator[str]:
-    yield wrapped(f"**{row}**" + (f" Target: {target}" if target else "")) + "\n"
-    for line in lines:
-        seed = f" (seed {line.seed})" if line.seed else ""
-        yield wrapped(f"- {line.shown}: {line.measured}{seed}", "  ")
+def title_of(line: Line) -> str:
+    return sections.TITLES[line.row]
+
+
+def of_results(lines: Iterable[Line]) -> Iterator[str]:
+    places = {title: place for place, title in enumerate(sections.ROWS)}
+    in_order = sorted(lines, key=lambda line: (places[title_of(line)], line.target, line.shown, line.variant))
+    for title, of_title in groupby(in_order, title_of):
+        yield f"### {title}"
+        for target, of_target in groupby(of_title, lambda line: line.target):
+            yield wrapped(f"Target: {target}.")
+            yield bullets(of_target)
+
+
+def of_checks(lines: Sequence[Line]) -> Iterator[str]:
+    if not lines:
+        return
+    noticed = sum("**FAILED**" not in line.measured for line in lines)
+    yield "### Checks of the checks"
+    measured = [
+        line._replace(shown=sentence(line.shown.removeprefix("Control "))) for line in lines if line.measured
+    ]
+    yield wrapped(
+        "These tests plant a fault or remove a safeguard, to prove that the tests above would notice."
+        f" {noticed} of {len(lines)} noticed it." + (" Those with a number to report:" if measured else "")
+    )
+    if measured:
+        yield bullets(sorted(measured, key=lambda line: (line.shown, line.variant)))
+
+
+def of_others(places: Mapping[int, str]) -> Iterator[str]:
+    if places:
+        yield "### Tested elsewhere"
+        yield "This run does not measure the following. The tests are in the files named."
+        yield "\n".join(
+            wrapped(f"- {rows.TITLES[number]}: {place}.", "  ") for number, place in places.items()
+        )
+
+
+def bullets(lines: Iterable[Line]) -> str:
+    """One for each test, whatever the number of its parameters."""
+    groups = groupby(lines, lambda line: line.shown)
+    return "\n".join("\n".join(bullet(shown, list(of))) for shown, of in groups)
+
+
+def bullet(shown: str, lines: Sequence[Line]) -> Iterator[str]:
+    seeds = ", ".join(dict.fromkeys(line.seed for line in lines if line.seed))
+    about = f"- {shown}" + (f" (seed {seeds})" if seeds else "")
+    values = [value_of(line) for line in lines if line.measured]
+    if not values:
+        yield wrapped(about + (f" ({len(lines)} cases)" if len(lines) > 1 else "") + ".", "  ")
+    elif len(values) == 1 or all(len(value) <= SHORT for value in values):
+        yield wrapped(f"{about}: {'; '.join(values)}.", "  ")
+    else:
+        yield wrapped(f"{about}:", "  ")
+        yield from (wrapped(f"  - {value}.", "    ") for value in values)
+
+
+def value_of(line: Line) -> str:
+    """With the variant in front, unless the words say it."""
+    is_said = all(word in line.measured for word in re.findall(r"[^\s,]+", line.variant))
+    return line.measured if is_said else f"{line.variant}: {line.measured}"
 
 
 def wrapped(words: str, indent: str = "") -> str:
@@ -101,8 +155,8 @@ def head(ended_at: datetime, state: str, number_of_tests: int, *, is_full: bool)
     """Of which run the results are."""
     command = "make reliability-full" if is_full else "make reliability"
     return (
-        f"Of `{command}`, {number_of_tests} tests, ended on {ended_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC,"
-        f" {state}, on {os.cpu_count()} cores."
+        f"Results of `{command}` ({number_of_tests} tests), which ended on"
+        f" {ended_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC, {state}, on {os.cpu_count()} cores."
     )
 
 

@@ -1,4 +1,4 @@
-"""The scorecard names all rows: measured here, shown by a test that exists, or with the reason why not."""
+"""The scorecard covers all faults: measured here, tested elsewhere by a test that exists, or explained."""
 
 from __future__ import annotations
 
@@ -8,25 +8,91 @@ from pathlib import Path
 
 import pytest
 
-from . import rows, scorecard
-from .words import in_words
+from . import rows, scorecard, sections
+from .words import in_words, sentence, variant
 
 NAMED = sorted({test for tests in rows.ELSEWHERE.values() for test in tests})
 
 
-def test_no_row_is_blank() -> None:
-    lines = scorecard.not_measured([])
-
-    assert [line.row for line in lines] == [str(number) for number in range(1, 80)]
-    assert [line for line in lines if not line.shown or not line.measured] == []
+PAGE = (rows.ROOT / "docs" / "reliability.md").read_text()
 
 
-def test_a_row_that_was_measured_is_not_named_again() -> None:
-    measured = scorecard.Line("12–14", "resuming", "gaps 0", "gaps 0", "")
+def line(row: str, shown: str, measured: str = "", **more: str) -> scorecard.Line:
+    return scorecard.Line(row, shown, more.get("variant", ""), more.get("target", "none"), measured, "")
 
-    left = {line.row for line in scorecard.not_measured([measured])}
 
-    assert left == {str(number) for number in range(1, 80)} - {"12", "13", "14"}
+def test_no_fault_is_left_out() -> None:
+    places = scorecard.left_to_others([])
+
+    assert list(places) == list(range(1, 80))
+    assert [number for number, place in places.items() if not place or not rows.TITLES[number]] == []
+
+
+def test_a_fault_that_was_measured_is_not_named_again() -> None:
+    left = scorecard.left_to_others([line("12–14", "Clients resume", "gaps: 0")])
+
+    assert set(left) == set(range(1, 80)) - {12, 13, 14}
+
+
+def test_every_mark_has_a_section_with_a_title_in_words() -> None:
+    files = (rows.ROOT / rows.FOLDER).rglob("test_*.py")
+    marked = {row for path in files for row in rows.rows_in(path)}
+
+    assert marked - set(sections.TITLES) == set()
+    assert [title for title in sections.ROWS if not re.match(r"[A-Z].*[a-z]{4}", title)] == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        *[("embedded-chatty", "embedded, chatty"), ("lose_all", "lose all"), ("/ws/market", "/ws/market")],
+        *[("engine-command0", "engine"), ("serve-200 0", "serve"), ("during_ms0-expected0", ""), ("199", "")],
+        *[(r"\\s+$", ""), ("left0-right0-0.009", ""), ("", ""), ("1.1 without host", "1.1 without host")],
+    ],
+)
+def test_parameters_that_are_no_words_are_not_printed(parameters: str, words: str) -> None:
+    assert variant(parameters) == words
+
+
+def test_page_has_titles_in_words_and_no_raw_parameter() -> None:
+    card = PAGE.partition(scorecard.BEGIN)[2].partition(scorecard.END)[0]
+
+    titles = re.findall(r"^### (.*)$", card, re.MULTILINE)
+    assert set(titles) <= {*sections.ROWS, "Checks of the checks", "Tested elsewhere"}
+    assert len(titles) > 30
+    assert "### Checks of the checks" in card
+    assert (
+        re.findall(
+            r"^\*\*.*|\b[a-z_]+-?(?:command|expected|faults|left|right)\d|-\d+ \d\)", card, re.MULTILINE
+        )
+        == []
+    )
+    assert [words for words in (": holds", "untold", "told ") if words in card] == []
+
+
+def test_names_of_tests_are_written_as_sentences() -> None:
+    assert sentence("a_redis_replica_takes_over") == "A Redis replica takes over"
+    assert sentence("process_stops_on_ctrl_c") == "Process stops on Ctrl+C"
+
+
+def test_parameters_of_one_test_are_one_entry() -> None:
+    lines = [line("3", "It is closed", variant=kind) for kind in ("a", "b", "c")]
+    assert scorecard.bullets(lines) == "- It is closed (3 cases)."
+    short = [line("3", "It is closed", f"lost: {number}", variant=f"v{number}") for number in (1, 2)]
+    assert scorecard.bullets(short) == "- It is closed: v1: lost: 1; v2: lost: 2."
+    long = [each._replace(measured=f"{each.variant}: {'x' * 70}") for each in short]
+    assert scorecard.bullets(long).splitlines()[:2] == ["- It is closed:", f"  - v1: {'x' * 70}."]
+
+
+def test_checks_are_counted_and_their_numbers_kept() -> None:
+    checks = [
+        line("1, 2", "Control a crowd is noticed", "admitted: 100"),
+        *[line("5–8", "Harm is named"), line("1, 2", "Control it fails", "**FAILED** lost: 1")],
+    ]
+    shown = scorecard.text([*checks, line("1, 2", "The limit is exact", "60")])
+    assert shown.startswith("### Rate limits under a crowd\n\nTarget: none.\n\n- The limit is exact: 60.\n\n")
+    assert "2 of 3 noticed it." in shown
+    assert "\n- A crowd is noticed: admitted: 100.\n- It fails: **FAILED** lost: 1.\n" in shown
 
 
 def test_what_is_named_exists() -> None:
@@ -53,29 +119,19 @@ def test_a_place_for_the_scorecard_is_looked_at_before_the_run(tmp_path: Path) -
     assert scorecard.BEGIN in scorecard.fault_of(place)
     place.write_text(f"words\n{scorecard.BEGIN}\n{scorecard.END}\nmore words")
     assert scorecard.fault_of(place) == ""
-    scorecard.write(place, scorecard.text([scorecard.Line("1", "what it does (a)", "lost 0", "0 of 3", "")]))
-    assert "\n**1** Target: lost 0\n\n- what it does (a): 0 of 3\n" in place.read_text()
+    scorecard.write(place, scorecard.text([line("3", "What it does", "0 of 3", target="none lost")]))
+    assert (
+        "\n### Stream limits under a crowd\n\nTarget: none lost.\n\n- What it does: 0 of 3.\n"
+        in place.read_text()
+    )
     assert place.read_text().endswith("more words")
-
-
-def test_lines_of_a_row_with_one_target_are_one_list() -> None:
-    lines = [
-        scorecard.Line("2", "slow", "1 s", "3 s", "7"),
-        scorecard.Line("1", "lost", "0", "0", ""),
-        scorecard.Line("2", "quick", "1 s", "0.1 s", ""),
-        scorecard.Line("2", "told", "0", "0", ""),
-    ]
-    assert scorecard.text(lines).split("\n\n") == [
-        *("**1** Target: 0", "- lost: 0"),
-        *("**2** Target: 0", "- told: 0"),
-        *("**2** Target: 1 s", "- quick: 0.1 s\n- slow: 3 s (seed 7)"),
-    ]
 
 
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
         ("closed with {1012: 3, 1006: 1}; refused {}", "closed with 3 × 1012, 1 × 1006; refused none"),
+        ("answered {200: 3, 0: 1}", "answered 3 × 200, 1 × no answer"),
         ("pushes {'accepted': 17000}", "pushes accepted: 17,000"),
         ("{('closed', 'stop_loss'): 2, ('active', ''): 1}", "closed stop_loss: 2, active: 1"),
         ("{'h2c': [401, 200]}, [60, 60]", "h2c: 401 and 200, 60, 60"),
@@ -88,14 +144,14 @@ def test_values_are_written_as_people_write_them(printed: str, words: str) -> No
 
 
 def test_page_has_no_value_of_python() -> None:
-    page = (rows.ROOT / "docs" / "reliability.md").read_text()
-    assert re.findall(r"\{[^}]*\}|: \[[\d']", page) == []
+    assert re.findall(r"\{[^}]*\}|: \[[\d']", PAGE) == []
 
 
 def test_head_says_of_which_run_it_is(tmp_path: Path) -> None:
     head = scorecard.head(datetime(2026, 11, 23, 23, 5, tzinfo=UTC), "at commit `1234`", 7, is_full=False)
     assert head.startswith(
-        "Of `make reliability`, 7 tests, ended on 2026-11-23 at 23:05 UTC, at commit `1234`, on "
+        "Results of `make reliability` (7 tests), which ended on 2026-11-23 at 23:05 UTC,"
+        " at commit `1234`, on "
     )
     assert scorecard.state_of(tmp_path) == "of code that is in no repository"
     commit = scorecard.git(rows.ROOT, "rev-parse", "HEAD")

@@ -44,7 +44,7 @@ for secret in {secrets!r}:
         logger.exception("of %s", secret, extra={{"field": secret, **named}})
     logger.error("%d", secret)
 """
-pytestmark = pytest.mark.row("31, canaries", "secrets in lines and answers 0")
+pytestmark = pytest.mark.row("31, canaries", "no secret in log lines or answers")
 
 
 def canary() -> str:
@@ -195,12 +195,12 @@ def installation_manage(installation: Installation, given: dict[str, str], *word
     return done.stdout
 
 
-def test_no_line_has_a_secret(service: Service) -> None:
+def test_no_log_line_contains_a_secret(service: Service) -> None:
     log = service.server.log.read_text()
     assert [kind for kind, secret in service.canaries.all().items() if secret in log] == []
 
 
-def test_control_what_is_no_secret_is_seen(service: Service) -> None:
+def test_control_harmless_text_is_found(service: Service) -> None:
     log = service.server.log.read_text()
     assert f"/{PUBLIC}" in log
     assert service.canaries.key[:OWN_PART] in log
@@ -208,7 +208,7 @@ def test_control_what_is_no_secret_is_seen(service: Service) -> None:
         assert what in log, what
 
 
-def test_lines_are_json_and_nothing_else(service: Service) -> None:
+def test_log_lines_are_json_and_nothing_else(service: Service) -> None:
     begun = [line for line in service.lines() if line.startswith("{")]
     assert len(begun) > 50
     assert {"timestamp", "level", "logger", "event"} <= set.intersection(
@@ -216,7 +216,7 @@ def test_lines_are_json_and_nothing_else(service: Service) -> None:
     )
 
 
-def test_no_place_of_a_record_lets_a_secret_through(service: Service) -> None:
+def test_no_part_of_a_log_record_leaks_a_secret(service: Service) -> None:
     """Of those that are known by their form or their value; what was sent looks like any other text."""
     canaries = service.canaries
     kept = [each for kind, each in canaries.all().items() if kind not in canaries.sent]
@@ -240,9 +240,7 @@ def test_no_place_of_a_record_lets_a_secret_through(service: Service) -> None:
     ],
     ids=["no host", "1.1 without host", "kubelet", "another host"],
 )
-def test_probe_answers_whoever_asks_though_nothing_else_is_well(
-    service: Service, path: str, head: str
-) -> None:
+def test_probes_answer_any_host_while_everything_else_fails(service: Service, path: str, head: str) -> None:
     answer = raw(service.server, f"GET {path} {head}".encode())
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"location:" not in answer.lower()

@@ -22,7 +22,9 @@ ATTACKER, HOME, NEW_PLACE = "192.0.2.1", "198.51.100.7", "198.51.100.8"
 AN_HOUR = 100
 pytestmark = [
     pytest.mark.django_db,
-    pytest.mark.row("64", "guesses accepted after lock 0, owner shut out 0, same text for unknown names"),
+    pytest.mark.row(
+        "64", "no guess accepted after the lock, no owner locked out, the same text for unknown names"
+    ),
 ]
 
 
@@ -50,29 +52,29 @@ def text_after(client: Client, name: str) -> str:
     return re.sub(r'csrfmiddlewaretoken" value="\w+"', "", said)
 
 
-def test_five_failures_lock_the_address_and_not_the_owner(tell: Tell) -> None:
+def test_five_failures_lock_the_address_but_not_the_owner(tell: Tell) -> None:
     attacker = at(ATTACKER)
     assert guess(attacker, 5) == 0
     accepted = sum(log_in(attacker, PASSWORD) for _ in range(10))
     shut_out = sum(not log_in(at(HOME), PASSWORD) for _ in range(3))
-    tell(f"accepted after lock {accepted} of 10, owner shut out {shut_out} of 3")
+    tell(f"accepted after the lock: {accepted} of 10; owner locked out: {shut_out} of 3")
     assert (accepted, shut_out) == (0, 0)
 
 
-def test_control_before_the_fifth_failure_the_password_opens() -> None:
+def test_control_before_the_fifth_failure_the_password_works() -> None:
     attacker = at(ATTACKER)
     guess(attacker, 4)
     assert log_in(attacker, PASSWORD)
 
 
-def test_name_and_address_of_an_account_count_together() -> None:
+def test_failures_by_username_and_by_email_count_together() -> None:
     attacker = at(ATTACKER)
     guess(attacker, 3)
     guess(attacker, 2, "ADA@example.com")
     assert not log_in(attacker, PASSWORD)
 
 
-def test_unknown_name_is_told_the_same_before_and_after_the_lock() -> None:
+def test_unknown_and_existing_names_get_the_same_answers() -> None:
     told = []
     for name in ("ada", "nobody"):
         client = at(ATTACKER)
@@ -94,18 +96,21 @@ def lock_everywhere() -> Counter[bool]:
     return Counter(log_in(at(next(addresses)), PASSWORD) for _ in range(5))
 
 
-def test_a_hundred_failures_an_hour_lock_the_password_and_a_known_device_opens_it(tell: Tell) -> None:
+def test_a_hundred_failures_in_an_hour_lock_the_password_except_on_known_devices(tell: Tell) -> None:
     at_home = at(HOME)
     assert log_in(at_home, PASSWORD)
     at_home.post("/accounts/logout/")
     opened = lock_everywhere()
     is_in = log_in(at_home, PASSWORD)
-    tell(f"after {AN_HOUR} failures: right password from elsewhere {dict(opened)}, known device {is_in}")
+    tell(
+        f"after {AN_HOUR} failures: right password from elsewhere accepted: {opened[True]} of 5;"
+        f" from the known device: {int(is_in)} of 1"
+    )
     assert opened == {False: 5}
     assert is_in
 
 
-def test_a_mailed_link_opens_an_account_whose_password_is_locked(mailoutbox: list[EmailMessage]) -> None:
+def test_a_mailed_link_unlocks_an_account_with_a_locked_password(mailoutbox: list[EmailMessage]) -> None:
     assert lock_everywhere() == {False: 5}
     client = at(NEW_PLACE)
     client.post("/accounts/password/reset/", {"email": "ada@example.com"})
@@ -116,7 +121,7 @@ def test_a_mailed_link_opens_an_account_whose_password_is_locked(mailoutbox: lis
     assert client.get("/settings/keys").status_code == 200
 
 
-def test_known_device_is_no_better_for_the_account_of_another() -> None:
+def test_a_known_device_gets_no_exemption_for_other_accounts() -> None:
     make_user("eve", PASSWORD)
     client = at(ATTACKER)
     assert log_in(client, PASSWORD, "eve")
@@ -125,7 +130,7 @@ def test_known_device_is_no_better_for_the_account_of_another() -> None:
     assert not log_in(client, PASSWORD)
 
 
-def test_other_forwarded_addresses_are_no_other_addresses(tmp_path: Path) -> None:
+def test_forged_forwarding_headers_do_not_evade_the_lock(tmp_path: Path) -> None:
     installation = sqlite_in(tmp_path)
     with installation.orm():
         make_user("ada", PASSWORD)

@@ -30,7 +30,7 @@ from tests.staff import staff_client
 
 from .permissions import pages
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "forbidden cells allowed 0")]
+pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "no forbidden access succeeds")]
 SHUT = (302, 401, 403, 404, 405, 429)
 # What somebody might send along to get more than they are offered.
 GREEDY = {
@@ -46,7 +46,7 @@ def kind_of(url: Url) -> str:
     return next((kind for kind, names in known.items() if url.name in names), "unknown")
 
 
-def test_no_url_is_outside_the_matrix(tell: Tell) -> None:
+def test_every_url_of_the_site_is_covered(tell: Tell) -> None:
     unknown = [url.pattern for url in other_urls() if kind_of(url) == "unknown"]
 
     tell(f"{len(unknown)} of {len(other_urls())} URLs")
@@ -98,7 +98,7 @@ def logged_in(user: User) -> Client:
     return client
 
 
-def test_no_cell_of_the_pages_is_open_that_should_be_shut(tell: Tell) -> None:
+def test_no_role_reaches_forbidden_pages_of_the_site(tell: Tell) -> None:
     crowd, cells = Crowd(), 0
     holes: list[str] = []
     for url in other_urls():
@@ -126,14 +126,14 @@ def test_no_cell_of_the_pages_is_open_that_should_be_shut(tell: Tell) -> None:
                         holes.append(cell)
                     transaction.set_rollback(True)
 
-    tell(f"{len(holes)} of {cells} cells")
+    tell(f"{len(holes)} of {cells} attempts")
     assert holes == []
 
 
 @pytest.mark.parametrize(
     "name", ["revoke_key", "withdraw_tier_request", "withdraw_publisher_request", "end_session"]
 )
-def test_the_owner_does_to_a_row_what_the_others_cannot(name: str) -> None:
+def test_only_the_owner_of_a_record_may_change_it(name: str) -> None:
     """The control: the same request, by the one whose row it is."""
     crowd = Crowd()
     url = next(url for url in other_urls() if url.name == name)
@@ -156,7 +156,7 @@ def staff_with(*powers: str) -> User:
 QUERY = "?app_label=account&model_name=emailaddress&field_name=user"
 
 
-def test_pages_of_the_back_office_that_are_of_no_model_open_to_whom_they_should(tell: Tell) -> None:
+def test_other_pages_of_the_back_office_open_only_to_permitted_roles(tell: Tell) -> None:
     holes, cells = [], 0
     names = Permission.objects.values_list("content_type__app_label", "codename")
     single = [f"{app}.{name}" for app, name in names]
@@ -183,6 +183,6 @@ def test_pages_of_the_back_office_that_are_of_no_model_open_to_whom_they_should(
             status = ask("GET", address, staff_with(*needed)).status_code
             assert status == 200, f"{address} does not open to {needed}"
 
-    tell(f"{len(holes)} of {cells} cells")
+    tell(f"{len(holes)} of {cells} attempts")
     assert cells > 500
     assert holes == []

@@ -110,7 +110,7 @@ async def tried(ring: ApiKeyCache, revoked: list[str], seed: int) -> list[float]
     return found
 
 
-@pytest.mark.row("33", "p > 0.01 between unknown and revoked")
+@pytest.mark.row("33", "no measurable difference between unknown and revoked keys (p > 0.01)")
 async def test_unknown_and_revoked_keys_are_refused_in_the_same_time(
     feed: EventFeed, revoked: list[str], tell: Tell, seed: int
 ) -> None:
@@ -122,7 +122,7 @@ async def test_unknown_and_revoked_keys_are_refused_in_the_same_time(
 
 
 @pytest.mark.row("33", "an early exit is seen")
-async def test_control_an_early_exit_is_seen_each_time(
+async def test_control_an_early_exit_is_noticed_each_time(
     feed: EventFeed, revoked: list[str], tell: Tell, seed: int
 ) -> None:
     ring = Leaky(feed)
@@ -130,7 +130,7 @@ async def test_control_an_early_exit_is_seen_each_time(
     await started(ring, feed)
     found = await tried(ring, revoked, seed)
     await ring.stop()
-    tell(f"control arm, unknown ones refused at once: p = {', '.join(f'{p:.1e}' for p in found)}")
+    tell(f"with unknown keys refused immediately: p = {', '.join(f'{p:.1e}' for p in found)}")
     assert len(found) == TRIES
     assert max(found) <= LEAST_P
 
@@ -145,7 +145,7 @@ async def test_control_an_early_exit_is_seen_each_time(
         ([1, 1, 2, 2, 3], [2, 3, 3, 4, 4], 0.041),
     ],
 )
-def test_control_the_reckoning_is_that_of_mann_and_whitney(
+def test_control_the_statistic_is_that_of_mann_and_whitney(
     left: list[int], right: list[int], p: float
 ) -> None:
     assert mann_whitney(left, right) == pytest.approx(p, abs=0.001)

@@ -21,7 +21,7 @@ from tests.reliability.services.processes import Installation, Process
 HOLDS_WITHIN_S = 2.0
 SEEN_WITHIN_S = 10.0
 PROCESSES, REVOCATIONS = 2, longer(3, 5)
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("15, 16", "holds everywhere within 2 s")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("15, 16", "in effect everywhere within 2 s")]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def seconds_to_refusal(installation: Installation, servers: list[Process]) -> fl
 
 
 @pytest.mark.parametrize("kind", ["nudged", "polling"])
-def test_key_revoked_by_another_process_is_refused_within_two_seconds(
+def test_a_key_revoked_by_another_process_is_refused_within_two_seconds(
     scaled: Installation, kind: str, request: pytest.FixtureRequest, tell: Tell
 ) -> None:
     servers = request.getfixturevalue(kind)
@@ -85,7 +85,7 @@ def limit_of(server: Process, key: str) -> tuple[int, int]:
     return limit, limit - int(headers["X-RateLimit-Remaining"])
 
 
-def test_change_of_tier_holds_in_the_same_window(
+def test_a_change_of_tier_applies_within_the_current_window(
     scaled: Installation, nudged: list[Process], tell: Tell
 ) -> None:
     key = make_known_key(scaled, nudged)
@@ -100,7 +100,7 @@ def test_change_of_tier_holds_in_the_same_window(
     assert held_at - changed_at < HOLDS_WITHIN_S
 
 
-def test_edited_tier_holds_in_the_same_window(
+def test_an_edited_tier_applies_within_the_current_window(
     scaled: Installation, polling: list[Process], tell: Tell
 ) -> None:
     with scaled.orm():

@@ -117,8 +117,8 @@ def pepper_of(installation: Installation, key: str) -> str:
         return ApiKey.objects.get(prefix=prefix_of(key)).pepper_name
 
 
-@pytest.mark.row("31, rotated secrets", "keys, sessions, factors and streams ended by a rotation: 0")
-def test_secrets_change_over_several_processes_and_nothing_ends(
+@pytest.mark.row("31, rotated secrets", "a rotation ends no key, session, second factor or stream")
+def test_rotating_secrets_across_processes_ends_nothing(
     own: Installation, before: Before, tell: Tell
 ) -> None:
     told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
@@ -154,13 +154,11 @@ def test_secrets_change_over_several_processes_and_nothing_ends(
         assert is_in(ada, last)
         log_in(last, ADA, before.codes[1]).close()
         log_in(last, BOB).close()
-    tell("0 ended; the key that was not used was named")
+    tell("ended: 0; the unused key was reported")
 
 
-@pytest.mark.row("31, rotated secrets", "requests refused while workers change over: 0")
-def test_workers_read_the_files_of_secrets_when_they_are_replaced(
-    own: Installation, tmp_path: Path, tell: Tell
-) -> None:
+@pytest.mark.row("31, rotated secrets", "no request refused while workers are replaced")
+def test_replaced_workers_read_the_secret_files_again(own: Installation, tmp_path: Path, tell: Tell) -> None:
     with own.orm():
         make_tiers()
         key = make_key(make_account())
@@ -184,5 +182,5 @@ def test_workers_read_the_files_of_secrets_when_they_are_replaced(
                 refused += answer.status_code != 200
         assert works(host.server, key)
         wait_until(lambda: pepper_of(own, key) == name_of(NEW["KEY_PEPPER"]))
-    tell(f"{refused} refused")
+    tell(f"refused: {refused}")
     assert refused == 0

@@ -123,16 +123,16 @@ def everywhere(used: Used, secret: str) -> list[str]:
         )
 
 
-@pytest.mark.row("31", "hits 0")
-def test_keys_that_were_used_everywhere_are_found_nowhere(used: Used, tell: Tell) -> None:
+@pytest.mark.row("31", "no secret found")
+def test_keys_used_everywhere_appear_in_no_file_log_or_table(used: Used, tell: Tell) -> None:
     found = {prefix_of(secret): everywhere(used, secret) for secret in used.secrets}
 
-    tell(f"{sum(map(len, found.values()))} hits of {len(used.secrets)} keys")
+    tell(f"{sum(map(len, found.values()))} occurrences of {len(used.secrets)} keys")
     assert {prefix: places for prefix, places in found.items() if places} == {}
 
 
 @pytest.mark.row("31", "a planted key is found")
-def test_planted_key_is_found_wherever_it_is(used: Used, tell: Tell) -> None:
+def test_control_a_planted_key_is_found_wherever_it_is(used: Used, tell: Tell) -> None:
     planted = generate_key()
     with used.installation.orm():
         make_news(f"The key is {planted}")
@@ -148,7 +148,7 @@ def test_planted_key_is_found_wherever_it_is(used: Used, tell: Tell) -> None:
     assert {name.split()[0] for name in found} >= {"file", "table", "redis"}
 
 
-@pytest.mark.row("31", "hits 0 in the back office")
+@pytest.mark.row("31", "no key found in the back office")
 def test_back_office_shows_no_key(used: Used, tell: Tell) -> None:
     pages = (
         "/admin/",
@@ -161,13 +161,13 @@ def test_back_office_shows_no_key(used: Used, tell: Tell) -> None:
         texts = [(page, client.get(page).content) for page in (*pages, "/admin/admin/logentry/")]
 
     found = [place for secret in used.secrets for place in traces.holding(secret[18:], iter(texts))]
-    tell(f"{len(found)} hits")
+    tell(f"{len(found)} occurrences")
     assert all(len(text) > 1000 for _, text in texts)
     assert found == []
 
 
-@pytest.mark.row("32", "accepted 0, logged 0")
-def test_key_in_an_address_opens_nothing(used: Used, tell: Tell) -> None:
+@pytest.mark.row("32", "never accepted, never logged")
+def test_a_key_in_a_url_opens_nothing(used: Used, tell: Tell) -> None:
     names = ("api_key", "key", "X-API-Key", "apikey", "token")
     statuses = [http.get(f"{used.server.url}/api/symbols?{name}={used.key}").status_code for name in names]
     log = used.server.log.read_text()
@@ -178,8 +178,8 @@ def test_key_in_an_address_opens_nothing(used: Used, tell: Tell) -> None:
     assert used.key[16:] not in log
 
 
-@pytest.mark.row("70", "reflected 0")
-def test_forged_host_is_refused_and_comes_back_nowhere(used: Used, tell: Tell) -> None:
+@pytest.mark.row("70", "never reflected")
+def test_a_forged_host_is_refused_and_never_reflected(used: Used, tell: Tell) -> None:
     heads = (
         f"GET / HTTP/1.1\r\nHost: {FORGED}\r\n",
         f"GET /accounts/password/reset/ HTTP/1.1\r\nHost: {FORGED}\r\n",
@@ -196,8 +196,8 @@ def test_forged_host_is_refused_and_comes_back_nowhere(used: Used, tell: Tell) -
     assert reflected == 0
 
 
-@pytest.mark.row("72", "extra lines 0")
-def test_what_is_sent_forges_no_line_of_the_log(used: Used, tell: Tell) -> None:
+@pytest.mark.row("72", "no extra line")
+def test_requests_cannot_forge_a_log_line(used: Used, tell: Tell) -> None:
     def lines() -> list[str]:
         return used.server.log.read_text().splitlines()
 
@@ -212,7 +212,7 @@ def test_what_is_sent_forges_no_line_of_the_log(used: Used, tell: Tell) -> None:
     written = lines()[before:]
 
     extra = [line for line in written if line.startswith(forged[:10]) and "forged" in line.split("]")[1][:9]]
-    tell(f"{len(extra)} extra lines, the longest {max(map(len, written), default=0)}")
+    tell(f"{len(extra)} extra lines; the longest has {max(map(len, written), default=0)} characters")
     assert extra == []
     assert "\x1b" not in "".join(written)
     assert max(map(len, written), default=0) < 6_000

@@ -20,7 +20,7 @@ from tests.reliability.access.permissions.urls import admin_urls
 from tests.reliability.conftest import Tell
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
-pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "forbidden cells allowed 0")]
+pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "no forbidden access succeeds")]
 
 # What a superuser does to somebody on each page: were it not done, the matrix would try nothing.
 ACTS: dict[type[Model], set[str]] = {
@@ -42,11 +42,11 @@ APART = {
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
-def test_no_cell_of_its_pages_is_open_that_should_be_shut(model: type[Model], tell: Tell) -> None:
+def test_no_role_reaches_forbidden_pages_of_the_back_office(model: type[Model], tell: Tell) -> None:
     matrix = Matrix(model)
     matrix.try_all()
 
-    tell(f"{len(matrix.holes)} of {matrix.cells} cells of {model._meta.label}")
+    tell(f"{len(matrix.holes)} of {matrix.cells} attempts on {model._meta.label}")
     assert matrix.holes == []
     done = {kind for role, kind, target in matrix.acted if (role, target) == ("superuser", "plain")}
     assert done >= ACTS.get(model, set())
@@ -55,7 +55,7 @@ def test_no_cell_of_its_pages_is_open_that_should_be_shut(model: type[Model], te
 @pytest.mark.parametrize(
     "model", [User, Account, ApiKey, EmailAddress, TierRequest], ids=lambda model: model._meta.label
 )
-def test_the_matrix_sees_the_hole_when_nobody_asks_for_reach(
+def test_control_missing_permission_checks_are_noticed(
     model: type[Model], monkeypatch: pytest.MonkeyPatch, tell: Tell
 ) -> None:
     """The control: with the permissions of Django alone, as they are without the rule."""
@@ -69,11 +69,11 @@ def test_the_matrix_sees_the_hole_when_nobody_asks_for_reach(
         for target in ("greater", "superuser")
         if any(f" on {target} " in each for each in matrix.holes)
     }
-    tell(f"{len(matrix.holes)} holes seen in {model._meta.label}")
+    tell(f"{len(matrix.holes)} missing checks noticed in {model._meta.label}")
     assert seen == {"greater", "superuser"}
 
 
-def test_no_url_of_the_back_office_is_outside_the_matrix(tell: Tell) -> None:
+def test_every_url_of_the_back_office_is_covered(tell: Tell) -> None:
     within = {page.route for model in MODELS for page in pages_of(model)} | APART
     outside = [url.pattern for url in admin_urls() if not {url.name, url.pattern} & within]
     # Old addresses of rows have no name: each leads on to the page of the row.
@@ -85,11 +85,11 @@ def test_no_url_of_the_back_office_is_outside_the_matrix(tell: Tell) -> None:
     assert sorted(set(outside) - set(nameless)) == []
 
 
-def test_every_page_is_made_from_the_base_that_asks() -> None:
+def test_every_page_of_the_back_office_uses_the_base_that_checks_permissions() -> None:
     assert [model for model, page in admin.site._registry.items() if not isinstance(page, StaffAdmin)] == []
 
 
-def test_page_that_does_not_say_whose_its_rows_are_is_an_error() -> None:
+def test_a_page_that_does_not_declare_the_owner_of_its_rows_is_an_error() -> None:
     class Careless(StaffAdmin[EmailAddress]):
         pass
 

@@ -22,8 +22,10 @@ STEP_S = 300
 SET = "The machine's clock was set"
 
 
-@pytest.mark.row("56", "times in order, no tick refused, no candle rewritten, all quoted anew at once")
-def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+@pytest.mark.row(
+    "56", "times in order, no tick refused, no candle rewritten, every symbol quoted again immediately"
+)
+def test_prices_continue_when_the_clock_jumps(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
     clock = Clock(tmp_path)
     with embedded.orm():
         make_instrument("DEMOED", source="demo")
@@ -48,7 +50,7 @@ def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: 
         last_ms = prices.heard[PUSHED][-1]["time"] - prices.heard[PUSHED][0]["time"]
         logged = server.log.read_text().count(SET)
     tell(
-        f"clock -300 and +300 s: {len(prices.refused)} refused, {prices.disorder()} out of order, "
+        f"clock -300 and +300 s: refused: {len(prices.refused)}, {prices.disorder()} out of order, "
         f"{len(contradictions)} of {compared} candles wrong"
     )
     assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])
@@ -60,7 +62,7 @@ def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: 
 
 
 @pytest.mark.row("56", "a venue with times of its own is followed, whatever the clock is set to")
-def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+def test_a_venue_is_followed_when_the_clock_jumps(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
     clock = Clock(tmp_path)
     with embedded.orm():
         make_instrument("BTCUSD", source="kraken")
@@ -90,7 +92,7 @@ def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path
 
 
 @pytest.mark.row("56", "times in order, no tick refused, though the processes start at different times")
-def test_processes_have_one_time_over_steps_of_the_clock(
+def test_processes_agree_on_the_time_when_the_clock_jumps(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     clock = Clock(tmp_path)

@@ -30,7 +30,7 @@ STALE, LIVE = "stale", "live"
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.full,
-    pytest.mark.row("59", "older than 5 s unmarked 0, lost unannounced 0"),
+    pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice"),
 ]
 
 

@@ -34,9 +34,9 @@ def admitted(server: Process, key: str) -> int:
     return found[200]
 
 
-@pytest.mark.row("56", "over-admitted 0, locked out 0 s beyond the window")
+@pytest.mark.row("56", "exactly the limit is admitted; nobody is locked out beyond the window")
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
-def test_window_is_the_same_whatever_the_clock_says(
+def test_the_rate_window_is_unaffected_by_the_clock(
     embedded: Installation, tmp_path: Path, tell: Tell, step_s: int
 ) -> None:
     clock = Clock(tmp_path)

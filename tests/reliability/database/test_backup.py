@@ -28,7 +28,7 @@ from tests.signals_feed.published_signals import close_at, make_published
 WRITTEN_BEFORE, WRITTEN_AFTER = 30, 10
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("74", "acknowledged missing 0"),
+    pytest.mark.row("74", "nothing acknowledged is missing"),
 ]
 
 
@@ -70,7 +70,7 @@ def check(installation: Installation, restored: Installation, file: Path, tell: 
         stored = set(ApiKey.objects.values_list("prefix", flat=True))
     assert candles_before <= candles_in(restored) <= candles_after
     missing = {prefix_of(key) for key in before} - stored
-    tell(f"{len(before)} acknowledged before a backup of {took_s:.1f} s, missing from it {len(missing)}")
+    tell(f"{len(before)} acknowledged before a backup of {took_s:.1f} s; missing from it: {len(missing)}")
     assert missing == set()
     # Those that came when it was over cannot be in it: the comparison would see what is missing.
     assert not {prefix_of(key) for key in acknowledged} <= stored
@@ -97,13 +97,15 @@ def fill(installation: Installation) -> None:
         close_at(make_published(instrument), Decimal("1.0850"), Decimal("1.0851"))
 
 
-def test_sqlite_is_backed_up_while_it_is_written(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+def test_a_backup_of_sqlite_under_writes_is_complete(
+    embedded: Installation, tmp_path: Path, tell: Tell
+) -> None:
     fill(embedded)
     restored = Installation(tmp_path, f"sqlite:///{tmp_path / 'restored.sqlite3'}")
     check(embedded, restored, tmp_path / "backup.zip", tell)
 
 
-def test_postgresql_is_backed_up_while_it_is_written(
+def test_a_backup_of_postgresql_under_writes_is_complete(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     fill(scaled)

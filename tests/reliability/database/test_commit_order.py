@@ -22,7 +22,7 @@ from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 
 Publish = Callable[[str], Any]
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("control events", "no event skipped")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("control events", "no event is skipped")]
 
 
 @pytest.fixture
@@ -96,11 +96,13 @@ def hear_two_writers(installation: Installation, threads: ThreadPoolExecutor, pu
         return reader.read()
 
 
-def test_writer_who_commits_last_is_heard_too(scaled: Installation, threads: ThreadPoolExecutor) -> None:
+def test_the_event_of_the_last_writer_to_commit_is_read_too(
+    scaled: Installation, threads: ThreadPoolExecutor
+) -> None:
     assert hear_two_writers(scaled, threads, publish_by) == ["first", "second"]
 
 
-def test_control_without_the_lock_the_reader_skips_one(
+def test_control_without_the_lock_an_event_is_skipped(
     scaled: Installation, threads: ThreadPoolExecutor
 ) -> None:
     def publish_without_lock(by: str) -> None:
@@ -109,7 +111,7 @@ def test_control_without_the_lock_the_reader_skips_one(
     assert hear_two_writers(scaled, threads, publish_without_lock) == ["second"]
 
 
-def test_many_writers_are_all_heard_once_and_in_order(
+def test_events_of_many_writers_are_read_once_and_in_order(
     scaled: Installation, threads: ThreadPoolExecutor, tell: Tell
 ) -> None:
     writers, each = 6, 40
@@ -129,7 +131,7 @@ def test_many_writers_are_all_heard_once_and_in_order(
         for done in running:
             done.result(PATIENCE_S)
         heard = reader.read()
-    tell(f"{len(heard)} of {writers * each} events heard in {looks} looks")
+    tell(f"{len(heard)} of {writers * each} events read in {looks} polls")
     assert looks > 10
     assert sorted(heard) == sorted(
         f"{writer}:{number}" for writer in range(writers) for number in range(each)
@@ -138,7 +140,7 @@ def test_many_writers_are_all_heard_once_and_in_order(
         assert [k for k in heard if k.startswith(f"{writer}:")] == [f"{writer}:{n}" for n in range(each)]
 
 
-def test_rolling_and_issuing_at_once_is_no_deadlock(
+def test_rolling_and_issuing_keys_simultaneously_does_not_deadlock(
     scaled: Installation, threads: ThreadPoolExecutor
 ) -> None:
     with scaled.orm():

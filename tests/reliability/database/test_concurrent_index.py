@@ -28,7 +28,7 @@ NEIGHBOUR = (
     f"CREATE INDEX {INDEX_NAME} ON neighbour.theirs (number)",
 )
 VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX_NAME}'::regclass"  # noqa: S608
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("60", "writers that wait for an index 0")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("60", "no writer waits for an index")]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def asked(url: str, question: Any) -> Any:
         return row and row[0]
 
 
-def test_index_is_made_beside_writers_and_anew_where_an_attempt_was_broken_off(
+def test_an_index_is_built_without_blocking_writers_and_rebuilt_after_an_interruption(
     scaled: Installation, state: ProjectState
 ) -> None:
     url, told = scaled.database_url, list[str]()

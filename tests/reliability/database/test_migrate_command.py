@@ -11,7 +11,7 @@ from tests.reliability.services.processes import Installation
 BOUNDS = ("lock_timeout", "idle_in_transaction_session_timeout")
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("60", "bounds of a migration that stay behind 0"),
+    pytest.mark.row("60", "no time limit outlives its migration"),
 ]
 
 
@@ -24,7 +24,7 @@ def bounds() -> list[str]:
         return shown
 
 
-def test_bounds_of_a_migration_end_with_it(scaled: Installation) -> None:
+def test_time_limits_of_a_migration_end_with_it(scaled: Installation) -> None:
     with scaled.orm():
         before = bounds()
         call_command("migrate", verbosity=0)

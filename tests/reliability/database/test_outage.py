@@ -24,7 +24,7 @@ HOLDS_WITHIN_S = 2.0
 OUTAGE_S = 2.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("8", "503 and never 500, recovered within 5 s"),
+    pytest.mark.row("8", "503, never 500; recovery within 5 s"),
 ]
 
 
@@ -69,7 +69,7 @@ def seconds_until_status(server: Process, key: str, wanted: int, within_s: float
     return wait_until(lambda: server.ask("/api/limits", key).status_code == wanted, within_s)
 
 
-def test_revocation_after_an_outage_is_heard(
+def test_a_revocation_after_an_outage_takes_effect(
     database: PrivatePostgres, running: ExitStack, installation: Installation, tell: Tell
 ) -> None:
     staying, leaving = make_keys(installation, 2)
@@ -85,13 +85,13 @@ def test_revocation_after_an_outage_is_heard(
         wait_until(
             lambda: server.ask("/readyz").json()["checks"]["control_events"] == "ok", RECOVERED_WITHIN_S
         )
-    tell(f"statuses in {OUTAGE_S} s without database: {dict(meanwhile)}")
-    tell(f"serving again after {back_after:.2f} s, a revocation heard after {heard_after:.2f} s")
+    tell(f"answers during {OUTAGE_S} s without the database: {dict(meanwhile)}")
+    tell(f"serving again after {back_after:.2f} s; a revocation took effect after {heard_after:.2f} s")
     # What needs no database goes on with a key that is known; test_without_postgresql.py has the rest.
     assert set(meanwhile) == {200}
 
 
-def test_revocation_while_connections_break_is_heard(
+def test_a_revocation_takes_effect_while_connections_break(
     database: PrivatePostgres, installation: Installation, tell: Tell
 ) -> None:
     took = []

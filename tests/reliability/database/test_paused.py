@@ -83,8 +83,8 @@ def pause(database: PrivatePostgres, seconds: float) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.row("53", "acknowledged lost 0, 500s 0")
-def test_what_was_acknowledged_outlives_pauses_and_kills(
+@pytest.mark.row("53", "nothing acknowledged lost, no 500")
+def test_acknowledged_keys_survive_pauses_and_kills(
     database: PrivatePostgres, running: ExitStack, installation: Installation, tell: Tell
 ) -> None:
     issuing, statuses = Issuing(installation), Counter[int]()
@@ -113,7 +113,7 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
     lost = set(issuing.acknowledged) - stored
     told = f"{len(issuing.acknowledged)} acknowledged, lost {len(lost)}"
     tell(f"{ROUNDS} times paused, killed, started, paused: {told}")
-    tell(f"{issuing.failed} refused meanwhile; requests {dict(statuses)}")
+    tell(f"refused meanwhile: {issuing.failed}; requests {dict(statuses)}")
     assert lost == set()
     assert set(statuses) <= {401, 503}
 

@@ -16,8 +16,8 @@ SWITCH = "ALTER DATABASE postgres SET default_transaction_read_only = on"
 
 
 @pytest.mark.usefixtures("rows")
-@pytest.mark.row("8", "503 and never 500")
-def test_analysis_on_a_read_only_database_is_a_503_that_says_why(tmp_path: Path) -> None:
+@pytest.mark.row("8", "503, never 500")
+def test_an_analysis_on_a_read_only_database_returns_503_with_the_reason(tmp_path: Path) -> None:
     database = PrivatePostgres(tmp_path)
     with database.running():
         installation = Installation(tmp_path, database.url)

@@ -23,7 +23,10 @@ from tests.factories import NOON, make_account, make_instrument, make_key, make_
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.services.processes import ROOT, Installation, Process, http, tied
 
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("74", "killed in the middle: all or nothing")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("74", "a restore that is killed has changed everything or nothing"),
+]
 CANDLES = 5_000
 
 
@@ -42,7 +45,7 @@ def subscribed(server: Process, key: str, **more: Any) -> dict[str, Any]:
         return answer
 
 
-def test_nobody_goes_on_from_what_a_restore_took_back(embedded: Installation, tmp_path: Path) -> None:
+def test_no_client_resumes_from_data_that_a_restore_removed(embedded: Installation, tmp_path: Path) -> None:
     file = str(tmp_path / "backup.zip")
     with embedded.orm():
         make_instrument("PUSHED", source="push")
@@ -102,7 +105,7 @@ def killed_at(installation: Installation, table: str, *words: str) -> None:
     assert process.returncode == -9
 
 
-def test_a_kill_in_the_middle_costs_nothing(filled: Installation, tmp_path: Path) -> None:
+def test_a_kill_during_a_restore_loses_nothing(filled: Installation, tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
     killed_at(filled, "instruments_instrument", "backup", str(file))
     assert not file.exists()
@@ -121,8 +124,8 @@ def test_a_kill_in_the_middle_costs_nothing(filled: Installation, tmp_path: Path
         assert UNFINISHED not in connection.introspection.table_names()
 
 
-@pytest.mark.row("75", "killed in the middle: it goes on, and both are the same")
-def test_a_killed_move_goes_on_where_it_was(
+@pytest.mark.row("75", "a move that is killed can be resumed, and both databases end up identical")
+def test_a_killed_move_resumes_where_it_stopped(
     embedded: Installation, scaled: Installation, tmp_path: Path
 ) -> None:
     with embedded.orm():

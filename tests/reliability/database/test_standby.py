@@ -13,7 +13,7 @@ from tests.patience import PATIENCE_S
 from tests.reliability.services.cable import Cable
 from tests.reliability.services.postgres_pair import PostgresPair
 
-pytestmark = pytest.mark.row("8", "a standby is not stayed with")
+pytestmark = pytest.mark.row("8", "no connection stays on a read-only standby")
 
 
 def led_to_standby(pool: ConnectionPool[Any]) -> bool:
@@ -22,7 +22,7 @@ def led_to_standby(pool: ConnectionPool[Any]) -> bool:
     return bool(is_standby)
 
 
-def test_connection_to_a_standby_is_used_once(tmp_path: Path) -> None:
+def test_a_connection_to_a_standby_is_dropped_after_one_use(tmp_path: Path) -> None:
     pair = PostgresPair(tmp_path)
     cable = Cable(pair.ports[1])
     url = f"postgresql://postgres@127.0.0.1:{cable.port}/postgres"

@@ -20,7 +20,7 @@ from tests.reliability.services.processes import ROOT, Installation, tied
 
 # Beyond what these take to stop in order. The database stands still until they have ended.
 STOP_WITHIN_S = 2
-pytestmark = pytest.mark.row("8, 52", "ends on SIGTERM although PostgreSQL stands still")
+pytestmark = pytest.mark.row("8, 52", "processes exit on SIGTERM although PostgreSQL is frozen")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def ended_with(process: subprocess.Popen[bytes], database: PrivatePostgres) -> i
             return None
 
 
-def test_server_ends(database: PrivatePostgres, tmp_path: Path) -> None:
+def test_a_server_exits_while_postgresql_is_frozen(database: PrivatePostgres, tmp_path: Path) -> None:
     port = free_port()
     process = started(Installation(tmp_path, database.url), "serve", "--port", str(port))
     wait_until(lambda: is_healthy(port))
@@ -73,7 +73,9 @@ def test_server_ends(database: PrivatePostgres, tmp_path: Path) -> None:
     assert "Stopping took longer than 2 s" in (tmp_path / "log").read_text()
 
 
-def test_engine_ends(database: PrivatePostgres, tmp_path: Path, stack: ExitStack) -> None:
+def test_an_engine_exits_while_postgresql_is_frozen(
+    database: PrivatePostgres, tmp_path: Path, stack: ExitStack
+) -> None:
     redis = PrivateRedis(tmp_path)
     stack.enter_context(redis.running())
     process = started(Installation(tmp_path, database.url, redis.url), "run_engine")

@@ -17,12 +17,12 @@ from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, tied
 
 pytestmark = [
-    pytest.mark.row("8", "an engine and a host outlive their database"),
+    pytest.mark.row("8", "engine and web processes survive an outage of their database"),
     pytest.mark.usefixtures("rows"),
 ]
 
 
-def test_engine_waits_for_a_database_that_is_still_starting(tmp_path: Path) -> None:
+def test_an_engine_waits_for_a_database_that_is_still_starting(tmp_path: Path) -> None:
     database = PrivatePostgres(tmp_path)
     with redis(tmp_path) as url, engine_process(Installation(tmp_path, database.url, url), 1, {}) as engine:
         wait_until(lambda: engine.said("The engine waits for the database") == 1)
@@ -33,7 +33,7 @@ def test_engine_waits_for_a_database_that_is_still_starting(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("who", "command"), [("engine", ["run_engine"]), ("service", ["serve", "--port", "0"])]
 )
-def test_who_waits_for_the_database_is_stopped_by_ctrl_c(
+def test_a_process_waiting_for_the_database_stops_on_ctrl_c(
     tmp_path: Path, who: str, command: list[str]
 ) -> None:
     nowhere = f"postgresql://127.0.0.1:{free_port()}/none"
@@ -54,7 +54,7 @@ def test_who_waits_for_the_database_is_stopped_by_ctrl_c(
     assert "Traceback" not in said
 
 
-def test_engine_that_will_never_be_let_in_says_so_and_ends(tmp_path: Path) -> None:
+def test_an_engine_whose_database_does_not_exist_reports_it_and_exits(tmp_path: Path) -> None:
     database = PrivatePostgres(tmp_path)
     with database.running(), redis(tmp_path) as url:
         other = database.url.rpartition("/")[0] + "/nobody_made_this"

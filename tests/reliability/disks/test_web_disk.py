@@ -106,8 +106,8 @@ def meter(acts: Acts) -> Iterator[Meter]:
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-@pytest.mark.row("54", "acknowledged missing 0, corrupt 0, live ticks go on")
-def test_what_a_full_disk_refuses_is_not_said_to_be_done(
+@pytest.mark.row("54", "nothing acknowledged missing, nothing corrupted, live ticks continue")
+def test_nothing_refused_by_a_full_disk_is_acknowledged(
     acts: Acts, meter: Meter, error: str, tell: Tell
 ) -> None:
     installation, pids = acts.service.installation, [acts.service.servers[0].pid]
@@ -133,7 +133,7 @@ def test_what_a_full_disk_refuses_is_not_said_to_be_done(
     assert is_whole(database)
 
 
-@pytest.mark.row("55", "acknowledged but missing 0")
+@pytest.mark.row("55", "nothing acknowledged is missing")
 def test_a_sync_that_fails_loses_nothing_on_sqlite(acts: Acts, meter: Meter, tell: Tell) -> None:
     installation, pids = acts.service.installation, [acts.service.servers[0].pid]
     database, log = installation.database_url.removeprefix("sqlite:///"), installation.directory / "trace.log"
@@ -155,7 +155,7 @@ def test_a_sync_that_fails_loses_nothing_on_sqlite(acts: Acts, meter: Meter, tel
     assert is_whole(database)
 
 
-@pytest.mark.row("55", "acknowledged but missing 0")
+@pytest.mark.row("55", "nothing acknowledged is missing")
 def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tell) -> None:
     database = PrivatePostgres(tmp_path, is_forgetful=False)
     with database.running() as postmaster:

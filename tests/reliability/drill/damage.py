@@ -20,8 +20,8 @@ class Admission(NamedTuple):
     @property
     def harm(self) -> dict[str, int]:
         return {
-            "let in beyond what is promised": max(0, self.most_in_a_minute - MOST_IN_A_MINUTE),
-            "requests too few to exceed what is promised": max(0, MOST_IN_A_MINUTE + 1 - self.asked),
+            "requests admitted beyond the promise": max(0, self.most_in_a_minute - MOST_IN_A_MINUTE),
+            "requests too few to exceed the promise": max(0, MOST_IN_A_MINUTE + 1 - self.asked),
         }
 
 
@@ -58,13 +58,15 @@ class Damage(NamedTuple):
 def harm_of(damage: Damage) -> list[str]:
     """Nothing may be lost or doubled without a word, or once it was acknowledged, nor be away for long."""
     found = {
-        "messages lost untold": damage.missed,
-        "messages doubled": damage.doubled,
+        "messages lost without notice": damage.missed,
+        "messages duplicated": damage.doubled,
         "acknowledged ticks lost": damage.ticks_lost,
-        "acknowledged ticks doubled": damage.ticks_doubled,
+        "acknowledged ticks duplicated": damage.ticks_doubled,
         "acknowledged signals lost": damage.signals_lost,
         "answers 500": damage.statuses.get(500, 0),
-        "seconds until all heard again": round(damage.back_s) if damage.back_s > BACK_WITHIN_S else 0,
+        "seconds until all clients received data again": round(damage.back_s)
+        if damage.back_s > BACK_WITHIN_S
+        else 0,
         "seconds without an answer": round(damage.unanswered_s)
         if damage.unanswered_s > ANSWERED_WITHIN_S
         else 0,

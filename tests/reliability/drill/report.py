@@ -11,14 +11,14 @@ from .damage import LIMIT, Damage, harm_of
 BEGIN, END = "<!-- drill -->", "<!-- /drill -->"
 HEAD = (
     "What failed",
-    "Lost / duplicated",
-    "Stale / gap",
-    "Silent (s)",
+    "Messages lost / duplicated",
+    "Clients notified of stale prices / of a gap",
+    "Longest silence (s)",
     "Ticks lost / duplicated",
     "Ticks refused",
     "Signals lost",
-    "No answer (s)",
-    "Admitted / sent",
+    "Longest time without an answer (s)",
+    "Most requests admitted in a minute / sent in all",
     "Answers",
 )
 # Columns of clients, of what was acknowledged, and of requests; all at once fit no page.
@@ -51,7 +51,7 @@ def results_of(case: str, damages: Iterable[Damage]) -> Iterator[Result]:
     except NotTried as fault:
         yield Result(row_without_numbers(fault.name, f"**not tried**: {fault}"), [])
     except AssertionError as error:
-        yield Result(row_without_numbers(case, f"**not got over**: {error}"), [str(error)])
+        yield Result(row_without_numbers(case, f"**did not recover**: {error}"), [str(error)])
 
 
 def row_of(damage: Damage) -> Row:
@@ -72,12 +72,16 @@ def row_of(damage: Damage) -> Row:
 def lines_of(damage: Damage) -> list[str]:
     """For the scorecard."""
     admission = damage.admission
-    admitted = [f"let in within any minute {admission.most_in_a_minute} of {LIMIT}"] if admission else []
+    admitted = (
+        [f"admitted within any minute: {admission.most_in_a_minute} (limit {LIMIT})"] if admission else []
+    )
     return [
-        f"{damage.name}: missed {damage.missed}, told of a gap {damage.gaps}, told stale {damage.stale}",
-        f"acknowledged and lost: ticks {damage.ticks_lost}, signals {damage.signals_lost}",
+        f"{damage.name}: missed without notice: {damage.missed}; notified of a gap: {damage.gaps};"
+        f" notified of stale prices: {damage.stale}",
+        f"acknowledged but lost: {damage.ticks_lost} ticks, {damage.signals_lost} signals",
         f"ticks refused: {counted(damage.ticks_refused) or 0}",
-        f"silent for {damage.silent_s:.1f} s, unanswered for {damage.unanswered_s:.1f} s",
+        f"longest silence {damage.silent_s:.1f} s, longest time without an answer"
+        f" {damage.unanswered_s:.1f} s",
         f"answers: {answers_of(damage)}",
         *admitted,
     ]

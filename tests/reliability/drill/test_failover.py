@@ -31,10 +31,12 @@ def show(damage: Damage, tell: Tell) -> None:
 
 
 @pytest.mark.row(
-    "7, Sentinel", "silent loss 0, acknowledged lost 0, over-admitted as documented, back within 10 s"
+    "7, Sentinel",
+    "nothing lost without notice or after acknowledgement, no more requests admitted than "
+    "documented, normal operation within 10 s",
 )
-@pytest.mark.parametrize("fault", [fail_over_redis, freeze_redis])
-def test_redis_fails_over(tmp_path: Path, tell: Tell, fault: Callable[[RedisGroup], None]) -> None:
+@pytest.mark.parametrize("fault", [fail_over_redis, freeze_redis], ids=["killed", "frozen"])
+def test_a_redis_replica_takes_over(tmp_path: Path, tell: Tell, fault: Callable[[RedisGroup], None]) -> None:
     database, group = PrivatePostgres(tmp_path), RedisGroup(tmp_path / "redis")
     # One of the two waits for that minute with each change, the other only in the full gate.
     limits_for_s = MINUTE_S if fault is fail_over_redis else longer(0.0, MINUTE_S)
@@ -47,8 +49,8 @@ def test_redis_fails_over(tmp_path: Path, tell: Tell, fault: Callable[[RedisGrou
     assert damage.silent_s <= SILENT_WITHIN_S
 
 
-@pytest.mark.row("8, 53, PostgreSQL fails over", "acknowledged lost 0, 500s 0, two leaders never")
-def test_postgresql_fails_over(tmp_path: Path, tell: Tell) -> None:
+@pytest.mark.row("8, 53, PostgreSQL fails over", "nothing acknowledged lost, no 500, never two leaders")
+def test_a_postgresql_standby_is_promoted(tmp_path: Path, tell: Tell) -> None:
     pair, group = PostgresPair(tmp_path), RedisGroup(tmp_path / "redis", replicas=0)
     with pair.running(), group.nodes[0].running():
         installation = Installation(tmp_path, pair.url, f"redis://127.0.0.1:{group.nodes[0].port}/0")

@@ -98,4 +98,4 @@ def test_control_harm_is_counted(embedded: Installation) -> None:
     assert limitless.admission is not None
     beyond = limitless.admission.most_in_a_minute - MOST_IN_A_MINUTE
     assert beyond > 0
-    assert f"let in beyond what is promised: {beyond}" in harm_of(limitless)
+    assert f"requests admitted beyond the promise: {beyond}" in harm_of(limitless)

@@ -18,7 +18,10 @@ from tests.reliability.services.processes import ROOT, Installation
 PAGE = ROOT / "docs/operate/redis-and-postgresql.md"
 RULE = re.compile(r"^ACL SETUSER (.*)$", re.MULTILINE)
 SIZE = Size(10, 20.0)
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("7", "refused 0, keys of others 0")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("7", "no command refused, no key of another application touched"),
+]
 
 
 def names(node: RedisNode) -> set[str]:
@@ -32,7 +35,7 @@ def refusals(node: RedisNode) -> list[Any]:
         return list(client.acl_log())
 
 
-def test_rule_of_the_page_suffices(tmp_path: Path, tell: Tell) -> None:
+def test_the_documented_redis_permissions_are_sufficient(tmp_path: Path, tell: Tell) -> None:
     (rule,) = RULE.findall(PAGE.read_text())
     nodes = limits, bus = [RedisNode(tmp_path / name, FORGETFUL) for name in ("limits", "bus")]
     database = PrivatePostgres(tmp_path)
@@ -49,7 +52,10 @@ def test_rule_of_the_page_suffices(tmp_path: Path, tell: Tell) -> None:
             found = names(limits), names(bus)
             analysis = loaded.ask(f"http://127.0.0.1:{server}/api/analysis/{SYMBOLS[0]}").status_code
         refused = [refusals(node) for node in nodes]
-    tell(f"keys begin with {found}, refused {sum(map(len, refused))}, an analysis {analysis}")
+    tell(
+        f"keys begin with {found}; commands refused: {sum(map(len, refused))}; an analysis request:"
+        f" {analysis}"
+    )
     assert found == ({"eu"}, {"eu"})
     assert refused == [[], []]
     assert analysis == 200

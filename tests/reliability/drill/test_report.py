@@ -33,16 +33,16 @@ def test_whoever_is_told_or_refused_is_not_harmed() -> None:
 
 
 HARMS: dict[str, dict[str, Any]] = {
-    "messages lost untold: 1": {"missed": 1},
-    "messages doubled: 1": {"doubled": 1},
+    "messages lost without notice: 1": {"missed": 1},
+    "messages duplicated: 1": {"doubled": 1},
     "acknowledged ticks lost: 1": {"ticks_lost": 1},
-    "acknowledged ticks doubled: 1": {"ticks_doubled": 1},
+    "acknowledged ticks duplicated: 1": {"ticks_doubled": 1},
     "acknowledged signals lost: 1": {"signals_lost": 1},
     "ledger: no trigger": {"ledger_fault": "no trigger"},
     "answers 500: 1": {"statuses": {200: 7, 500: 1}},
-    "let in beyond what is promised: 1": {"admission": Admission(MOST_IN_A_MINUTE + 1, 1_800)},
-    "requests too few to exceed what is promised: 1": {"admission": Admission(60, MOST_IN_A_MINUTE)},
-    "seconds until all heard again: 11": {"back_s": 11.0},
+    "requests admitted beyond the promise: 1": {"admission": Admission(MOST_IN_A_MINUTE + 1, 1_800)},
+    "requests too few to exceed the promise: 1": {"admission": Admission(60, MOST_IN_A_MINUTE)},
+    "seconds until all clients received data again: 11": {"back_s": 11.0},
     "seconds without an answer: 6": {"unanswered_s": 6.0},
 }
 
@@ -64,33 +64,35 @@ def test_what_kept_a_case_from_its_end_has_a_row() -> None:
     first, second = report.results_of("case", breaks())
     (left_out,) = report.results_of("case", is_not_tried())
     assert (first.harm, second.harm, left_out.harm) == ([], ["3 of 4 clients hear nothing"], [])
-    assert second.row[:2] == ("case", "**not got over**: 3 of 4 clients hear nothing")
+    assert second.row[:2] == ("case", "**did not recover**: 3 of 4 clients hear nothing")
     assert left_out.row[:2] == ("A full disk", "**not tried**: only root can make one")
     assert {len(result.row) for result in (first, second, left_out)} == {len(report.HEAD)}
 
 
-def test_full_disk_is_not_tried_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_tried_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (result,) = report.results_of("disk_is_full", disk_is_full(tmp_path, Size()))
     assert result.row[:2] == (FULL_DISK, "**not tried**: only root can give PostgreSQL a small disk")
 
 
 def test_limits_are_told_where_they_were_watched() -> None:
-    column = next(number for number, title in enumerate(report.HEAD) if title.startswith("Admitted"))
+    column = next(
+        number for number, title in enumerate(report.HEAD) if title.startswith("Most requests admitted")
+    )
     assert report.row_of(HARMLESS)[column] == ""
     assert report.row_of(harmed(admission=Admission(120, 1_934)))[column] == "120 / 1,934"
 
 
 def test_scorecard_says_in_words_what_was_done() -> None:
     assert report.lines_of(HARMLESS) == [
-        "Redis: missed 0, told of a gap 1, told stale 2",
-        "acknowledged and lost: ticks 0, signals 0",
+        "Redis: missed without notice: 0; notified of a gap: 1; notified of stale prices: 2",
+        "acknowledged but lost: 0 ticks, 0 signals",
         "ticks refused: 3 × too_late",
-        "silent for 1.2 s, unanswered for 0.1 s",
+        "longest silence 1.2 s, longest time without an answer 0.1 s",
         "answers: 1 × broken, 7 × 200",
     ]
     admitted = harmed(admission=Admission(120, 1_934))
-    assert report.lines_of(admitted)[-1] == "let in within any minute 120 of 60"
+    assert report.lines_of(admitted)[-1] == "admitted within any minute: 120 (limit 60)"
 
 
 def test_scorecard_prints_no_object() -> None:

@@ -32,7 +32,7 @@ KEYS = [f"{SYMBOL}/{timeframe}" for timeframe in TIMEFRAMES]
 BEFORE_MIDNIGHT, FIRST, MORE = 20, 30, 15
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("12", "closed candles: missing 0, twice 0, other than in REST 0"),
+    pytest.mark.row("12", "no closed candle missing, none sent twice, all identical to REST"),
 ]
 
 
@@ -138,7 +138,10 @@ def check(follower: Follower, server: Process, tell: Tell) -> None:
     missing, again = follower.faults()
     others = sum(follower.others_than(server, timeframe) for timeframe in TIMEFRAMES)
     count = sum(map(len, follower.heard.values()))
-    tell(f"{count} candles of {len(TIMEFRAMES)} timeframes: missing {missing}, twice {again}, other {others}")
+    tell(
+        f"{count} candles of {len(TIMEFRAMES)} timeframes: missing: {missing}, duplicated: {again},"
+        f" other {others}"
+    )
     assert (missing, again, others) == (0, 0, 0)
     assert len(set(follower.epochs)) == 1
     assert all(follower.recovered)
@@ -151,7 +154,7 @@ def check(follower: Follower, server: Process, tell: Tell) -> None:
     assert follower.faults() == (1, 1)
 
 
-def test_killed_server_goes_on_with_the_numbers_of_its_candles(embedded: Installation, tell: Tell) -> None:
+def test_a_killed_server_goes_on_with_the_numbers_of_its_candles(embedded: Installation, tell: Tell) -> None:
     source, port = Source(embedded), free_port()
     follower = Follower(source.api_key)
     for count in (FIRST, MORE, MORE):
@@ -168,7 +171,9 @@ def test_killed_server_goes_on_with_the_numbers_of_its_candles(embedded: Install
         check(follower, server, tell)
 
 
-def test_engine_that_takes_over_goes_on_with_the_numbers_of_candles(scaled: Installation, tell: Tell) -> None:
+def test_an_engine_that_takes_over_continues_the_sequence_numbers_of_candles(
+    scaled: Installation, tell: Tell
+) -> None:
     source = Source(scaled)
     follower = Follower(source.api_key)
     with engines(scaled, 2) as running, scaled.serve(2) as (server, other):

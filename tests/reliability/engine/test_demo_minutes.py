@@ -131,8 +131,8 @@ def play(scaled: Installation, server: Process, client: Listener, ingest_key: st
 
 
 @pytest.mark.usefixtures("rows")
-@pytest.mark.row("5", "acknowledged lost 0, duplicates 0, corrupt 0")
-def test_minute_in_which_the_engine_was_killed_is_what_clients_were_sent(
+@pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
+def test_the_candle_of_the_minute_of_the_kill_matches_what_clients_were_sent(
     scaled: Installation, tell: Tell
 ) -> None:
     with scaled.orm():
@@ -145,7 +145,7 @@ def test_minute_in_which_the_engine_was_killed_is_what_clients_were_sent(
         answered = {timeframe: client.bars(timeframe) for timeframe in TIMEFRAMES}
     sent = client.simulated()
     expected = candles_of(sent)
-    tell(f"{len(sent)} ticks in {len(expected)} minutes")
+    tell(f"{len(sent)} ticks within {len(expected)} min")
     assert killed_ms in expected
     with scaled.orm():
         found = stored()

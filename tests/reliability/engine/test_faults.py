@@ -25,7 +25,7 @@ A_SECOND = 100
 SECONDS = 900
 BIDS = [round(1.08 + (number * 7919 % 4001) / 1e5, 5) for number in range(SECONDS * A_SECOND)]
 HIGHS, LOWS = list(accumulate(BIDS, max)), list(accumulate(BIDS, min))
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("7, 8, 48", "acknowledged lost 0")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("7, 8, 48", "no acknowledged tick lost")]
 
 
 class Candles(NamedTuple):
@@ -119,31 +119,31 @@ def playing(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) ->
         yield played
 
 
-def test_emptied_redis_is_filled_anew(playing: Playing, tell: Tell) -> None:
+def test_emptied_redis_is_filled_again(playing: Playing, tell: Tell) -> None:
     with playing.redis.client as client:
         client.flushall()
-    tell(f"heard again {playing.is_heard():.2f} s after it was emptied")
+    tell(f"messages arrived again {playing.is_heard():.2f} s after it was emptied")
     playing.goes_on()
     playing.is_heard()
 
 
-def test_paused_redis_keeps_no_candle_from_being_written(playing: Playing, tell: Tell) -> None:
+def test_candles_are_written_although_redis_was_paused(playing: Playing, tell: Tell) -> None:
     with playing.redis.paused():
         playing.goes_on(2 * A_SECOND)
-    tell(f"heard again {playing.is_heard():.2f} s after the pause")
+    tell(f"messages arrived again {playing.is_heard():.2f} s after the pause")
 
 
-def test_killed_redis_keeps_no_candle_from_being_written(playing: Playing, tell: Tell) -> None:
+def test_candles_are_written_although_redis_was_killed(playing: Playing, tell: Tell) -> None:
     playing.redis.kill()
     playing.goes_on()
     playing.running_redis.close()
     playing.running_redis.enter_context(playing.redis.running())
-    tell(f"heard again {playing.is_heard():.2f} s after it came back empty")
+    tell(f"messages arrived again {playing.is_heard():.2f} s after it returned empty")
     playing.goes_on()
     playing.is_heard()
 
 
-def test_ticks_flow_while_the_database_is_away_and_are_written_when_it_is_back(
+def test_ticks_flow_while_the_database_is_down_and_are_written_afterwards(
     playing: Playing, tell: Tell
 ) -> None:
     before, number = playing.stored().ticks, last_number(playing.redis.url)
@@ -151,12 +151,12 @@ def test_ticks_flow_while_the_database_is_away_and_are_written_when_it_is_back(
     wait_until(lambda: last_number(playing.redis.url) > number + 10)
     playing.running_database.enter_context(playing.database.running())
     took = wait_until(lambda: playing.stored().ticks > before)
-    tell(f"written again {took:.2f} s after its start")
+    tell(f"candles were written again {took:.2f} s after its start")
     playing.goes_on()
     playing.is_heard()
 
 
-def test_reckoning_knows_every_tick(playing: Playing) -> None:
+def test_control_expected_candles_depend_on_every_tick(playing: Playing) -> None:
     """The control: one tick fewer or one more would have been seen."""
     found = playing.stored()
 

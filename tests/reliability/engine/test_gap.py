@@ -80,8 +80,10 @@ def cut_sockets(loaded: LoadedInstallation) -> None:
 
 
 @pytest.mark.usefixtures("rows")
-@pytest.mark.row("7", "who lags behind what the engine remembers is told of a gap; lost untold 0")
-def test_gap_is_told_and_filled(tmp_path: Path, tell: Tell) -> None:
+@pytest.mark.row(
+    "7", "clients that fall behind the engine's memory are notified of a gap; nothing lost without notice"
+)
+def test_clients_are_notified_of_a_gap_and_can_fill_it(tmp_path: Path, tell: Tell) -> None:
     cut_off = CutOff(tmp_path)
     with cut_off.running() as loaded:
         damage = loaded.measure("Redis came back empty", cut_off.fail)
@@ -97,5 +99,5 @@ def test_gap_is_told_and_filled(tmp_path: Path, tell: Tell) -> None:
         returned = loaded.measure("cut", lambda: loaded.readers.call(lambda: cut_sockets(loaded)))
         assert all(client.returns for client in loaded.readers.clients)
         assert (returned.gaps, harm_of(returned)) == (0, [])
-    tell(f"told of a gap: {damage.gaps} of {damage.sockets}; lost untold {damage.missed}")
-    tell(f"acknowledged and in no candle 0 of {acknowledged.total()}")
+    tell(f"notified of a gap: {damage.gaps} of {damage.sockets}; lost without notice: {damage.missed}")
+    tell(f"acknowledged but in no candle: 0 of {acknowledged.total()}")

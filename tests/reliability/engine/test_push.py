@@ -25,7 +25,7 @@ from tests.reliability.services.processes import Installation, Process, http
 NONE_REFUSED = {"accepted": 3, "rejected": []}
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("pushed ticks", "acknowledged once, taken once"),
+    pytest.mark.row("pushed ticks", "every tick is acknowledged once and taken once"),
 ]
 
 
@@ -76,7 +76,7 @@ def three(bid: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_without_an_engine_it_says_so_and_when_to_come_back(servers: list[Process], key: str) -> None:
+def test_without_an_engine_the_refusal_says_when_to_retry(servers: list[Process], key: str) -> None:
     refused = push(servers[0], key, three(1))
     told = refused.json()["error"]
     assert (refused.status_code, told["code"]) == (503, "overloaded")
@@ -84,7 +84,7 @@ def test_without_an_engine_it_says_so_and_when_to_come_back(servers: list[Proces
     assert int(refused.headers["Retry-After"]) >= 1
 
 
-def test_push_to_one_process_is_the_quote_of_the_other(
+def test_a_tick_pushed_to_one_process_is_quoted_by_the_other(
     servers: list[Process], engine: EngineProcess, key: str, api_key: str
 ) -> None:
     wait_until(lambda: pushed(servers[0], key, three(2)) == NONE_REFUSED)
@@ -96,7 +96,7 @@ def test_push_to_one_process_is_the_quote_of_the_other(
     assert quote()["ask"] == 2.5
 
 
-def test_what_was_sent_again_after_a_timeout_is_taken_once(
+def test_ticks_resent_after_a_timeout_are_taken_once(
     servers: list[Process], engine: EngineProcess, key: str
 ) -> None:
     ticks = three(3)
@@ -109,7 +109,7 @@ def test_what_was_sent_again_after_a_timeout_is_taken_once(
     assert [tick["code"] for tick in again["rejected"]] == ["duplicate"] * 3
 
 
-def test_revoked_key_ends_the_open_socket_and_the_next_request_everywhere(
+def test_a_revoked_key_closes_the_open_socket_and_fails_the_next_request(
     scaled: Installation, servers: list[Process], engine: EngineProcess, key: str
 ) -> None:
     url = f"ws://127.0.0.1:{servers[1].port}/ws/ingest"
@@ -131,5 +131,5 @@ def is_refused(server: Process, key: str) -> bool:
     return push(server, key, []).status_code == 401
 
 
-def test_api_key_sends_no_ticks(servers: list[Process], api_key: str) -> None:
+def test_an_api_key_cannot_push_ticks(servers: list[Process], api_key: str) -> None:
     assert pushed(servers[0], api_key, three(4)) == "invalid_ingest_key"

@@ -146,8 +146,8 @@ class Demo:
 
 
 @pytest.mark.full
-@pytest.mark.row("5", "acknowledged lost 0, duplicates 0, corrupt 0")
-def test_demo_invents_nothing_for_real_sources_and_takes_nothing_of_theirs(tmp_path: Path) -> None:
+@pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
+def test_the_demo_invents_nothing_for_real_sources_and_takes_nothing_from_them(tmp_path: Path) -> None:
     demo = Demo(tmp_path / "var")
     desk = demo.desk
     with demo.serve() as serve:

@@ -30,7 +30,7 @@ TAKES_OVER_WITHIN_S = 15.0
 BEFORE_S = 0.5
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "acknowledged lost 0, numbers without a hole"),
+    pytest.mark.row("5", "no acknowledged tick lost; sequence numbers without a gap"),
 ]
 
 
@@ -72,7 +72,7 @@ def taken_over(installation: Installation, publisher: Publisher, from_pid: int) 
     return held_after, time.monotonic() - began_at
 
 
-def test_engine_that_was_killed_or_stopped_is_replaced_and_writes_no_more(
+def test_a_killed_or_stopped_engine_is_replaced_and_writes_nothing_more(
     scaled: Installation, tell: Tell
 ) -> None:
     publisher = make_publisher(scaled, "HANDED", SEED)
@@ -85,14 +85,18 @@ def test_engine_that_was_killed_or_stopped_is_replaced_and_writes_no_more(
             running.remove(first)
             held_after, served_after = taken_over(scaled, publisher, first.pid)
             tell(
-                f"killed: the lease was taken over after {held_after:.2f} s, ticks after {served_after:.2f} s"
+                f"killed: the lease was taken over after {held_after:.2f} s, and ticks were served"
+                f" after {served_after:.2f} s"
             )
 
             second = leader(scaled, running)
             (third,) = [engine for engine in running if engine is not second]
             with second.stopped():
                 held_after, served_after = taken_over(scaled, publisher, second.pid)
-            tell(f"stopped: taken over after {held_after:.2f} s, ticks after {served_after:.2f} s")
+            tell(
+                f"stopped: the lease was taken over after {held_after:.2f} s, and ticks were served"
+                f" after {served_after:.2f} s"
+            )
             wait_until(lambda: second.said(WAITS) == 2, TAKES_OVER_WITHIN_S)
             time.sleep(BEFORE_S)
         settle(scaled, "HANDED", publisher.ticks)
@@ -101,8 +105,8 @@ def test_engine_that_was_killed_or_stopped_is_replaced_and_writes_no_more(
         log = server.log.read_text()
     found = entries(scaled.redis_url, "HANDED")
     seqs = [seq for entry in found for seq in entry.seqs]
-    tell(f"{len(found)} entries and {len(seqs)} ticks in the stream: 0 missing, 0 doubled")
-    tell(f"acknowledged and forgotten {publisher.forgotten}")
+    tell(f"{len(found)} entries and {len(seqs)} ticks in the stream: 0 missing, 0 duplicated")
+    tell(f"acknowledged but lost: {publisher.forgotten}")
     assert len({entry.epoch for entry in found}) == 1
     assert breaks([entry.number for entry in found]) == []
     assert seqs == list(range(1, len(publisher.ticks) + 1))

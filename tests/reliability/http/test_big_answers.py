@@ -25,7 +25,7 @@ PATH = f"/api/market/EURUSD?timeframe=1m&bars={BARS}&closed_only=true"
 @pytest.mark.row("73", "+50 MiB; p99 150 ms, or three times the middle one")
 @pytest.mark.full
 @pytest.mark.usefixtures("rows")
-def test_big_answers_take_no_memory_that_stays(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+def test_large_answers_retain_no_memory(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
     with embedded.orm():
         make_instrument("EURUSD")
     done = embedded.manage(

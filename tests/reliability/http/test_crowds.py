@@ -39,8 +39,8 @@ def capped(embedded: Installation) -> Iterator[Process]:
         yield server
 
 
-@pytest.mark.row("44", "the cap of an address, exactly; others are not concerned")
-def test_one_address_has_so_many_connections_and_others_have_theirs(capped: Process, tell: Tell) -> None:
+@pytest.mark.row("44", "exactly the cap per address; other addresses are unaffected")
+def test_connections_of_one_address_are_capped_without_affecting_others(capped: Process, tell: Tell) -> None:
     with connections(capped.port, PER_ADDRESS - 1, [CROWD]), connect(capped.port, CROWD) as last:
         assert ask(last) == 200
         with connect(capped.port, CROWD) as beyond:
@@ -48,13 +48,13 @@ def test_one_address_has_so_many_connections_and_others_have_theirs(capped: Proc
         with connect(capped.port, LEGIT) as other:
             assert ask(other) == 200
     error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
-    tell(f"{PER_ADDRESS} of {PER_ADDRESS + 1}: the next is {error['status']} {error['code']}")
+    tell(f"{PER_ADDRESS} of {PER_ADDRESS + 1} admitted; the next got {error['status']} {error['code']}")
     assert (error["status"], error["code"], error["max"]) == (429, "too_many_connections", PER_ADDRESS)
     assert "CONNECTIONS_PER_ADDRESS" in capped.log.read_text()
 
 
 @pytest.mark.row("44", "a place is free again when its connection ends")
-def test_a_connection_that_ends_makes_room_also_as_a_stream(capped: Process) -> None:
+def test_ended_connections_and_streams_free_their_places(capped: Process) -> None:
     def has_room() -> bool:
         with connect(capped.port, CROWD) as client:
             return ask(client) == 200
@@ -70,8 +70,12 @@ def test_a_connection_that_ends_makes_room_also_as_a_stream(capped: Process) -> 
         wait_until(has_room)
 
 
-@pytest.mark.row("44", "3,000 (10,000 in the full gate): legit connect success >= 99 %, RSS <= +200 MB")
-def test_a_crowd_that_says_nothing_leaves_room_for_others(capped: Process, tell: Tell) -> None:
+@pytest.mark.row(
+    "44",
+    "beside 3,000 silent connections (10,000 in the full run), at least 99% of others are "
+    "served; at most 200 MB more memory",
+)
+def test_silent_connections_leave_room_for_others(capped: Process, tell: Tell) -> None:
     sources = [f"127.0.1.{number}" for number in range(1, 101)]
     before = rss_kib(capped.pid)
     with open_files(SILENT + SPARE_FILES), connections(capped.port, SILENT, sources):
@@ -107,8 +111,11 @@ def serves(server: Process) -> bool:
         return ask(client) == 200
 
 
-@pytest.mark.row("44", "with 256 descriptors: strangers served, who is known stays, one log line")
-def test_connections_beyond_the_limit_of_open_files_cost_the_oldest_strangers_theirs(
+@pytest.mark.row(
+    "44",
+    "with 256 file descriptors, newcomers are served, authenticated clients stay, and one line is logged",
+)
+def test_beyond_the_limit_of_open_files_the_oldest_anonymous_connections_close(
     service: StreamService, tell: Tell
 ) -> None:
     server, key = service.servers[0], service.make_key()
@@ -155,7 +162,7 @@ def server(embedded: Installation) -> Iterator[Process]:
     [("-H", 10), ("-B", 30), ("-X", 75)],
     ids=["heads", "bodies", "reading"],
 )
-def test_slow_clients_are_given_up(
+def test_slow_clients_are_disconnected(
     server: Process, kind: str, life_s: int, tmp_path: Path, tell: Tell
 ) -> None:
     """Debian's slowhttptest."""

@@ -68,9 +68,9 @@ def end_sending(client: socket.socket) -> None:
             raise
 
 
-@pytest.mark.row("17, 38", "fuzzed bytes: unhandled exceptions 0, hangs 0, descriptors left 0")
+@pytest.mark.row("17, 38", "no unhandled exception, no hang, no file descriptor left open")
 @pytest.mark.parametrize("is_known", [False, True], ids=["of strangers", "behind known heads"])
-def test_bytes_that_are_nearly_right_break_nothing(
+def test_almost_valid_bytes_break_nothing(
     server: Process, key: bytes, is_known: bool, seed: int, tell: Tell
 ) -> None:
     chance, corpus = random.Random(seed), with_known_heads(key) if is_known else CORPUS

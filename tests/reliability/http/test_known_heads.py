@@ -93,7 +93,9 @@ def heard_by(server: Server, key: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.row("38", "heads that are remembered: desyncs 0, asked directly; both ways refuse alike")
+@pytest.mark.row(
+    "38", "with remembered request heads: no desynchronisation when asked directly; both paths refuse alike"
+)
 def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
     with quoting(OrdinaryServer()) as server:
         ordinary = heard_by(server, key)
@@ -102,7 +104,7 @@ def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
         short, wanted = heard_by(server, key), conversations(key)
     wrong = {name for name, said in short.items() if said.count(HIDDEN) != wanted[name].hidden}
     differing = {name: (said, ordinary[name]) for name, said in short.items() if said != ordinary[name]}
-    tell(f"{len(short)} cases, {len(wrong)} desyncs, {len(differing)} refused otherwise")
+    tell(f"{len(short)} cases; desynchronisations: {len(wrong)}, refused differently: {len(differing)}")
     tell(f"{Counting.shortly:,} answers on the short path")
     assert {name for name, said in short.items() if said[0] != FIRST} == set()
     assert wrong == set()
@@ -110,9 +112,11 @@ def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
     assert Counting.shortly > len(short)
 
 
-@pytest.mark.row("38", "heads that are remembered: answers to somebody else 0, over nginx and haproxy")
+@pytest.mark.row(
+    "38", "with remembered request heads: no answer reaches another client through nginx or HAProxy"
+)
 @pytest.mark.parametrize("front", [nginx, haproxy])
-def test_no_client_of_a_proxy_hears_what_another_asked_for(
+def test_no_client_behind_a_proxy_receives_what_another_asked_for(
     key: str, front: Front, tmp_path: Path, tell: Tell
 ) -> None:
     with (
@@ -126,7 +130,7 @@ def test_no_client_of_a_proxy_hears_what_another_asked_for(
             for name, attack in conversations(key).items()
             if (heard := beside(port, key, attack)) != [[LAST]] * BESIDE
         }
-        tell(f"{front.__name__}: {len(conversations(key))} attacks, {len(wrong)} desyncs")
+        tell(f"{front.__name__}: {len(conversations(key))} attacks; desynchronisations: {len(wrong)}")
         tell(f"{Counting.shortly:,} answers on the short path")
     assert wrong == {}
     # All of those that asked beside the attacks, at least.

@@ -78,9 +78,11 @@ def in_chunks(size: int) -> Iterator[bytes]:
         yield b"%x\r\n%s\r\n" % (len(piece), piece)
 
 
-@pytest.mark.row("45", "413 to its sender; 1 MB read of whatever the process reads; temporary files 0")
+@pytest.mark.row("45", "answered with 413; at most 1 MB read in all; no temporary file")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_of_100_mb_is_refused_before_it_is_read(service: StreamService, path: str, tell: Tell) -> None:
+def test_a_body_of_100_megabytes_is_refused_before_it_is_read(
+    service: StreamService, path: str, tell: Tell
+) -> None:
     server = service.servers[0]
     server.ask("/healthz")
     memory, before = Memory(server.pid), bytes_read(server.pid)
@@ -95,9 +97,15 @@ def test_a_body_of_100_mb_is_refused_before_it_is_read(service: StreamService, p
     assert temporary_files(server.pid) == []
 
 
-@pytest.mark.row("45", "413, or 401 or 405 where nobody need read it; 1 MB read; temporary files 0")
+@pytest.mark.row(
+    "45",
+    "answered with 413, or with 401 or 405 where the body need not be read; at most 1 MB "
+    "read; no temporary file",
+)
 @pytest.mark.parametrize("path", PATHS)
-def test_endless_chunks_are_refused_at_the_limit(service: StreamService, path: str, tell: Tell) -> None:
+def test_endless_chunked_bodies_are_refused_at_the_limit(
+    service: StreamService, path: str, tell: Tell
+) -> None:
     server = service.servers[0]
     before = bytes_read(server.pid)
     status, _ = send(server.port, path, in_chunks(SIZE), "Transfer-Encoding: chunked")
@@ -108,8 +116,8 @@ def test_endless_chunks_are_refused_at_the_limit(service: StreamService, path: s
     assert temporary_files(server.pid) == []
 
 
-@pytest.mark.row("45", "whoever may send much is let in")
-def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamService) -> None:
+@pytest.mark.row("45", "clients that may send large bodies can do so")
+def test_a_source_with_a_key_may_send_a_mebibyte_of_ticks(service: StreamService) -> None:
     server, key = service.servers[0], service.headers["X-Ingest-Key"]
     text = json.dumps({"ticks": service.make_ticks(["PUSHED"])}).encode()
     most, beyond = 1024 * KIB, 1024 * KIB + 1
@@ -124,8 +132,8 @@ def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamServi
     assert push(most, "tw_ingest_none") == 401
 
 
-@pytest.mark.row("45", "whoever may send much is let in")
-def test_only_staff_who_are_logged_in_may_import_a_large_file(service: StreamService) -> None:
+@pytest.mark.row("45", "clients that may send large bodies can do so")
+def test_only_logged_in_staff_may_import_a_large_file(service: StreamService) -> None:
     server = service.servers[0]
     with service.installation.orm():
         sessions = {name: log_in(make_user(name, is_staff=name == "staff")) for name in ("staff", "customer")}

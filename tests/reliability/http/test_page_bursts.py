@@ -61,10 +61,8 @@ def path(embedded_for_module: Installation) -> str:
         return f"/publishers/{User.objects.get(signals__isnull=False).username}"
 
 
-@pytest.mark.row("37", "connections and threads bounded, memory flat, 500s 0")
-def test_bursts_of_pages_take_no_more_connections_threads_or_memory(
-    server: Process, path: str, tell: Tell
-) -> None:
+@pytest.mark.row("37", "connections and threads bounded, memory flat, no 500")
+def test_bursts_of_pages_add_no_connections_threads_or_memory(server: Process, path: str, tell: Tell) -> None:
     asyncio.run(burst(server, path, AT_ONCE, WARM_ROUNDS))
     memory = Memory(server.pid)
     before = threads(server.pid)
@@ -91,10 +89,10 @@ def timed_burst(server: Process, path: str) -> tuple[Counter[int], float]:
 
 
 @pytest.mark.row("37", "503 with Retry-After")
-def test_who_cannot_wait_any_more_is_told_to_come_again(server: Process, path: str, tell: Tell) -> None:
+def test_requests_beyond_the_queue_are_asked_to_retry(server: Process, path: str, tell: Tell) -> None:
     at_once = MOST_WAITING + PAGES + 100
     statuses, others = asyncio.run(while_bursting(server, path, at_once))
-    tell(f"{at_once} at once: {dict(statuses)}; meanwhile {others}")
+    tell(f"{at_once} simultaneous requests: {dict(statuses)}; meanwhile {others}")
     assert set(statuses) == {200, 503}
     assert others == {"/healthz": 200, "/readyz": 200, "/api/symbols": 401}
 
@@ -111,9 +109,9 @@ async def while_bursting(server: Process, path: str, at_once: int) -> tuple[Coun
 
 
 @pytest.mark.row(
-    "37", "beside a burst of pages no quote and no tick waits a third of what half of the pages wait"
+    "37", "during a burst of pages, no quote or tick waits longer than a third of the median page"
 )
-def test_quotes_and_streams_do_not_wait_for_pages(
+def test_quotes_and_streams_do_not_wait_for_slow_pages(
     service: StreamService, server: Process, path: str, tell: Tell
 ) -> None:
     key = service.make_key(requests_per_minute=10**9)
@@ -135,12 +133,12 @@ def test_quotes_and_streams_do_not_wait_for_pages(
         trials = tried(beside_pages)
         flow.stop()
     last = trials[-1]
-    tell(f"{last.pages} pages, {AT_ONCE} at a time: half took {last.half_ms:.0f} ms and more")
+    tell(f"{last.pages} pages, {AT_ONCE} at a time: median {last.half_ms:.0f} ms")
     tell(
         f"{len(last.quotes_ms)} quotes meanwhile: p99 {percentile(calm_ms, 0.99):.0f} →"
-        f" {percentile(last.quotes_ms, 0.99):.0f} ms, the slowest {max(last.quotes_ms):.0f} ms"
+        f" {percentile(last.quotes_ms, 0.99):.0f} ms, slowest {max(last.quotes_ms):.0f} ms"
     )
-    tell(f"p99 of ticks {before.p99_ms:.0f} → {last.during.p99_ms:.0f} ms, missed {last.during.missed}")
+    tell(f"p99 of ticks {before.p99_ms:.0f} → {last.during.p99_ms:.0f} ms; missed: {last.during.missed}")
     assert last.is_unharmed
     assert [(each.during.missed, each.during.ended) for each in trials] == [(0, 0)] * len(trials)
 
@@ -171,7 +169,7 @@ def quote_for(seconds: float, server: Process, key: str) -> list[float]:
 
 
 @pytest.mark.row("37", "503 with Retry-After")
-def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> None:
+def test_a_refusal_is_a_page_for_browsers_and_json_for_programs() -> None:
     shown, told = (
         refuse_page({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
     )
@@ -182,8 +180,8 @@ def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> Non
     assert json.loads(told.content)["error"]["code"] == "overloaded"
 
 
-@pytest.mark.row("37, 43", "threads held by slow clients 0")
-def test_slow_senders_and_readers_hold_no_page_thread(server: Process, path: str) -> None:
+@pytest.mark.row("37, 43", "no thread occupied by slow clients")
+def test_slow_clients_occupy_no_page_thread(server: Process, path: str) -> None:
     """More of them than threads: an unfinished body, and a big file that nobody reads."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n"
     big = f"GET {BIG_FILE} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

@@ -79,16 +79,16 @@ def is_as_it_should_be(case: Case, statuses: list[int]) -> bool:
     return statuses in expected[case.fate]
 
 
-@pytest.mark.row("38", "desyncs 0 of 34 cases or more, asked directly")
-def test_no_request_hides_in_another(server: Process, tell: Tell) -> None:
+@pytest.mark.row("38", "no desynchronisation when asked directly")
+def test_no_request_can_be_hidden_inside_another(server: Process, tell: Tell) -> None:
     heard = {name: converse(server.port, *case.parts, NEXT) for name, case in CASES.items()}
     wrong = {name: said for name, said in heard.items() if not is_as_it_should_be(CASES[name], said)}
-    tell(f"{len(heard)} cases, {len(wrong)} desyncs")
+    tell(f"{len(heard)} cases; desynchronisations: {len(wrong)}")
     assert wrong == {}
 
 
-@pytest.mark.row("38", "who asks for another protocol hears that the connection ends, in every answer")
-def test_an_upgrade_that_is_ignored_or_refused_says_connection_close(server: Process, tell: Tell) -> None:
+@pytest.mark.row("38", "every answer to a request for another protocol says that the connection ends")
+def test_ignored_or_refused_upgrades_close_the_connection(server: Process, tell: Tell) -> None:
     last = {
         name: hear(server.port, *case.parts).rpartition(b"HTTP/1.1 ")[2] for name, case in UPGRADES.items()
     }
@@ -102,7 +102,7 @@ def test_an_upgrade_that_is_ignored_or_refused_says_connection_close(server: Pro
 
 
 @pytest.mark.row("38", "a desync would be seen")
-def test_a_hidden_request_that_is_answered_is_seen(stock: Process, tell: Tell) -> None:
+def test_control_an_answered_hidden_request_is_noticed(stock: Process, tell: Tell) -> None:
     heard = {name: first_astray(stock.port, CASES[name]) for name in HOLES}
     tell(f"stock uvicorn: {heard}")
     assert all(HIDDEN_STATUS in statuses for statuses in heard.values())
@@ -135,23 +135,27 @@ def attacks_on_a_page(port: int) -> Iterator[list[list[int]]]:
         yield led_astray(port, parts, GAPS_S[number % len(GAPS_S)])
 
 
-@pytest.mark.row("38", "answers to somebody else 0, over nginx and haproxy")
+@pytest.mark.row("38", "no answer reaches another client through nginx or HAProxy")
 @pytest.mark.parametrize("front", [nginx, haproxy])
-def test_no_client_of_a_proxy_hears_the_answer_of_another(
+def test_no_client_behind_a_proxy_receives_an_answer_meant_for_another(
     server: Process, front: Front, tmp_path: Path, tell: Tell
 ) -> None:
     with front(tmp_path, server.port) as port:
         wrong = {name: heard for name, case in CASES.items() if (heard := led_astray(port, case.parts))}
         on_a_page = [heard for heard in attacks_on_a_page(port) if heard]
-    tell(f"{front.__name__}: {len(CASES) + ATTACKS} attacks, {len(wrong) + len(on_a_page)} desyncs")
+    tell(
+        f"{front.__name__}: {len(CASES) + ATTACKS} attacks; desynchronisations: {len(wrong) + len(on_a_page)}"
+    )
     assert wrong == {}
     assert on_a_page == []
 
 
 @pytest.mark.row("38", "an answer to somebody else would be seen")
-def test_an_answer_of_another_over_a_proxy_is_seen(stock: Process, tmp_path: Path, tell: Tell) -> None:
+def test_control_an_answer_meant_for_another_client_is_noticed(
+    stock: Process, tmp_path: Path, tell: Tell
+) -> None:
     with nginx(tmp_path, stock.port) as port:
         number, heard = next(
             (number, heard) for number, heard in enumerate(attacks_on_a_page(port), 1) if heard
         )
-    tell(f"stock uvicorn behind nginx: a desync with attack {number}, {heard}")
+    tell(f"stock uvicorn behind nginx: desynchronised by attack {number}, answered {heard}")

@@ -25,7 +25,11 @@ DAY_S, NEAR_S = 86_400, 120
 SYMBOLS = [f"SYM{number}" for number in range(CROWD * (ROUNDS + 1))]
 ALONE = [f"ALONE{number}" for number in range(LIMIT + 2)]
 EXACT = Counter({200: LIMIT, 429: CROWD - LIMIT})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("68", "over and under 0"), pytest.mark.full]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("68", "exactly the limit is used"),
+    pytest.mark.full,
+]
 
 
 def prepare(installation: Installation, symbols: Sequence[str]) -> None:
@@ -131,7 +135,7 @@ def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, te
             issue_key(make_account(tier="five"), "test", by="test", secret=secret)
     with apart[0].serve(1) as first, apart[1].serve(1) as second:
         answers = rush_for([*first, *second], [secret], paths_of(0))
-    tell(f"control arm, made of {CROWD}: {made(answers)}")
+    tell(f"made of {CROWD}: {made(answers)}")
     assert made(answers) == 2 * LIMIT
 
 

@@ -24,9 +24,9 @@ def counted(service: StreamService, key: str) -> list[int]:
 
 
 @pytest.mark.full
-@pytest.mark.row("76", "error once it is quiet 0")
+@pytest.mark.row("76", "the count is exact once traffic is quiet")
 @pytest.mark.usefixtures("rows")
-def test_clients_of_all_processes_are_counted_truly_after_a_churn(
+def test_clients_of_all_processes_are_counted_exactly_after_a_churn(
     scaled: Installation, tell: Tell, seed: int
 ) -> None:
     chosen = random.Random(seed)  # noqa: S311

@@ -17,7 +17,7 @@ from tests.reliability.services.processes import Installation, Process
 # Several rounds of five: a race that shows once in twenty would pass a single one.
 SETS, ROUNDS = longer(2, 5), 5
 EXACT = Counter({200: 60, 429: 40})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "over- and under-admitted 0")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "exactly the limit is admitted")]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def five_fresh_rounds(
 ) -> list[Counter[int]]:
     """Each on an account of its own."""
     rounds = [rush(servers, make_keys(installation, keys_each)) for _ in range(ROUNDS)]
-    tell(f"admitted of 100: {[statuses[200] for statuses in rounds]}")
+    tell(f"admitted of 100 requests: {[statuses[200] for statuses in rounds]}")
     return rounds
 
 
@@ -52,11 +52,11 @@ def test_four_processes_admit_exactly_the_limit(
         rounds.append(rush(four, keys))
         with Redis.from_url(scaled.redis_url) as redis:
             assert redis.delete(*redis.keys("tickwire:window:account:*")) == 1
-    tell(f"set {number}, admitted of 100: {[statuses[200] for statuses in rounds]}")
+    tell(f"admitted of 100 requests: {[statuses[200] for statuses in rounds]}")
     assert rounds == [EXACT] * ROUNDS
 
 
-def test_cold_processes_admit_exactly_the_limit(
+def test_freshly_started_processes_admit_exactly_the_limit(
     scaled: Installation, four: list[Process], tell: Tell
 ) -> None:
     assert five_fresh_rounds(scaled, four, 1, tell) == [EXACT] * ROUNDS
@@ -68,15 +68,15 @@ def test_two_keys_of_an_account_share_the_limit(
     assert five_fresh_rounds(scaled, four, 2, tell) == [EXACT] * ROUNDS
 
 
-def test_control_where_each_counts_by_itself_the_crowd_over_admits(scaled: Installation, tell: Tell) -> None:
+def test_control_processes_that_count_separately_admit_too_many(scaled: Installation, tell: Tell) -> None:
     with ExitStack() as running:
         alone = [running.enter_context(scaled.web_process(REDIS_PREFIX=f"alone{n}")) for n in range(4)]
         statuses = rush(alone, make_keys(scaled))
-    tell(f"control arm, admitted of 100: {statuses[200]}")
+    tell(f"admitted of 100 requests: {statuses[200]}")
     assert statuses == {200: 100}
 
 
-def test_control_one_after_the_other_sees_sixty_and_then_429(
+def test_control_sequential_requests_get_sixty_answers_and_then_429(
     scaled: Installation, four: list[Process]
 ) -> None:
     (key,) = make_keys(scaled)

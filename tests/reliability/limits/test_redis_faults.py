@@ -23,7 +23,7 @@ PAUSE_S, RESETS, RESET_EVERY_S = 3.0, 4, 5.0
 BACK_WITHIN_S = 5.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("48–51", "no request hangs 2 s, no 5xx"),
+    pytest.mark.row("48–51", "no request takes 2 s, no 5xx"),
     pytest.mark.full,
 ]
 
@@ -64,7 +64,7 @@ def counts_in_redis(servers: list[Process], redis: PrivateRedis, key: str) -> bo
         return stamps == [len(servers)]
 
 
-def test_killed_redis_costs_no_answer_and_is_found_again(
+def test_requests_are_answered_without_redis_and_counted_in_it_again_afterwards(
     installation: Installation, redis: PrivateRedis, tell: Tell
 ) -> None:
     with redis.running() as _, installation.serve(PROCESSES) as servers:
@@ -106,7 +106,9 @@ async def ask_for(seconds: float, servers: list[Process], key: str) -> list[tupl
     return [answer for of_one in answers for answer in of_one]
 
 
-def test_paused_redis_hangs_no_request(installation: Installation, redis: PrivateRedis, tell: Tell) -> None:
+def test_a_paused_redis_delays_no_request(
+    installation: Installation, redis: PrivateRedis, tell: Tell
+) -> None:
     with redis.running(), installation.serve(PROCESSES) as servers:
         key, observer = make_free_key(installation), make_free_key(installation)
         assert counts_in_redis(servers, redis, key)
@@ -126,7 +128,7 @@ def test_paused_redis_hangs_no_request(installation: Installation, redis: Privat
     assert middle < RedisWindow.PATIENCE_S / 2
 
 
-def test_key_is_revoked_while_redis_is_paused(
+def test_a_key_can_be_revoked_while_redis_is_paused(
     installation: Installation, redis: PrivateRedis, tell: Tell
 ) -> None:
     with redis.running(), installation.serve(PROCESSES) as servers:
@@ -141,7 +143,7 @@ def test_key_is_revoked_while_redis_is_paused(
     assert took < 10
 
 
-def test_full_redis_is_answered_from_this_process(
+def test_each_process_counts_alone_while_redis_is_full(
     installation: Installation, redis: PrivateRedis, tell: Tell
 ) -> None:
     with redis.running(), installation.serve(PROCESSES) as servers:
@@ -160,7 +162,7 @@ def test_full_redis_is_answered_from_this_process(
     "49",
     "reset every 5 s: 1.5 times the connections there were made anew each time; slow answers not simulated",
 )
-def test_reset_connections_are_made_again_without_a_storm(
+def test_reset_connections_are_reopened_without_a_storm(
     installation: Installation, redis: PrivateRedis, tell: Tell
 ) -> None:
     with redis.running(), installation.serve(PROCESSES) as servers, redis.client as client:

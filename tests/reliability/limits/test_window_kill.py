@@ -16,9 +16,9 @@ LIMIT = 60
 
 
 @pytest.mark.full
-@pytest.mark.row("77", "at most twice the limit, which is known")
+@pytest.mark.row("77", "at most twice the limit, as documented")
 @pytest.mark.usefixtures("rows")
-def test_killed_process_begins_its_window_anew_and_once(embedded: Installation, tell: Tell) -> None:
+def test_a_killed_process_starts_a_new_rate_window_only_once(embedded: Installation, tell: Tell) -> None:
     with embedded.orm():
         key = make_key(make_account())
     with embedded.serve(1) as servers:

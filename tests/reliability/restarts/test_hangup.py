@@ -16,7 +16,7 @@ from tests.reliability.services.engine_processes import engine_process
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import command_of
 
-pytestmark = pytest.mark.row("35", "SIGHUP without a supervisor ends in order")
+pytestmark = pytest.mark.row("35", "without a supervisor, SIGHUP ends a process in an orderly way")
 SAID = "SIGHUP: this process ends as on SIGTERM"
 
 
@@ -28,7 +28,7 @@ def _heeded() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-def test_hangup_ends_a_single_service_in_order(tmp_path: Path) -> None:
+def test_sighup_ends_a_single_service_in_an_orderly_way(tmp_path: Path) -> None:
     with Serve(tmp_path / "var", DEMO="0") as serve:
         os.kill(serve.pid, signal.SIGHUP)
         wait_until(lambda: not command_of(serve.pid))
@@ -39,7 +39,7 @@ def test_hangup_ends_a_single_service_in_order(tmp_path: Path) -> None:
         assert database.execute("SELECT writer FROM market_enginestate").fetchall() == [("",)]
 
 
-def test_hangup_ends_an_engine_in_order(scaled: Installation) -> None:
+def test_sighup_ends_an_engine_in_an_orderly_way(scaled: Installation) -> None:
     with engine_process(scaled, 0, {}) as engine:
         wait_until(lambda: engine.said("The engine runs"))
         os.kill(engine.pid, signal.SIGHUP)

@@ -28,7 +28,9 @@ from tests.reliability.services.processes import Installation, Process
 LOCKED_FOR_S = 6.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("8", "ready while requests succeed, unready for faults of one's own"),
+    pytest.mark.row(
+        "readiness", "a process is ready while its requests succeed, and unready for faults of its own"
+    ),
 ]
 
 
@@ -92,7 +94,7 @@ def altered(database: PrivatePostgres, table: str) -> Iterator[None]:
         other.rollback()
 
 
-def test_altered_table_fails_no_probe_while_requests_work(
+def test_an_altered_table_fails_no_probe_while_requests_succeed(
     database: PrivatePostgres, installation: Installation, key: str, tell: Tell
 ) -> None:
     with installation.serve(1) as (server,):
@@ -113,7 +115,7 @@ def test_altered_table_fails_no_probe_while_requests_work(
 
 
 @pytest.mark.full
-def test_database_that_cannot_be_written_is_named(
+def test_a_database_that_cannot_be_written_is_named_as_the_reason(
     database: PrivatePostgres, installation: Installation, key: str
 ) -> None:
     with installation.serve(1) as (server,):
@@ -130,7 +132,7 @@ def test_database_that_cannot_be_written_is_named(
         until_degraded(server, "engine")
 
 
-async def test_process_that_starts_is_not_ready() -> None:
+async def test_a_starting_process_is_not_ready() -> None:
     """`serve` lets nobody in before; with other servers a probe may come earlier."""
     sent: list[dict[str, Any]] = []
 
@@ -142,7 +144,7 @@ async def test_process_that_starts_is_not_ready() -> None:
     assert json.loads(sent[1]["body"])["reasons"] == ["starting"]
 
 
-def test_process_that_stops_is_not_ready_and_answers_the_last_ones(embedded: Installation) -> None:
+def test_a_stopping_process_is_not_ready_and_answers_its_last_requests(embedded: Installation) -> None:
     with embedded.orm():
         key = make_key(make_account())
     with embedded.web_process(DRAIN_S=str(PATIENCE_S)) as server:
@@ -154,7 +156,7 @@ def test_process_that_stops_is_not_ready_and_answers_the_last_ones(embedded: Ins
         assert server.ask("/api/limits", key).status_code == 200
 
 
-def test_full_disk_is_named(embedded: Installation) -> None:
+def test_a_full_disk_is_named_as_the_reason(embedded: Installation) -> None:
     with embedded.serve(1) as (server,):
         until_degraded(server)
         with full(server):
@@ -164,7 +166,7 @@ def test_full_disk_is_named(embedded: Installation) -> None:
 
 
 @pytest.mark.full
-def test_database_in_which_somebody_else_writes_is_named(embedded: Installation) -> None:
+def test_a_database_in_which_another_process_writes_is_named_as_the_reason(embedded: Installation) -> None:
     with embedded.serve(1) as (server,):
         until_degraded(server)
         with locked(embedded):
@@ -173,7 +175,7 @@ def test_database_in_which_somebody_else_writes_is_named(embedded: Installation)
 
 
 @pytest.mark.full
-def test_redis_that_all_miss_is_named_and_nobody_goes(
+def test_an_outage_of_redis_for_everyone_is_named_and_makes_no_process_unready(
     database: PrivatePostgres, redis: PrivateRedis, tmp_path: Path, tell: Tell
 ) -> None:
     installation = Installation(tmp_path, database.url, redis.url)
@@ -193,7 +195,7 @@ def test_redis_that_all_miss_is_named_and_nobody_goes(
     assert seen == {200}
 
 
-def test_process_cut_off_from_redis_alone_is_not_ready(
+def test_a_process_that_alone_cannot_reach_redis_is_not_ready(
     installation: Installation, redis: PrivateRedis
 ) -> None:
     with Redis.from_url(redis.url) as client:
@@ -211,7 +213,7 @@ def test_process_cut_off_from_redis_alone_is_not_ready(
 
 
 @pytest.mark.full
-def test_process_cut_off_from_the_database_alone_is_not_ready(
+def test_a_process_that_alone_cannot_reach_the_database_is_not_ready(
     database: PrivatePostgres, installation: Installation
 ) -> None:
     with psycopg.connect(database.url, autocommit=True) as staff:
@@ -237,13 +239,13 @@ PRODUCTION = {
 }
 
 
-def test_serve_collects_the_static_files_itself(installation: Installation) -> None:
+def test_the_serve_command_collects_the_static_files_itself(installation: Installation) -> None:
     with installation.serve(1, **PRODUCTION) as (server,):
         until_ready(server)
     assert list((installation.directory / "static").glob("staticfiles-*.json"))
 
 
-def test_static_files_that_nobody_collected_are_a_reason(installation: Installation) -> None:
+def test_missing_static_files_make_a_process_unready(installation: Installation) -> None:
     with installation.serve_stock(**PRODUCTION) as server:
         # Probes ask by whatever address they have, and without TLS.
         until_reasons(server, "static_files")

@@ -32,7 +32,7 @@ LOAD_S = longer(5.0, 60.0)
 DRAIN_S = 2.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "REST failures 0, signals lost 0"),
+    pytest.mark.row("36", "no REST request failed, no signal lost"),
 ]
 
 
@@ -169,7 +169,7 @@ async def roll(
     return asking.seen, clients, publishing.sent
 
 
-async def test_rolling_restart_fails_no_request_and_loses_no_signal(
+async def test_a_rolling_restart_fails_no_request_and_loses_no_signal(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     seen, clients, sent = await roll(scaled, tmp_path, signal.SIGTERM, "ROLLED")
@@ -177,8 +177,8 @@ async def test_rolling_restart_fails_no_request_and_loses_no_signal(
     lost, repeated, disordered = (sum(each) for each in zip(*faults, strict=True))
     told = sum(notice == "restarting" for client in clients for notice in client.notices)
     tell(f"{seen.total()} requests: {dict(seen)}")
-    tell(f"{len(sent)} signals to each of {CLIENTS} clients: {lost} lost, {repeated} twice")
-    tell(f"{told} moves were announced")
+    tell(f"{len(sent)} signals to each of {CLIENTS} clients: {lost} lost, {repeated} duplicated")
+    tell(f"{told} disconnections were announced")
     assert set(seen) == {"200"}
     assert (lost, repeated, disordered) == (0, 0, 0)
     assert all(client.sessions > 1 for client in clients)
@@ -190,5 +190,5 @@ async def test_control_killed_instead_of_told_requests_fail(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "UNTOLD")
-    tell(f"control arm, killed: {dict(seen)}")
+    tell(f"killed: {dict(seen)}")
     assert set(seen) > {"200"}

@@ -37,7 +37,7 @@ MOST_HELD_UP = 0.05
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "60 clients: failed requests and pushes 0, holes 0, 4429 0"),
+    pytest.mark.row("36", "with 60 clients: no failed request or push, no gap, no refusal with 4429"),
 ]
 
 
@@ -61,10 +61,10 @@ def make_traffic(installation: Installation, name: str) -> Traffic:
 def check(traffic: Traffic, tell: Tell) -> None:
     answers, pushes, ends = traffic.answers(), traffic.pushes(), traffic.ends()
     sessions = sum(client.sessions for client in traffic.streams)
-    tell(f"{answers.total()} requests {dict(answers)}, {pushes.total()} pushes {dict(pushes)}")
-    tell(f"told to come again after {SERVICE_WAITS_S:g} s without a word: {traffic.held_up()}")
-    tell(f"{sessions} sessions, closed with {dict(ends)}; refused {dict(traffic.refusals())}")
-    tell(f"holes {traffic.holes()}, ticks taken and not heard {traffic.lost()}")
+    tell(f"{answers.total()} requests: {dict(answers)}; {pushes.total()} pushes: {dict(pushes)}")
+    tell(f"asked to reconnect after {SERVICE_WAITS_S:g} s of silence: {traffic.held_up()}")
+    tell(f"{sessions} sessions, closed with {dict(ends)}; refused: {dict(traffic.refusals())}")
+    tell(f"gaps: {traffic.holes()}, ticks accepted but not delivered: {traffic.lost()}")
     assert set(answers) == {"200"}
     assert set(pushes) == {"accepted"}
     assert traffic.held_up() <= MOST_HELD_UP * (answers.total() + pushes.total())
@@ -75,7 +75,7 @@ def check(traffic: Traffic, tell: Tell) -> None:
     assert all(source.left_over == 0 for source in traffic.sources if isinstance(source, PushingSocket))
 
 
-async def test_two_services_behind_a_proxy_are_restarted(
+async def test_two_services_behind_a_proxy_are_restarted_under_traffic(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     traffic = await asyncio.to_thread(make_traffic, scaled, "BEHIND")
@@ -104,7 +104,7 @@ def restart(installation: Installation, stack: ExitStack, front: int, port: int)
     wait_until(lambda: is_up(front, port))
 
 
-async def test_both_workers_of_one_service_are_replaced(scaled: Installation, tell: Tell) -> None:
+async def test_both_workers_of_a_service_are_replaced_under_traffic(scaled: Installation, tell: Tell) -> None:
     traffic = await asyncio.to_thread(make_traffic, scaled, "BESIDE")
     with engines(scaled, 1), supervised(scaled, DRAIN_S=str(DRAIN_S)) as host:
         async with traffic.at(host.server.port):

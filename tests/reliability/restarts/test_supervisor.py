@@ -30,7 +30,10 @@ from tests.reliability.services.supervised import (
 
 SOCKETS = 20
 GONE_WITHIN_S = 40.0
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("8", "a host outlives its workers")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("supervisor", "the service survives the death of its workers"),
+]
 
 
 @pytest.fixture
@@ -79,7 +82,7 @@ def ended(listeners: Sequence[Listener]) -> int:
     return sum(one.ended.done() for one in listeners)
 
 
-async def test_worker_that_dies_without_its_database_comes_back_with_it(
+async def test_a_worker_that_dies_during_a_database_outage_is_restarted_afterwards(
     database: PrivatePostgres, running: ExitStack, installation: Installation, key: str, tell: Tell
 ) -> None:
     with supervised(installation) as host:
@@ -95,7 +98,10 @@ async def test_worker_that_dies_without_its_database_comes_back_with_it(
         still_held = held_by(other, port, heard[other])
         for listener in heard[other]:
             await listener.leave()
-    tell(f"{at_once[0]} of {SOCKETS} sockets were the killed worker's; of the other's {in_the_end[1]} ended")
+    tell(
+        f"{at_once[0]} of {SOCKETS} sockets belonged to the killed worker; closed on the other:"
+        f" {in_the_end[1]}"
+    )
     assert f"(pid {victim}) was killed by SIGKILL" in host.said
     assert at_once == in_the_end == (SOCKETS // 2, 0)
     assert still_held == SOCKETS // 2
@@ -115,7 +121,7 @@ def find_the_database(host: Supervised, other: int, running: ExitStack, database
     assert other in host.serving
 
 
-def test_killed_supervisor_leaves_no_worker_behind(installation: Installation, tell: Tell) -> None:
+def test_workers_end_when_their_supervisor_is_killed(installation: Installation, tell: Tell) -> None:
     with supervised(installation) as host:
         workers = host.workers
         assert len(workers) == 2
@@ -123,12 +129,12 @@ def test_killed_supervisor_leaves_no_worker_behind(installation: Installation, t
         host.process.wait()
         began_at = time.monotonic()
         wait_until(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
-    tell(f"both gone after {time.monotonic() - began_at:.1f} s")
+    tell(f"both exited after {time.monotonic() - began_at:.1f} s")
     with pytest.raises(httpx.ConnectError):
         host.server.ask("/healthz")
 
 
-def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
+def test_a_worker_that_hangs_on_startup_does_not_outlive_its_supervisor(
     running: ExitStack, installation: Installation
 ) -> None:
     with supervised(installation) as host:
@@ -142,7 +148,7 @@ def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
         wait_until(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
 
 
-def test_hangup_replaces_the_workers_and_fails_no_request(
+def test_sighup_replaces_the_workers_without_failing_a_request(
     installation: Installation, key: str, tell: Tell
 ) -> None:
     with supervised(installation) as host:
@@ -154,5 +160,5 @@ def test_hangup_replaces_the_workers_and_fails_no_request(
                 f"{host.server.url}/api/limits", headers={"X-API-Key": key}, timeout=PATIENCE_S
             )
             statuses.append(answer.status_code)
-    tell(f"{len(statuses)} requests while both workers were replaced")
+    tell(f"{len(statuses)} requests answered while both workers were replaced")
     assert set(statuses) == {200}

@@ -14,10 +14,10 @@ from tests.programs.commands import manage
 from tests.programs.running import Serve
 from tests.programs.services import free_port
 
-pytestmark = pytest.mark.row("two services", "on one data folder without Redis: one at a time")
+pytestmark = pytest.mark.row("two services", "without Redis, one service at a time uses a data folder")
 
 
-def test_second_service_on_the_same_data_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_service_on_the_same_data_is_refused(tmp_path: Path) -> None:
     var_dir = tmp_path / "var"
     with Serve(var_dir) as first:
         ended = manage(var_dir, "serve", "--port", str(free_port()), DEMO="0")
@@ -35,7 +35,7 @@ def test_second_service_on_the_same_data_is_refused_and_changes_nothing(tmp_path
     assert first.stop() == 0
 
 
-def test_service_that_comes_while_the_one_before_ends_waits_for_it(tmp_path: Path) -> None:
+def test_a_service_waits_for_its_predecessor_to_end(tmp_path: Path) -> None:
     var_dir = tmp_path / "var"
     with Serve(var_dir, DEMO="0") as first:
         second = Serve(var_dir, DEMO="0")
@@ -52,7 +52,7 @@ def test_service_that_comes_while_the_one_before_ends_waits_for_it(tmp_path: Pat
             assert f"process {first.pid} on " in second.output
 
 
-def test_service_starts_at_once_where_the_one_before_was_killed(tmp_path: Path) -> None:
+def test_a_service_starts_immediately_after_its_predecessor_was_killed(tmp_path: Path) -> None:
     var_dir = tmp_path / "var"
     with Serve(var_dir, DEMO="0") as first:
         os.kill(first.pid, signal.SIGKILL)

@@ -78,8 +78,11 @@ class Traveller:
         return Absence(took_s, reply["recovered"], wrong)
 
 
-@pytest.mark.row("12, 13", "up to 119 s: gaps and duplicates 0; 121 s: told, and never in part")
-def test_absence_is_made_good_for_two_minutes(service: StreamService, tell: Tell) -> None:
+@pytest.mark.row(
+    "12, 13",
+    "after up to 119 s: no gaps, no duplicates; after 121 s: clients are notified, never partly recovered",
+)
+def test_clients_resume_after_up_to_two_minutes(service: StreamService, tell: Tell) -> None:
     traveller = Traveller(service)
 
     async def run() -> list[Absence]:
@@ -87,16 +90,16 @@ def test_absence_is_made_good_for_two_minutes(service: StreamService, tell: Tell
 
     with Flow(service, TICKS_A_SECOND):
         found = asyncio.run(run())
-    told = {round(each.took_s, 1): "recovered" if each.is_recovered else "told" for each in found}
-    tell(f"seconds away: {told}; missing or twice {[each.wrong for each in found]}")
+    told = {round(each.took_s, 1): "recovered" if each.is_recovered else "notified" for each in found}
+    tell(f"after seconds away: {told}; missing or duplicated: {[each.wrong for each in found]}")
     assert [each.wrong for each in found] == [0] * len(AWAY_S)
     assert all(each.is_recovered for each in found if each.took_s < RECOVERED_S)
     assert not any(each.is_recovered for seconds, each in zip(AWAY_S, found, strict=True) if seconds > TOLD_S)
 
 
-@pytest.mark.row("13", "partial recoveries 0")
+@pytest.mark.row("13", "no partial recovery")
 @pytest.mark.parametrize("case", ["wrong epoch", "future", "offset 0", "trimmed history"])
-def test_place_that_is_not_known_is_told_and_never_recovered_in_part(
+def test_an_unknown_position_is_reported_and_never_partly_recovered(
     service: StreamService, case: str, tell: Tell
 ) -> None:
     traveller = Traveller(service)
@@ -115,5 +118,8 @@ def test_place_that_is_not_known_is_told_and_never_recovered_in_part(
         return await traveller.reply(resume={"epoch": epoch, "positions": positions})
 
     reply = asyncio.run(run())
-    tell(f"{case}: recovered {reply['recovered']}, unrecovered {len(reply['unrecovered'])} of {len(SYMBOLS)}")
+    tell(
+        f"{case}: recovered: {'yes' if reply['recovered'] else 'no'}, not recovered:"
+        f" {len(reply['unrecovered'])} of {len(SYMBOLS)}"
+    )
     assert (reply["recovered"], reply["unrecovered"]) == (False, SYMBOLS)

@@ -20,7 +20,7 @@ TERM, INT, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGKILL
 pytestmark = pytest.mark.usefixtures("rows")
 
 
-@pytest.mark.row("12", "over restarts of one process: gaps 0, duplicates 0, recovered by all")
+@pytest.mark.row("12", "across restarts of one process: no gaps, no duplicates, every client recovers")
 @pytest.mark.parametrize(
     "ends",
     [
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("rows")
         pytest.param((KILL, TERM), id="mixed"),
     ],
 )
-def test_clients_go_on_over_restarts(
+def test_clients_resume_across_restarts(
     embedded: Installation, tell: Tell, ends: tuple[signal.Signals, ...]
 ) -> None:
     restarts = Restarts(embedded)
@@ -40,7 +40,7 @@ def test_clients_go_on_over_restarts(
     missing, again = restarts.faults()
     count = sum(len(bids) for bids in restarts.acknowledged.values())
     tell(
-        f"{count} ticks over {len(ends)} restarts: missing {missing}, twice {again}, "
+        f"{count} ticks over {len(ends)} restarts: missing: {missing}, duplicated: {again}, "
         f"unrecovered {restarts.unrecovered()}, numberings {restarts.numberings()}"
     )
     assert (missing, again) == (0, 0)
@@ -69,7 +69,7 @@ def lose_all(directory: Path) -> None:
 
 @pytest.mark.row("12, 13", "what was tampered with is told, and never recovered in part")
 @pytest.mark.parametrize("tamper", [lose_the_last, alter_the_last, lose_all])
-def test_control_what_is_lost_is_told(
+def test_control_lost_journal_entries_are_reported(
     embedded: Installation, tell: Tell, tamper: Callable[[Path], None]
 ) -> None:
     restarts = Restarts(embedded)
@@ -78,7 +78,7 @@ def test_control_what_is_lost_is_told(
     restarts.finish()
 
     missing, again = restarts.faults()
-    tell(f"control arm, {tamper.__name__}: missing {missing}, unrecovered {restarts.unrecovered()}")
+    tell(f"{tamper.__name__}: missing: {missing}, not recovered: {restarts.unrecovered()}")
     # Of both streams: the client that left before the last ticks.
     assert [client.recovered[-1] for client in restarts.leaving] == [False, False]
     assert missing > 0
@@ -90,8 +90,8 @@ def copy(database: Path, into: Path) -> None:
         source.backup(target)
 
 
-@pytest.mark.row("13", "an older database: recovered by nobody")
-def test_an_older_state_of_the_database_recovers_nobody(embedded: Installation, tell: Tell) -> None:
+@pytest.mark.row("13", "with an older database, no client recovers")
+def test_after_a_restored_older_database_no_client_recovers(embedded: Installation, tell: Tell) -> None:
     restarts, database = Restarts(embedded), embedded.directory / "embedded.sqlite3"
     restarts.run(TERM)
     older = embedded.directory / "older.sqlite3"
@@ -100,6 +100,6 @@ def test_an_older_state_of_the_database_recovers_nobody(embedded: Installation, 
     copy(older, database)
     restarts.finish()
 
-    tell(f"numberings {restarts.numberings()}, unrecovered {restarts.unrecovered()}")
+    tell(f"distinct epochs: {restarts.numberings()}; not recovered: {restarts.unrecovered()}")
     assert restarts.numberings() == 2
     assert [client.recovered[-1] for client in restarts.clients] == [False] * 4

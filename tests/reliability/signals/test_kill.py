@@ -23,7 +23,7 @@ LAST = 100
 WITHIN_S = 300
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "acknowledged lost 0, doubled 0, ledger broken 0"),
+    pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact"),
 ]
 
 
@@ -97,7 +97,7 @@ def is_torn(signal: Signal) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["embedded", "scaled"])
-def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
+def test_no_acknowledged_signal_is_lost_or_stored_twice(
     kind: str, request: pytest.FixtureRequest, tell: Tell
 ) -> None:
     installation: Installation = request.getfixturevalue(kind)
@@ -106,7 +106,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
 
     tell(
         f"{kind}: killed {outcome.killed} times at the 1st to {LAST}th write, {outcome.acts} acknowledged, "
-        f"lost {outcome.lost}, doubled {outcome.doubled}, torn {outcome.torn}"
+        f"lost: {outcome.lost}, duplicated: {outcome.doubled}, broken: {outcome.torn}"
     )
     assert outcome.killed == LAST
     assert outcome.acts > LAST
@@ -116,11 +116,11 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
 
 
 @pytest.mark.parametrize(("mode", "which"), [("early", "lost"), ("no token", "doubled")])
-def test_control_loses_or_doubles_and_that_is_seen(
+def test_control_lost_and_duplicated_signals_are_noticed(
     mode: str, which: str, embedded: Installation, tell: Tell
 ) -> None:
     """Acknowledged before the commit, or sent again without its token."""
     outcome = lives(embedded, "CONTROL", mode, 2 * ACTS)
 
-    tell(f"control, {mode}: {which} {getattr(outcome, which)}")
+    tell(f"{mode}: {'duplicated' if which == 'doubled' else which} {getattr(outcome, which)}")
     assert getattr(outcome, which) > 0

@@ -31,7 +31,7 @@ from .test_kill import allow
 THREADS, SIGNALS = 50, 40
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("signals", "closed exactly once, ledger whole"),
+    pytest.mark.row("signals", "every signal closes exactly once; the ledger is intact"),
 ]
 Act = Callable[[Signal], object]
 
@@ -107,7 +107,7 @@ class Crowd:
                 self.won[signal.pk] += 1
 
 
-def test_of_fifty_who_close_at_once_one_does(scaled: Installation, tell: Tell, seed: int) -> None:
+def test_of_fifty_simultaneous_closes_one_succeeds(scaled: Installation, tell: Tell, seed: int) -> None:
     with scaled.orm():
         instrument = make_instrument("RACE")
         publisher = make_user("racer")
@@ -125,7 +125,10 @@ def test_of_fifty_who_close_at_once_one_does(scaled: Installation, tell: Tell, s
         proofs = Evidence.objects.filter(signal__in=own, kind="exit").count()
         entries = LedgerEntry.objects.filter(signal__in=own, kind="close").count()
         whole = verify()
-    tell(f"{THREADS} threads, {SIGNALS} signals: closed {closed}, told {told}, faults {len(crowd.faults)}")
+    tell(
+        f"{THREADS} threads, {SIGNALS} signals: closed: {closed}, announced: {told}, errors:"
+        f" {len(crowd.faults)}"
+    )
     assert crowd.faults == []
     assert (closed, told, proofs, entries) == (SIGNALS,) * 4
     # Of those that were closed together with another's, nobody says that he won them.

@@ -31,7 +31,7 @@ ROUNDS, SIGNALS = longer(4, 6), 300
 SYMBOL, START = "WATCHED", 108_000
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "closed otherwise than without a kill 0, closed twice 0"),
+    pytest.mark.row("5", "every signal closes as it would have without a kill, and only once"),
 ]
 
 
@@ -87,7 +87,7 @@ def ends(signals: Sequence[Signal]) -> Ends:
     }
 
 
-def test_each_closes_once_by_the_tick_that_would_have_closed_it(
+def test_each_signal_closes_once_and_at_the_same_tick_as_without_a_kill(
     embedded: Installation, tell: Tell, seed: int
 ) -> None:
     publisher, draw = make_publisher(embedded, SYMBOL, seed), random.Random(seed)  # noqa: S311
@@ -109,7 +109,7 @@ def test_each_closes_once_by_the_tick_that_would_have_closed_it(
     closed = sum(end is not None for end in wanted.values())
     otherwise = {str(pk): (found[pk], end) for pk, end in wanted.items() if found[pk] != end}
     told = f"{ROUNDS} kills, {len(publisher.ticks)} ticks: {closed} of {SIGNALS} closed"
-    tell(f"{told}, otherwise {len(otherwise)}")
+    tell(f"{told}; closed differently: {len(otherwise)}")
     assert closed > 0
     assert otherwise == {}
     assert (closures, whole.fault) == (closed, "")

@@ -20,11 +20,11 @@ INHERITED = ("PYTEST_", "DATABASE_URL", "REDIS_URL", "VAR_DIR")
 
 
 @pytest.mark.full
-@pytest.mark.row("contract on daphne", "all but what the server cannot do")
+@pytest.mark.row("contract on daphne", "everything except what that server cannot do")
 @pytest.mark.parametrize(
     "command", [PYTEST, ["-m", "tests.programs.scaled", *PYTEST]], ids=["embedded", "scaled"]
 )
-def test_contract_of_the_streams_holds_on_daphne(command: list[str], tell: Tell) -> None:
+def test_the_contract_of_the_streams_holds_on_daphne(command: list[str], tell: Tell) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(INHERITED)}
     done = subprocess.run(
         [sys.executable, *command],
@@ -37,4 +37,4 @@ def test_contract_of_the_streams_holds_on_daphne(command: list[str], tell: Tell)
     )
     assert done.returncode == 0, done.stdout[-6_000:]
     counted = {kind: int(number) for number, kind in re.findall(r"(\d+) (passed|xfailed)", done.stdout)}
-    tell(f"{counted['passed']} tests hold, {counted['xfailed']} are excepted")
+    tell(f"{counted['passed']} tests pass, {counted['xfailed']} are excepted")

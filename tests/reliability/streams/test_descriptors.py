@@ -74,10 +74,8 @@ def storm(service: Counted, key: str, seed: int, seconds: float) -> Restless:
     return restless
 
 
-@pytest.mark.row("63, sockets' numbers", "sent to another socket 0, foreign frames 0, left behind 0")
-def test_no_frame_goes_to_a_number_that_is_another_socket_s(
-    embedded: Installation, tell: Tell, seed: int
-) -> None:
+@pytest.mark.row("63, sockets' numbers", "no frame sent to another socket, nothing left behind")
+def test_no_frame_is_sent_to_a_reused_socket_number(embedded: Installation, tell: Tell, seed: int) -> None:
     service = Counted(embedded)
     key = service.make_key()
     with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
@@ -90,7 +88,8 @@ def test_no_frame_goes_to_a_number_that_is_another_socket_s(
         wait_until(lambda: service.open_streams(key) == 0)
     ways = ", ".join(f"{how} {restless.done[how]:,}" for how in (*ENDS, "http"))
     tell(
-        f"{counts['direct']:,} frames went straight: {counts['wrong']} wrong, {len(restless.foreign)} foreign"
+        f"{counts['direct']:,} frames sent directly: {counts['wrong']} to the wrong socket,"
+        f" {len(restless.foreign)} received by the wrong client"
     )
     tell(f"ended by {ways}")
     assert (counts["wrong"], restless.foreign) == (0, [])
@@ -99,7 +98,9 @@ def test_no_frame_goes_to_a_number_that_is_another_socket_s(
 
 
 @pytest.mark.row("sockets' numbers", "the control sees thousands")
-def test_control_without_the_notice_of_an_end_they_do(embedded: Installation, tell: Tell, seed: int) -> None:
+def test_control_without_notice_of_closed_sockets_frames_go_astray(
+    embedded: Installation, tell: Tell, seed: int
+) -> None:
     service = Counted(embedded)
     key = service.make_key()
 
@@ -110,5 +111,5 @@ def test_control_without_the_notice_of_an_end_they_do(embedded: Installation, te
 
     with service.serving(NOTICE="0"), Flow(service, TICKS_A_SECOND):
         counts = run()
-    tell(f"control: {counts['direct']:,} frames went straight, {counts['wrong']:,} of them wrong")
+    tell(f"{counts['direct']:,} frames sent directly, {counts['wrong']:,} of them to the wrong socket")
     assert counts["wrong"] >= SEEN

@@ -62,26 +62,28 @@ async def ask_and_keep(port: int) -> asyncio.StreamWriter:
     return writer
 
 
-async def test_burst_spreads_evenly(four: Supervised, message: dict[str, str], tell: Tell) -> None:
+async def test_a_burst_of_connections_spreads_evenly(
+    four: Supervised, message: dict[str, str], tell: Tell
+) -> None:
     listeners = await listen_many([four.server.port], PATH, message, SOCKETS)
     counts = spread(four)
     await leave(listeners)
-    tell(f"{SOCKETS} at once over 4 workers: {counts}")
+    tell(f"{SOCKETS} simultaneous connections over 4 workers: {counts}")
     assert sum(counts) >= SOCKETS
     assert is_even(counts)
 
 
-async def test_one_after_the_other_spreads_evenly(
+async def test_sequential_connections_spread_evenly(
     four: Supervised, message: dict[str, str], tell: Tell
 ) -> None:
     listeners = [await listen(four.server.port, PATH, message) for _ in range(SOCKETS)]
     counts = spread(four)
     await leave(listeners)
-    tell(f"{SOCKETS} one by one over 4 workers: {counts}")
+    tell(f"{SOCKETS} sequential connections over 4 workers: {counts}")
     assert is_even(counts)
 
 
-async def test_kept_connections_of_http_count_as_well(
+async def test_idle_http_connections_count_as_well(
     four: Supervised, message: dict[str, str], tell: Tell
 ) -> None:
     kept = [await ask_and_keep(four.server.port) for _ in range(FEW)]
@@ -95,7 +97,9 @@ async def test_kept_connections_of_http_count_as_well(
     assert is_even(counts)
 
 
-async def test_frozen_worker_holds_nobody_back(four: Supervised, message: dict[str, str], tell: Tell) -> None:
+async def test_a_frozen_worker_delays_no_connection(
+    four: Supervised, message: dict[str, str], tell: Tell
+) -> None:
     frozen, *others = four.serving
     with stopped(frozen):
         began_at = time.monotonic()
@@ -103,12 +107,12 @@ async def test_frozen_worker_holds_nobody_back(four: Supervised, message: dict[s
         took_s = time.monotonic() - began_at
         counts = sorted(len(clients_of(pid, four.server.port)) for pid in others)
     await leave(listeners)
-    tell(f"{FEW} while one of 4 workers stood still: {counts} in {took_s:.1f} s")
+    tell(f"{FEW} while one of 4 workers was frozen: {counts} in {took_s:.1f} s")
     assert sum(counts) >= FEW
     assert is_even(counts)
 
 
-async def test_worker_that_came_back_is_filled_up_first(
+async def test_a_restarted_worker_is_filled_first(
     four: Supervised, message: dict[str, str], tell: Tell
 ) -> None:
     earlier = await listen_many([four.server.port], PATH, message, FEW)
@@ -122,10 +126,12 @@ async def test_worker_that_came_back_is_filled_up_first(
     assert is_even(counts)
 
 
-async def test_two_workers_share_evenly(scaled: Installation, message: dict[str, str], tell: Tell) -> None:
+async def test_two_workers_share_connections_evenly(
+    scaled: Installation, message: dict[str, str], tell: Tell
+) -> None:
     with supervised(scaled, workers=2) as host:
         listeners = await listen_many([host.server.port], PATH, message, SOCKETS)
         counts = spread(host)
         await leave(listeners)
-    tell(f"{SOCKETS} at once over 2 workers: {counts}")
+    tell(f"{SOCKETS} simultaneous connections over 2 workers: {counts}")
     assert is_even(counts)

@@ -64,8 +64,8 @@ async def closed_with(port: int, sent: bytes) -> int:
         client.abort()
 
 
-@pytest.mark.row("19", "1009 each, +2 MiB")
-def test_what_is_too_big_is_refused_and_takes_no_memory(
+@pytest.mark.row("19", "each closed with code 1009; at most 2 MiB more memory")
+def test_oversized_frames_are_refused_and_take_no_memory(
     service: StreamService, port: int, tell: Tell
 ) -> None:
     async def rounds(count: int) -> Counter[int]:
@@ -76,7 +76,7 @@ def test_what_is_too_big_is_refused_and_takes_no_memory(
     memory = Memory(service.servers[0].pid)
     codes = asyncio.run(rounds(ROUNDS))
     memory.look()
-    tell(f"{codes.total()} frames too big: codes {dict(codes)}, +{memory.grown_mib:.1f} MiB")
+    tell(f"{codes.total()} oversized frames: closed with {dict(codes)}, +{memory.grown_mib:.1f} MiB")
     assert set(codes) == {1009}
     assert memory.grown_mib <= 2
 
@@ -94,8 +94,12 @@ async def flood(port: int, message: dict[str, Any], until: float) -> Counter[int
     return codes
 
 
-@pytest.mark.row("21", "closed with 4413, +5 MiB, p99 of others +10 % and one push (50 ms)")
-def test_flood_of_subscribes_is_ended_and_harms_nobody(
+@pytest.mark.row(
+    "21",
+    "closed with code 4413; at most 5 MiB more memory; p99 of other clients up by at most "
+    "10% and one push (50 ms)",
+)
+def test_a_flood_of_subscribes_is_disconnected_and_harms_no_other_client(
     service: StreamService, port: int, message: dict[str, Any], tell: Tell
 ) -> None:
     memory, codes = Memory(service.servers[0].pid), Counter[int]()
@@ -103,8 +107,8 @@ def test_flood_of_subscribes_is_ended_and_harms_nobody(
         trials = tried(lambda: flooded(port, message, meter, codes))
     memory.look()
     lost = sum(trial.lost for trial in trials)
-    tell(f"{codes.total()} floods of 100: codes {dict(codes)}, +{memory.grown_mib:.1f} MiB")
-    tell(f"p99 of {OTHERS} others before, meanwhile and after: {'; '.join(map(str, trials))}, lost {lost}")
+    tell(f"{codes.total()} floods of 100 messages: closed with {dict(codes)}, +{memory.grown_mib:.1f} MiB")
+    tell(f"p99 of {OTHERS} others before, during and after: {'; '.join(map(str, trials))}; lost: {lost}")
     assert (set(codes), lost) == ({4413}, 0)
     assert memory.grown_mib <= 5
     assert trials[-1].is_unharmed
@@ -120,8 +124,8 @@ def flooded(port: int, message: dict[str, Any], meter: Meter, codes: Counter[int
     return Trial(before, during, meter.take())
 
 
-@pytest.mark.row("22", "closed on time 100 %, slots left 0")
-def test_a_thousand_who_never_subscribe_are_not_kept(
+@pytest.mark.row("22", "all closed on time; no slot left occupied")
+def test_a_thousand_sockets_that_never_subscribe_are_closed(
     service: StreamService, port: int, message: dict[str, Any], tell: Tell
 ) -> None:
     async def run() -> list[tuple[int, float]]:
@@ -133,7 +137,10 @@ def test_a_thousand_who_never_subscribe_are_not_kept(
     took_s = sorted(took_s for _, took_s in ends)
     on_time = sum(TIMED_OUT_WITHIN_S[0] < each_s < TIMED_OUT_WITHIN_S[1] for each_s in took_s)
     wait_until(lambda: service.open_streams(message["api_key"]) == 0, FOR_S)
-    tell(f"codes {dict(codes)}, {on_time} of {SILENT} after {took_s[0]:.1f} to {took_s[-1]:.1f} s, slots 0")
+    tell(
+        f"closed with {dict(codes)}; {on_time} of {SILENT} closed after {took_s[0]:.1f} to"
+        f" {took_s[-1]:.1f} s; slots left: 0"
+    )
     assert codes == {4408: SILENT}
     assert on_time == SILENT
 

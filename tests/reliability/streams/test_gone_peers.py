@@ -24,10 +24,13 @@ PATH = "/ws/signals"
 pytestmark = pytest.mark.usefixtures("rows")
 
 
-@pytest.mark.row("46, 47", "a ping, its answer and the goodbye: 30 s as they are shipped")
-def test_a_ping_its_answer_and_the_goodbye_have_half_a_minute(tell: Tell) -> None:
+@pytest.mark.row("46, 47", "ping, answer and closing take at most 30 s with the default settings")
+def test_a_dead_connection_is_detected_and_closed_within_thirty_seconds(tell: Tell) -> None:
     every_s, answer_s = UVICORN_OPTIONS["ws_ping_interval"], UVICORN_OPTIONS["ws_ping_timeout"]
-    tell(f"pinged every {every_s:.0f} s, {answer_s:.0f} s to answer, {protocol.STALLED_LINGER_S:.0f} s to go")
+    tell(
+        f"pinged every {every_s:.0f} s, {answer_s:.0f} s for the answer,"
+        f" {protocol.STALLED_LINGER_S:.0f} s to close"
+    )
     assert every_s == 10
     assert every_s + answer_s + protocol.STALLED_LINGER_S <= DROPPED_WITHIN_S
 
@@ -62,8 +65,8 @@ async def read_and_answer(client: RawClient, *, pings: list[bytes], answers: boo
 
 
 @pytest.mark.full
-@pytest.mark.row("46, 47", "dropped within 30 s; the control, which answers, stays")
-async def test_who_is_gone_and_who_never_answers_are_dropped(
+@pytest.mark.row("46, 47", "disconnected within 30 s; a client that answers stays")
+async def test_vanished_and_unresponsive_clients_are_disconnected(
     service: StreamService, message: dict[str, str], tell: Tell
 ) -> None:
     port = service.servers[0].port

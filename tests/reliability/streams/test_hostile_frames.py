@@ -129,9 +129,9 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
-@pytest.mark.row("17, 20", "mismatches 0, unhandled exceptions 0")
+@pytest.mark.row("17, 20", "no deviation from the specification, no unhandled exception")
 @pytest.mark.parametrize("path", PATHS)
-def test_malformed_messages_are_invalid_and_the_socket_lives(
+def test_malformed_messages_are_refused_and_the_socket_stays_open(
     server: Process, key: str, path: str, tell: Tell
 ) -> None:
     messages = table(path)
@@ -141,7 +141,7 @@ def test_malformed_messages_are_invalid_and_the_socket_lives(
         for said, (_, text) in zip(heard, messages, strict=True)
         if said != "invalid_message"
     ]
-    tell(f"{len(messages)} messages, {len(wrong)} mismatches")
+    tell(f"{len(messages)} messages; deviations: {len(wrong)}")
     assert wrong == []
 
 
@@ -173,9 +173,9 @@ messages = st.one_of(
 EXPECTED = {"invalid_message", "invalid_api_key", "subscribed", "unsubscribed", "subscriptions", "pong"}
 
 
-@pytest.mark.row("17", "wrong codes 0, unhandled exceptions 0")
+@pytest.mark.row("17", "no wrong code, no unhandled exception")
 @pytest.mark.parametrize("path", PATHS)
-def test_whatever_comes_is_answered_with_a_reply_or_a_refusal(
+def test_random_messages_get_a_reply_or_a_refusal(
     server: Process, key: str, path: str, seed: int, tell: Tell
 ) -> None:
     drawn: list[tuple[int, bytes]] = []
@@ -196,9 +196,9 @@ def test_whatever_comes_is_answered_with_a_reply_or_a_refusal(
     assert set(heard) <= EXPECTED
 
 
-@pytest.mark.row("18", "mismatches 0")
+@pytest.mark.row("18", "no deviation from the specification")
 @pytest.mark.parametrize("path", PATHS)
-def test_hostile_frames_close_with_their_code(server: Process, path: str, tell: Tell) -> None:
+def test_hostile_frames_are_closed_with_the_specified_code(server: Process, path: str, tell: Tell) -> None:
     async def close_of(sent: bytes) -> int:
         client = await RawClient.connect(server.port, path=path)
         client.writer.write(sent)
@@ -208,7 +208,7 @@ def test_hostile_frames_close_with_their_code(server: Process, path: str, tell: 
 
     heard = {name: asyncio.run(close_of(sent)) for name, (sent, _) in HOSTILE.items()}
     wrong = {name: code for name, code in heard.items() if code != HOSTILE[name][1]}
-    tell(f"{len(heard)} hostile frames, {len(wrong)} mismatches")
+    tell(f"{len(heard)} hostile frames; deviations: {len(wrong)}")
     assert wrong == {}
 
 
@@ -227,8 +227,8 @@ def without(made: bytes, name: bytes) -> bytes:
     return b"\r\n".join(line for line in made.split(b"\r\n") if not line.startswith(name + b":"))
 
 
-@pytest.mark.row("18", "mismatches 0")
-def test_hostile_handshakes_open_nothing(server: Process, tell: Tell) -> None:
+@pytest.mark.row("18", "no deviation from the specification")
+def test_hostile_handshakes_open_no_connection(server: Process, tell: Tell) -> None:
     async def status_of(sent: bytes) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(sent)
@@ -241,13 +241,13 @@ def test_hostile_handshakes_open_nothing(server: Process, tell: Tell) -> None:
     assert asyncio.run(status_of(made)) == 101
     heard = {name: asyncio.run(status_of(change(made))) for name, (change, _) in HANDSHAKES.items()}
     wrong = {name: status for name, status in heard.items() if status not in HANDSHAKES[name][1]}
-    tell(f"{len(heard)} handshakes: {heard}, {len(wrong)} mismatches")
+    tell(f"{len(heard)} handshakes: {heard}; deviations: {len(wrong)}")
     assert wrong == {}
 
 
-@pytest.mark.row("20", "unknown ones only in rejected, known ones flow, mismatches 0")
+@pytest.mark.row("20", "only unknown symbols are rejected; known ones are served")
 @pytest.mark.parametrize("unknown", [0, 1, 199])
-def test_unknown_symbols_are_rejected_beside_known_ones(
+def test_only_unknown_symbols_of_a_subscribe_are_rejected(
     server: Process, key: str, unknown: int, tell: Tell
 ) -> None:
     names = [f"NO{number}" for number in range(unknown)]

@@ -24,7 +24,10 @@ SYMBOL, LIMIT = "NODE", 3
 KEPT_FOR_S = 26.0
 NUMBERED = (MARKET, ORDERFLOW)
 EACH = (*NUMBERED, strangers.SIGNALS)
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("client: Node ws", "mismatches 0")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("client: Node ws", "no deviation from the specification"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,26 +67,26 @@ def world(service: StreamService) -> Iterator[NodeWorld]:
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_hears_exactly_the_fields_of_the_specification(world: NodeWorld, path: str) -> None:
+def test_receives_exactly_the_fields_of_the_specification(world: NodeWorld, path: str) -> None:
     strangers.hears_exactly_the_fields_of_the_specification(world, path)
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_is_refused_with_code_and_reason(world: NodeWorld, path: str) -> None:
+def test_is_refused_with_the_specified_code_and_reason(world: NodeWorld, path: str) -> None:
     strangers.is_refused_with_code_and_reason(world, path)
 
 
-def test_too_big_a_message_ends_it(world: NodeWorld) -> None:
+def test_an_oversized_message_closes_the_connection(world: NodeWorld) -> None:
     strangers.is_ended_with_1009_by_a_message_that_is_too_big(world)
 
 
 @pytest.mark.parametrize("path", NUMBERED)
-def test_resumes_on_the_other_process(world: NodeWorld, path: str) -> None:
+def test_resumes_on_another_process(world: NodeWorld, path: str) -> None:
     strangers.resumes_where_it_was(world, path)
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_is_taken_over_by_one_on_the_other_process(world: NodeWorld, path: str) -> None:
+def test_is_replaced_by_a_newcomer_on_another_process(world: NodeWorld, path: str) -> None:
     strangers.is_taken_over(world, path, LIMIT)
 
 

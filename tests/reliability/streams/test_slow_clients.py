@@ -105,10 +105,12 @@ async def until_ended(port: int, idle: list[Deaf], *, is_chatty: bool) -> list[f
 
 
 @pytest.mark.row(
-    "9, 10", "closed within 10 s, 1.5 MiB each, p99 of others +10 % and one push (50 ms), lost to others 0"
+    "9, 10",
+    "disconnected within 10 s; at most 1.5 MiB each; p99 of other clients up by at most "
+    "10% and one push (50 ms); nothing lost to them",
 )
 @pytest.mark.parametrize("is_chatty", [False, True], ids=["silent", "chatty"])
-def test_who_never_reads_is_ended_at_little_cost(
+def test_clients_that_never_read_are_disconnected_at_little_cost(
     service: StreamService, message: dict[str, Any], tell: Tell, is_chatty: bool
 ) -> None:
     case = Case(service, message)
@@ -116,22 +118,29 @@ def test_who_never_reads_is_ended_at_little_cost(
         case.run(HEALTHY, DEAF, is_chatty=is_chatty)
     each = case.grown_mib / DEAF
     tell(f"{DEAF} clients: slowest close {max(case.closed_s):.1f} s, {each:.2f} MiB each")
-    tell(f"p99 of {HEALTHY} others before, meanwhile and after: {case.p99}, lost to them {case.lost}")
+    tell(f"p99 of {HEALTHY} others before, during and after: {case.p99}; lost to them: {case.lost}")
     assert max(case.closed_s) <= CLOSED_WITHIN_S
     assert each <= 1.5
     assert case.lost == 0
     assert case.trials[-1].is_unharmed
 
 
-@pytest.mark.row("11", "lost to the healthy 0, p99 +10 % and one push (50 ms), +300 MiB")
-def test_two_hundred_of_a_thousand_who_do_not_read(
+@pytest.mark.row(
+    "11",
+    "nothing lost to healthy clients; p99 up by at most 10% and one push (50 ms); at most "
+    "300 MiB more memory",
+)
+def test_two_hundred_clients_that_never_read_do_not_harm_the_others(
     service: StreamService, message: dict[str, Any], tell: Tell
 ) -> None:
     case, healthy = Case(service, message), CROWD - DEAF_OF_CROWD
     with Flow(service, TICKS_A_SECOND) as flow:
         case.run(healthy, DEAF_OF_CROWD, is_chatty=False)
-    tell(f"{flow.sent:,} ticks, {case.heard:,} frames heard by {healthy} meanwhile, lost {case.lost}")
-    tell(f"p99 before, meanwhile and after: {case.p99}, +{case.grown_mib:.0f} MiB")
+    tell(
+        f"{flow.sent:,} ticks, {case.heard:,} frames received by {healthy} others meanwhile; lost:"
+        f" {case.lost}"
+    )
+    tell(f"p99 before, during and after: {case.p99}, +{case.grown_mib:.0f} MiB")
     assert case.lost == 0
     assert case.grown_mib <= 300
     assert case.trials[-1].is_unharmed

@@ -97,8 +97,8 @@ def numbers_after(client: Client, count: int) -> list[int]:
     return list(range(last + 1, last + count + 1))
 
 
-@pytest.mark.row("6", "streams of several processes are one service")
-def test_clients_of_all_processes_hear_the_same(service: StreamService, key: str) -> None:
+@pytest.mark.row("6", "several processes behave as one service")
+def test_clients_of_all_processes_receive_the_same_messages(service: StreamService, key: str) -> None:
     async def run() -> None:
         async with Clients(key) as clients:
             opened = [await clients.open(server) for server in service.servers]
@@ -110,8 +110,8 @@ def test_clients_of_all_processes_hear_the_same(service: StreamService, key: str
     asyncio.run(run())
 
 
-@pytest.mark.row("6", "streams of several processes are one service")
-def test_client_resumes_on_another_process(service: StreamService, key: str) -> None:
+@pytest.mark.row("6", "several processes behave as one service")
+def test_a_client_resumes_on_another_process(service: StreamService, key: str) -> None:
     async def run() -> None:
         first, second, *_ = service.servers
         async with Clients(key) as clients:
@@ -125,8 +125,10 @@ def test_client_resumes_on_another_process(service: StreamService, key: str) -> 
     asyncio.run(run())
 
 
-@pytest.mark.row("3", "over-admitted 0, under-admitted 0")
-def test_racers_for_streams_get_exactly_the_limit(service: StreamService, tell: Tell) -> None:
+@pytest.mark.row("3", "exactly the limit is admitted")
+def test_simultaneous_subscribes_open_exactly_as_many_streams_as_allowed(
+    service: StreamService, tell: Tell
+) -> None:
     async def race(key: str) -> Counter[str]:
         async with Clients(key) as clients:
             racing = [clients.open(service.servers[number % 4]) for number in range(RACERS)]
@@ -134,13 +136,14 @@ def test_racers_for_streams_get_exactly_the_limit(service: StreamService, tell: 
 
     raced = [asyncio.run(race(service.make_key(streams=LIMIT))) for _ in range(ROUNDS)]
     tell(
-        f"{ROUNDS} rounds of {RACERS} on 4 processes, admitted {[answers['subscribed'] for answers in raced]}"
+        f"{ROUNDS} rounds of {RACERS} on 4 processes; admitted:"
+        f" {[answers['subscribed'] for answers in raced]}"
     )
     assert raced == [{"subscribed": LIMIT, "stream_limit_exceeded": RACERS - LIMIT}] * ROUNDS
 
 
 @pytest.mark.row("3", "the control reads 10 too, or the race measures nothing")
-def test_control_one_after_the_other_sees_the_limit(service: StreamService, key: str) -> None:
+def test_control_sequential_subscribes_reach_the_limit(service: StreamService, key: str) -> None:
     async def run() -> list[str]:
         async with Clients(key) as clients:
             return [(await clients.open(service.servers[0])).answer for _ in range(LIMIT + 5)]
@@ -148,8 +151,8 @@ def test_control_one_after_the_other_sees_the_limit(service: StreamService, key:
     assert asyncio.run(run()) == ["subscribed"] * LIMIT + ["stream_limit_exceeded"] * 5
 
 
-@pytest.mark.row("6", "streams of several processes are one service")
-def test_newcomer_takes_over_from_another_process(service: StreamService, key: str) -> None:
+@pytest.mark.row("6", "several processes behave as one service")
+def test_a_newcomer_takes_over_from_another_process(service: StreamService, key: str) -> None:
     async def run() -> None:
         first, second, *_ = service.servers
         async with Clients(key) as clients:
@@ -161,8 +164,8 @@ def test_newcomer_takes_over_from_another_process(service: StreamService, key: s
     asyncio.run(run())
 
 
-@pytest.mark.row("15", "closed with 4401 within 2,000 ms")
-def test_revoked_key_ends_sockets_of_all_processes_within_two_seconds(
+@pytest.mark.row("15", "closed with code 4401 within 2 s")
+def test_a_revoked_key_closes_sockets_on_all_processes_within_two_seconds(
     service: StreamService, key: str, tell: Tell
 ) -> None:
     def revoke() -> None:
@@ -183,8 +186,8 @@ def test_revoked_key_ends_sockets_of_all_processes_within_two_seconds(
     assert took_s < HOLDS_WITHIN_S
 
 
-@pytest.mark.row("4", "reused within 5 s, leaked 0")
-def test_streams_of_a_killed_process_are_free_soon_and_its_clients_miss_nothing(
+@pytest.mark.row("4", "every stream slot is reusable within 5 s; none is leaked")
+def test_streams_of_a_killed_process_are_freed_and_its_clients_miss_nothing(
     service: StreamService, key: str, tell: Tell
 ) -> None:
     async def run(doomed: Process) -> float:
@@ -202,7 +205,7 @@ def test_streams_of_a_killed_process_are_free_soon_and_its_clients_miss_nothing(
     with service.installation.web_process() as doomed:
         took_s = asyncio.run(run(doomed))
     wait_until(lambda: service.open_streams(key) == 0, PATIENCE_S)
-    tell(f"{took_s:.1f} s from kill -9 to the next stream of the account, leaked 0")
+    tell(f"{took_s:.1f} s from kill -9 to the next stream of the account; leaked: 0")
     assert took_s <= REUSED_WITHIN_S
 
 

@@ -39,8 +39,11 @@ def traced(service: StreamService) -> tuple[Path, list[int]]:
     return service.installation.directory / "strace.log", [service.servers[0].pid]
 
 
-@pytest.mark.row("system calls", "EMFILE: others lose 0, let in again at once after")
-def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
+@pytest.mark.row(
+    "system calls",
+    "out of file descriptors: nothing lost to others, new clients admitted immediately afterwards",
+)
+def test_newcomers_refused_for_lack_of_descriptors_cost_others_no_frame(
     service: StreamService, message: dict[str, Any], tell: Tell
 ) -> None:
     port = service.servers[0].port
@@ -61,8 +64,8 @@ def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
     assert (meanwhile.missed, after.missed, after.ended) == (0, 0, 0)
 
 
-@pytest.mark.row("system calls", "ECONNRESET: lost unannounced 0, the process lives")
-def test_send_that_fails_ends_one_connection_at_most(
+@pytest.mark.row("system calls", "connections reset: nothing lost without notice, the process survives")
+def test_a_failing_send_ends_at_most_one_connection(
     service: StreamService, message: dict[str, Any], tell: Tell
 ) -> None:
     port = service.servers[0].port

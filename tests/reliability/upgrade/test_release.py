@@ -12,24 +12,24 @@ from tests.reliability.services.processes import ROOT
 
 from .release import ReleaseMissing, unpack
 
-pytestmark = pytest.mark.row("upgrade", "the last release is what was committed")
+pytestmark = pytest.mark.row("upgrade", "the release under test is exactly what was committed")
 
 
-def test_commit_that_is_not_there_is_named_with_the_way_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_release_commit_is_named_with_the_command_to_fetch_it(tmp_path: Path) -> None:
     unknown = Release("9.9.9", "0123456789abcdef0123456789abcdef01234567")
     with pytest.raises(ReleaseMissing, match="`git fetch --unshallow` brings all") as found:
         unpack(unknown, tmp_path)
     assert "9.9.9 (0123456789ab)" in str(found.value)
 
 
-def test_last_migrations_of_the_release_are_those_of_its_commit(tmp_path: Path) -> None:
+def test_the_recorded_migrations_of_the_release_match_its_commit(tmp_path: Path) -> None:
     code = unpack(last_release(), tmp_path)
     apps = sorted(path.parent.name for path in code.glob("*/migrations"))
     last = [(app, max(each.stem for each in (code / app / "migrations").glob("0*.py"))) for app in apps]
     assert list(last_release().migrations) == last
 
 
-def test_release_is_unpacked_as_it_was_committed(tmp_path: Path) -> None:
+def test_the_unpacked_release_is_identical_to_its_commit(tmp_path: Path) -> None:
     unpack(last_release(), tmp_path)
     shown = subprocess.run(
         ["git", "show", f"{last_release().commit}:manage.py"], cwd=ROOT, capture_output=True, check=True

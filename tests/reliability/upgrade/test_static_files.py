@@ -34,7 +34,7 @@ CHANGED = ("static/tickwire.css", "static/tickwire.svg")
 NO_PART_OF_IT = shutil.ignore_patterns(".*", "tests", "clients", "var", "node_modules")
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("upgrade", "static files of either version not found at the other 0"),
+    pytest.mark.row("upgrade", "both versions serve each other's static files"),
 ]
 
 
@@ -94,7 +94,7 @@ def urls(server: Process, names: set[str]) -> set[str]:
     return {f"{server.url}{name}" for name in names}
 
 
-def test_pages_of_two_versions_find_their_files_at_both(
+def test_pages_of_both_versions_find_their_static_files(
     old: Installation, new: Installation, tell: Tell
 ) -> None:
     with closing(Visitors()) as visitors, old.web_process(0, **PRODUCTION) as first:

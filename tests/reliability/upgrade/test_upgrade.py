@@ -53,7 +53,7 @@ print(json.dumps(made))
 """
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("upgrade", "acknowledged and lost 0, unannounced 0"),
+    pytest.mark.row("upgrade", "nothing acknowledged lost, no connection closed without notice"),
 ]
 
 
@@ -175,7 +175,9 @@ class Upgrade:
         assert told_version(self._service.metrics_ports[number]) == VERSION
 
 
-async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_path: Path, tell: Tell) -> None:
+async def test_an_upgrade_and_its_rollback_lose_nothing(
+    here: Installation, tmp_path: Path, tell: Tell
+) -> None:
     released = await asyncio.to_thread(as_released, here, tmp_path / "released")
     with ExitStack() as running:
         service = Service(running)
@@ -224,7 +226,7 @@ def begin(service: Service, released: Installation) -> tuple[Traffic, PagePublis
 
 def check_signals(publisher: PagePublisher, tell: Tell) -> None:
     wrong, ends = publisher.wrong(), Counter(publisher.ends().values())
-    tell(f"pages {dict(publisher.answers)}; signals {dict(ends)}; acknowledged and lost or wrong {wrong}")
+    tell(f"pages {dict(publisher.answers)}; signals {dict(ends)}; acknowledged but lost or wrong: {wrong}")
     assert not wrong
     # Before the first quote is heard, and where a stop lies above the bid, the page says so.
     assert set(publisher.answers) <= {"published", "400"}
@@ -232,9 +234,12 @@ def check_signals(publisher: PagePublisher, tell: Tell) -> None:
 
 def check(traffic: Traffic, tell: Tell) -> None:
     answers, pushes = traffic.answers(), traffic.pushes()
-    tell(f"{answers.total()} requests {dict(answers)}, {pushes.total()} pushes {dict(pushes)}")
-    tell(f"closed with {dict(traffic.ends())}, of which {traffic.unannounced()} without a notice")
-    tell(f"refused {dict(traffic.refusals())}; holes {traffic.holes()}, taken and not heard {traffic.lost()}")
+    tell(f"{answers.total()} requests: {dict(answers)}; {pushes.total()} pushes: {dict(pushes)}")
+    tell(f"closed with {dict(traffic.ends())}, of which without notice: {traffic.unannounced()}")
+    tell(
+        f"refused: {dict(traffic.refusals())}; gaps: {traffic.holes()}, ticks accepted but not"
+        f" delivered: {traffic.lost()}"
+    )
     assert set(answers) == {"200"}
     # While one engine follows the other, a source may have to wait and send the same again.
     assert set(pushes) <= {"accepted", "duplicate", "503", "overloaded"}

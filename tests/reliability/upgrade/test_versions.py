@@ -14,10 +14,10 @@ from tests.reliability.services.processes import Installation
 from .test_static_files import PRODUCTION
 from .versions import told_version
 
-pytestmark = pytest.mark.row("upgrade", "the version is told where it runs")
+pytestmark = pytest.mark.row("upgrade", "the running version can be queried")
 
 
-def test_production_tells_its_version_to_the_command_of_the_page(tmp_path: Path) -> None:
+def test_the_documented_command_reports_the_running_version(tmp_path: Path) -> None:
     """It answers no name but its own, and has no token, as the units and compose have none."""
     database, port = PrivatePostgres(tmp_path), free_port()
     changes = PRODUCTION | {"METRICS_TOKEN": "", "METRICS_PORT": str(port)}
