@@ -11,7 +11,14 @@ PAIRS = {"{": "}", "[": "]"}
 PROPER = {
     **{"ai": "AI", "api": "API", "ctrl c": "Ctrl+C", "http": "HTTP", "json": "JSON", "sighup": "SIGHUP"},
     **{"logged in staff": "logged-in staff"},
-    **{"mann": "Mann", "whitney": "Whitney", "url": "URL", "tls": "TLS", "pgbouncer": "PgBouncer"},
+    **{
+        "mann": "Mann",
+        "node": "Node",
+        "whitney": "Whitney",
+        "url": "URL",
+        "tls": "TLS",
+        "pgbouncer": "PgBouncer",
+    },
     **{"postgresql": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "read only": "read-only"},
 }
 PROPER_WORDS = re.compile(rf"\b({'|'.join(PROPER)})\b")

@@ -52,7 +52,7 @@ def table(growths: Sequence[Growth]) -> str:
         each = zip(growth.sizes, growth.costs, strict=True)
         costs = " · ".join(f"{size}: {spread(costs)}" for size, costs in each)
         peer = spread(growth.peer_grew) if growth.peer else "–"
-        verdict = "holds" if round(growth.judged, 2) <= GOAL else "**missed**"
+        verdict = "reached" if round(growth.judged, 2) <= GOAL else "**missed**"
         rows.append([growth.what, costs, spread(growth.grew), peer, f"{growth.judged:.2f}", verdict])
     return markdown(rows)
 

@@ -62,7 +62,7 @@ def test_growth_is_missed_above_the_goal_and_fails_above_the_floor() -> None:
     slight, far = (Growth("x", ["1", "2"], [[10.0], [10 * by]]) for by in (1.2, FLOOR + 0.02))
 
     assert "**missed**" in table([slight])
-    assert "holds" in table([slight._replace(costs=[[10.0], [11.0]])])
+    assert "reached" in table([slight._replace(costs=[[10.0], [11.0]])])
     assert beyond_floor([slight, far]) == [far]
 
 

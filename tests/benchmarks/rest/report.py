@@ -22,7 +22,7 @@ CLIENT_LIMIT = 0.9
 class Verdict(StrEnum):
     REACHED = "reached"
     MISSED = "**goal missed**"
-    BELOW = "**BEYOND THE FLOOR**"
+    BELOW = "**floor missed**"
     NOT_RUN = "not run"
 
 

@@ -42,12 +42,12 @@ def is_held(goal: Goal, values: Sequence[float]) -> bool:
 
 
 def goals_table(rounds: Rounds) -> str:
-    rows = [["", "against", "goal", "reached", "by processor time", ""]]
+    rows = [["", "against", "goal", "measured", "by processor time", ""]]
     for goal in GOALS:
         if values := reached(rounds, goal, goal.figure):
             what = "" if goal.figure == "messages_per_s" else f", {WORDS[goal.figure]}"
             sign = "≥" if goal.is_floor else "≤"
-            held = "holds" if is_held(goal, values) else "**missed**"
+            held = "reached" if is_held(goal, values) else "**missed**"
             against = goal.against if goal.of != goal.against and goal.against else "–"
             name = goal.case + what + (f": {goal.of}" if goal.of != "Tickwire" else "")
             rows.append([name, against, f"{sign} {goal.bound:g}", spread(values), by_cpu(rounds, goal), held])

@@ -124,7 +124,7 @@ def everywhere(used: Used, secret: str) -> list[str]:
 
 
 @pytest.mark.row("31", "no secret found")
-def test_keys_used_everywhere_appear_in_no_file_log_or_table(used: Used, tell: Tell) -> None:
+def test_keys_used_everywhere_appear_in_neither_files_nor_logs_nor_tables(used: Used, tell: Tell) -> None:
     found = {prefix_of(secret): everywhere(used, secret) for secret in used.secrets}
 
     tell(f"{sum(map(len, found.values()))} occurrences of {len(used.secrets)} keys")
@@ -149,7 +149,7 @@ def test_control_a_planted_key_is_found_wherever_it_is(used: Used, tell: Tell) -
 
 
 @pytest.mark.row("31", "no key found in the back office")
-def test_back_office_shows_no_key(used: Used, tell: Tell) -> None:
+def test_the_back_office_shows_no_key(used: Used, tell: Tell) -> None:
     pages = (
         "/admin/",
         "/admin/accounts/apikey/",
@@ -191,7 +191,7 @@ def test_a_forged_host_is_refused_and_never_reflected(used: Used, tell: Tell) ->
     answers = [raw(used.server, f"{head}Connection: close\r\n\r\n".encode()) for head in heads]
     reflected = sum(FORGED.encode() in answer for answer in answers)
 
-    tell(f"{reflected} of {len(answers)}")
+    tell(f"reflected in {reflected} of {len(answers)} answers")
     assert [answer.split()[1] for answer in answers] == [b"400"] * 4 + [b"302", b"400"]
     assert reflected == 0
 

@@ -94,7 +94,7 @@ def heard_by(server: Server, key: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.row(
-    "38", "with remembered request heads: no desynchronisation when asked directly; both paths refuse alike"
+    "38", "with remembered request heads: no desynchronization when asked directly; both paths refuse alike"
 )
 def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
     with quoting(OrdinaryServer()) as server:
@@ -104,7 +104,7 @@ def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
         short, wanted = heard_by(server, key), conversations(key)
     wrong = {name for name, said in short.items() if said.count(HIDDEN) != wanted[name].hidden}
     differing = {name: (said, ordinary[name]) for name, said in short.items() if said != ordinary[name]}
-    tell(f"{len(short)} cases; desynchronisations: {len(wrong)}, refused differently: {len(differing)}")
+    tell(f"{len(short)} cases; desynchronizations: {len(wrong)}, refused differently: {len(differing)}")
     tell(f"{Counting.shortly:,} answers on the short path")
     assert {name for name, said in short.items() if said[0] != FIRST} == set()
     assert wrong == set()
@@ -130,7 +130,7 @@ def test_no_client_behind_a_proxy_receives_what_another_asked_for(
             for name, attack in conversations(key).items()
             if (heard := beside(port, key, attack)) != [[LAST]] * BESIDE
         }
-        tell(f"{front.__name__}: {len(conversations(key))} attacks; desynchronisations: {len(wrong)}")
+        tell(f"{front.__name__}: {len(conversations(key))} attacks; desynchronizations: {len(wrong)}")
         tell(f"{Counting.shortly:,} answers on the short path")
     assert wrong == {}
     # All of those that asked beside the attacks, at least.

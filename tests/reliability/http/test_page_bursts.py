@@ -62,7 +62,9 @@ def path(embedded_for_module: Installation) -> str:
 
 
 @pytest.mark.row("37", "connections and threads bounded, memory flat, no 500")
-def test_bursts_of_pages_add_no_connections_threads_or_memory(server: Process, path: str, tell: Tell) -> None:
+def test_bursts_of_pages_add_neither_connections_nor_threads_nor_memory(
+    server: Process, path: str, tell: Tell
+) -> None:
     asyncio.run(burst(server, path, AT_ONCE, WARM_ROUNDS))
     memory = Memory(server.pid)
     before = threads(server.pid)
@@ -71,8 +73,8 @@ def test_bursts_of_pages_add_no_connections_threads_or_memory(server: Process, p
     memory.look()
     connections = open_files(server.pid, DATABASE)
     tell(
-        f"{statuses.total()} pages in bursts of {AT_ONCE}: {dict(statuses)}; connections {connections},"
-        f" threads {before} → {threads(server.pid)}, +{memory.grown_mib:.0f} MiB"
+        f"{statuses.total()} pages in bursts of {AT_ONCE}: {dict(statuses)}; connections: {connections},"
+        f" threads: {before} → {threads(server.pid)}; memory +{memory.grown_mib:.0f} MiB"
     )
     for found, took_s in rounds:
         # On a machine that takes so long for them, the last are told to come again.

@@ -79,11 +79,11 @@ def is_as_it_should_be(case: Case, statuses: list[int]) -> bool:
     return statuses in expected[case.fate]
 
 
-@pytest.mark.row("38", "no desynchronisation when asked directly")
+@pytest.mark.row("38", "no desynchronization when asked directly")
 def test_no_request_can_be_hidden_inside_another(server: Process, tell: Tell) -> None:
     heard = {name: converse(server.port, *case.parts, NEXT) for name, case in CASES.items()}
     wrong = {name: said for name, said in heard.items() if not is_as_it_should_be(CASES[name], said)}
-    tell(f"{len(heard)} cases; desynchronisations: {len(wrong)}")
+    tell(f"{len(heard)} cases; desynchronizations: {len(wrong)}")
     assert wrong == {}
 
 
@@ -97,7 +97,7 @@ def test_ignored_or_refused_upgrades_close_the_connection(server: Process, tell:
         for name, answer in last.items()
         if re.search(rb"\r\nconnection: (upgrade, )?close\r\n", answer, re.I)
     }
-    tell(f"{len(says_so)} of {len(UPGRADES)} answers")
+    tell(f"{len(says_so)} of {len(UPGRADES)} answers say so")
     assert says_so == set(UPGRADES)
 
 
@@ -144,7 +144,7 @@ def test_no_client_behind_a_proxy_receives_an_answer_meant_for_another(
         wrong = {name: heard for name, case in CASES.items() if (heard := led_astray(port, case.parts))}
         on_a_page = [heard for heard in attacks_on_a_page(port) if heard]
     tell(
-        f"{front.__name__}: {len(CASES) + ATTACKS} attacks; desynchronisations: {len(wrong) + len(on_a_page)}"
+        f"{front.__name__}: {len(CASES) + ATTACKS} attacks; desynchronizations: {len(wrong) + len(on_a_page)}"
     )
     assert wrong == {}
     assert on_a_page == []

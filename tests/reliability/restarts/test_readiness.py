@@ -108,7 +108,7 @@ def test_an_altered_table_fails_no_probe_while_requests_succeed(
                 requests[server.ask("/api/limits", key).status_code] += 1
                 time.sleep(0.05)
     failed = sum(status != 200 for status, _ in probes)
-    tell(f"{len(probes)} probes, {failed} failed; requests {dict(requests)}")
+    tell(f"{len(probes)} probes, {failed} failed; requests: {dict(requests)}")
     assert {status for status, _ in probes} == {200}
     assert set(requests) == {200}
     assert any("control_events" in said["degraded"] for _, said in probes)

@@ -78,7 +78,7 @@ def test_control_lost_journal_entries_are_reported(
     restarts.finish()
 
     missing, again = restarts.faults()
-    tell(f"{tamper.__name__}: missing: {missing}, not recovered: {restarts.unrecovered()}")
+    tell(f"{tamper.__name__.replace('_', ' ')}: missing: {missing}, not recovered: {restarts.unrecovered()}")
     # Of both streams: the client that left before the last ticks.
     assert [client.recovered[-1] for client in restarts.leaving] == [False, False]
     assert missing > 0
@@ -91,7 +91,7 @@ def copy(database: Path, into: Path) -> None:
 
 
 @pytest.mark.row("13", "with an older database, no client recovers")
-def test_after_a_restored_older_database_no_client_recovers(embedded: Installation, tell: Tell) -> None:
+def test_no_client_recovers_from_a_restored_older_database(embedded: Installation, tell: Tell) -> None:
     restarts, database = Restarts(embedded), embedded.directory / "embedded.sqlite3"
     restarts.run(TERM)
     older = embedded.directory / "older.sqlite3"

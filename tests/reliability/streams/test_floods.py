@@ -76,7 +76,7 @@ def test_oversized_frames_are_refused_and_take_no_memory(
     memory = Memory(service.servers[0].pid)
     codes = asyncio.run(rounds(ROUNDS))
     memory.look()
-    tell(f"{codes.total()} oversized frames: closed with {dict(codes)}, +{memory.grown_mib:.1f} MiB")
+    tell(f"{codes.total()} oversized frames: closed with {dict(codes)}; memory +{memory.grown_mib:.1f} MiB")
     assert set(codes) == {1009}
     assert memory.grown_mib <= 2
 
@@ -107,7 +107,10 @@ def test_a_flood_of_subscribes_is_disconnected_and_harms_no_other_client(
         trials = tried(lambda: flooded(port, message, meter, codes))
     memory.look()
     lost = sum(trial.lost for trial in trials)
-    tell(f"{codes.total()} floods of 100 messages: closed with {dict(codes)}, +{memory.grown_mib:.1f} MiB")
+    tell(
+        f"{codes.total()} floods of 100 messages: closed with {dict(codes)}; memory"
+        f" +{memory.grown_mib:.1f} MiB"
+    )
     tell(f"p99 of {OTHERS} others before, during and after: {'; '.join(map(str, trials))}; lost: {lost}")
     assert (set(codes), lost) == ({4413}, 0)
     assert memory.grown_mib <= 5

@@ -67,12 +67,12 @@ def world(service: StreamService) -> Iterator[NodeWorld]:
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_receives_exactly_the_fields_of_the_specification(world: NodeWorld, path: str) -> None:
+def test_node_receives_exactly_the_fields_of_the_specification(world: NodeWorld, path: str) -> None:
     strangers.hears_exactly_the_fields_of_the_specification(world, path)
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_is_refused_with_the_specified_code_and_reason(world: NodeWorld, path: str) -> None:
+def test_node_is_refused_with_the_specified_code_and_reason(world: NodeWorld, path: str) -> None:
     strangers.is_refused_with_code_and_reason(world, path)
 
 
@@ -81,17 +81,17 @@ def test_an_oversized_message_closes_the_connection(world: NodeWorld) -> None:
 
 
 @pytest.mark.parametrize("path", NUMBERED)
-def test_resumes_on_another_process(world: NodeWorld, path: str) -> None:
+def test_node_resumes_on_another_process(world: NodeWorld, path: str) -> None:
     strangers.resumes_where_it_was(world, path)
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_is_replaced_by_a_newcomer_on_another_process(world: NodeWorld, path: str) -> None:
+def test_node_is_replaced_by_a_newcomer_on_another_process(world: NodeWorld, path: str) -> None:
     strangers.is_taken_over(world, path, LIMIT)
 
 
 @pytest.mark.full
-def test_is_pinged_and_kept(world: NodeWorld, tell: Tell) -> None:
+def test_node_stays_connected_when_pinged(world: NodeWorld, tell: Tell) -> None:
     socket = world.open(MARKET)
     assert strangers.subscribe(socket, world)["type"] == "subscribed"
     kept_s = wait_until(lambda: socket.pings >= 2, KEPT_FOR_S)

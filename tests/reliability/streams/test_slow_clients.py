@@ -117,7 +117,7 @@ def test_clients_that_never_read_are_disconnected_at_little_cost(
     with Flow(service, TICKS_A_SECOND):
         case.run(HEALTHY, DEAF, is_chatty=is_chatty)
     each = case.grown_mib / DEAF
-    tell(f"{DEAF} clients: slowest close {max(case.closed_s):.1f} s, {each:.2f} MiB each")
+    tell(f"{DEAF} clients: slowest close {max(case.closed_s):.1f} s, memory {each:.2f} MiB each")
     tell(f"p99 of {HEALTHY} others before, during and after: {case.p99}; lost to them: {case.lost}")
     assert max(case.closed_s) <= CLOSED_WITHIN_S
     assert each <= 1.5
@@ -140,7 +140,7 @@ def test_two_hundred_clients_that_never_read_do_not_harm_the_others(
         f"{flow.sent:,} ticks, {case.heard:,} frames received by {healthy} others meanwhile; lost:"
         f" {case.lost}"
     )
-    tell(f"p99 before, during and after: {case.p99}, +{case.grown_mib:.0f} MiB")
+    tell(f"p99 before, during and after: {case.p99}; memory +{case.grown_mib:.0f} MiB")
     assert case.lost == 0
     assert case.grown_mib <= 300
     assert case.trials[-1].is_unharmed
