@@ -76,7 +76,7 @@ class Ticks(Load):
 
 
 class Rest(Load):
-    title, a_second = "REST", 20.0
+    title, a_second = "REST requests", 20.0
 
     def __init__(self, urls: Sequence[str], key: str, symbols: Sequence[str]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Rest(Load):
 class Churn(Load):
     """Clients that come and go as they like: a fifth in the middle of their subscribe, some by a reset."""
 
-    title, a_second = "streams opened and left", 10.0
+    title, a_second = "streams opened and closed", 10.0
 
     def __init__(self, ports: Sequence[int], key: str, symbols: Sequence[str]) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ def faults(samples: Sequence[Sample], loads: Iterable[Load]) -> list[str]:
     found += [f"{name}: {value:.0f}" for name, value in last.items() if name.startswith("ended") and value]
     every = [item for sample in samples for item in sample.figures.items()]
     lost = {name for name, value in every if name.startswith("lost:") and value}
-    found += [f"{name}, though nothing was told" for name in sorted(lost)]
+    found += [f"{name}, without notice" for name in sorted(lost)]
     if samples[-1].minute >= JUDGED_FROM_MINUTES:
         found += [
             f"{name} rises by {rise:.2f} an hour"
@@ -38,7 +38,7 @@ def faults(samples: Sequence[Sample], loads: Iterable[Load]) -> list[str]:
 
 def table(samples: Sequence[Sample]) -> str:
     later, rises = settled(samples), slopes(samples)
-    lines = ["| | at first | when settled | at the end | most | an hour |"]
+    lines = ["| | at the start | once settled | at the end | maximum | change per hour |"]
     lines.append("| --- | --: | --: | --: | --: | --: |")
     for name in samples[-1].figures:
         if not name.startswith(SHOWN):
@@ -53,9 +53,9 @@ def text(samples: Sequence[Sample], loads: Sequence[Load], left: int) -> str:
     done = ", ".join(f"{load.done:,} {load.title} ({load.failed} failed)" for load in loads)
     since = settled(samples)[0].minute
     return (
-        f"{samples[-1].minute:.0f} minutes of PostgreSQL, Redis, an engine and two web processes on one "
-        f"machine: {done}; streams open at the end: {left}. Slopes are those of the best straight line from "
-        f"minute {since:.0f} on.\n\n"
+        f"{samples[-1].minute:.0f} minutes with PostgreSQL, Redis, an engine and two web processes on one "
+        f"machine: {done}; streams open at the end: {left}. Every p99 is in milliseconds. "
+        f"The last column is the slope of the best straight line from minute {since:.0f} on.\n\n"
         f"![RSS, descriptors, threads, p99 and tables, minute by minute](images/soak.svg)\n\n{table(samples)}"
     )
 
