@@ -180,7 +180,7 @@ def missed(ticks: Sequence[Heard]) -> int:
     return len(set(range(numbers[0], numbers[-1])) - set(numbers)) + len(numbers) - len(set(numbers))
 
 
-def test_a_process_that_stood_still_says_so_before_it_passes_on_what_came_meanwhile(
+def test_a_frozen_process_says_so_before_it_passes_on_what_arrived_meanwhile(
     scaled: Installation, tell: Tell
 ) -> None:
     with streaming(scaled, 2, ["THAWED"]) as service, ExitStack() as stack:
@@ -202,7 +202,7 @@ def test_a_process_that_stood_still_says_so_before_it_passes_on_what_came_meanwh
     assert missed(listener.ticks) == 0
 
 
-def test_control_an_old_tick_without_a_word_is_seen() -> None:
+def test_control_an_old_tick_without_a_mark_is_noticed() -> None:
     tick = {"bid": 1.0, "time": 1_000, "seq": 1}
     late, prompt = Heard(1_001 + OLD_MS, tick), Heard(1_100, tick)
     early, told = (Heard(0, {"type": "notice", "code": STALE, "time": at}) for at in (999, 2_000))

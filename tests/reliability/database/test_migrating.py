@@ -112,7 +112,7 @@ def test_a_waiting_migration_lets_others_read(installation: Installation, key: s
     assert set(asking.seen) == {200}
 
 
-def test_control_a_migration_that_waits_holds_everybody_up(
+def test_control_a_migration_that_never_gives_up_blocks_everyone(
     installation: Installation, key: str, tell: Tell
 ) -> None:
     patient = ("MIGRATION_LOCK_MS", "0")

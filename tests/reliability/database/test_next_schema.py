@@ -44,7 +44,7 @@ def tables_of_ours() -> list[str]:
 
 
 @pytest.mark.row("61", "no 5xx")
-def test_a_this_version_works_on_a_schema_that_has_more(installation: Installation, tell: Tell) -> None:
+def test_this_version_works_on_a_schema_with_more_columns(installation: Installation, tell: Tell) -> None:
     tables = tables_of_ours()
     with installation.orm():
         person = Person("versioned")

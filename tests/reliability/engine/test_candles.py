@@ -154,7 +154,9 @@ def check(follower: Follower, server: Process, tell: Tell) -> None:
     assert follower.faults() == (1, 1)
 
 
-def test_a_killed_server_goes_on_with_the_numbers_of_its_candles(embedded: Installation, tell: Tell) -> None:
+def test_a_killed_server_continues_the_sequence_numbers_of_its_candles(
+    embedded: Installation, tell: Tell
+) -> None:
     source, port = Source(embedded), free_port()
     follower = Follower(source.api_key)
     for count in (FIRST, MORE, MORE):

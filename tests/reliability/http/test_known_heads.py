@@ -96,7 +96,7 @@ def heard_by(server: Server, key: str) -> dict[str, list[str]]:
 @pytest.mark.row(
     "38", "with remembered request heads: no desynchronization when asked directly; both paths refuse alike"
 )
-def test_no_known_head_hides_in_another_request(key: str, tell: Tell) -> None:
+def test_no_remembered_head_can_be_hidden_inside_another_request(key: str, tell: Tell) -> None:
     with quoting(OrdinaryServer()) as server:
         ordinary = heard_by(server, key)
     Counting.shortly = 0
@@ -149,7 +149,7 @@ def beside(port: int, key: str, attack: Attack) -> list[list[str]]:
 
 
 @pytest.mark.row("38", "heads that are remembered: a desync would be seen")
-def test_control_an_answer_to_a_hidden_head_is_seen(key: str) -> None:
+def test_control_an_answer_to_a_hidden_head_is_noticed(key: str) -> None:
     class Hasty(HttpProtocol):
         """Takes whatever begins a segment for a request."""
 

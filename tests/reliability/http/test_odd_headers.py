@@ -86,14 +86,14 @@ def odd_lines(key: bytes) -> dict[str, list[bytes]]:
 
 
 @pytest.mark.row("69", "none accepted, each answered with 400, 401 or 431")
-def test_no_odd_or_doubled_header_opens_anything(server: Process, key: bytes, tell: Tell) -> None:
+def test_no_odd_or_duplicated_header_grants_access(server: Process, key: bytes, tell: Tell) -> None:
     statuses = {name: status_of(answers(server, *lines)) for name, lines in odd_lines(key).items()}
     tell(f"accepted {list(statuses.values()).count(200)} of {len(statuses)}: {statuses}")
     assert set(statuses.values()) <= {400, 401, 431}, statuses
 
 
 @pytest.mark.row("69", "after remembered request heads: none accepted, each answered with 400, 401 or 431")
-def test_no_odd_header_opens_anything_on_the_short_path(server: Process, key: bytes, tell: Tell) -> None:
+def test_no_odd_header_grants_access_on_the_short_path(server: Process, key: bytes, tell: Tell) -> None:
     plain = END.join([*begun(SHORT), b"X-API-Key: " + key, END])
     last = b"OPTIONS /api HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     assert statuses_of(said(server, plain * 3 + last)) == [200] * 3 + [204]
@@ -112,12 +112,14 @@ def statuses_of(heard: bytes) -> list[int]:
 
 @pytest.mark.row("69", "control: the same key in one plain header is accepted")
 @pytest.mark.parametrize("name", [b"X-API-Key", b"x-api-key", b"X-Api-Key"])
-def test_control_a_plain_header_opens(server: Process, key: bytes, name: bytes) -> None:
+def test_control_a_plain_header_grants_access(server: Process, key: bytes, name: bytes) -> None:
     assert status_of(answers(server, name + b": " + key)) == 200
 
 
 @pytest.mark.row("69", "no response header injected")
-def test_no_value_becomes_a_header_of_the_answer(server: Process, key: bytes, tell: Tell) -> None:
+def test_no_value_of_a_request_becomes_a_header_of_the_answer(
+    server: Process, key: bytes, tell: Tell
+) -> None:
     asked = injected = 0
     for line_break in BREAKS:
         tail = line_break + MARK + b": yes"

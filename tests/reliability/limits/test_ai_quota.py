@@ -83,19 +83,21 @@ def used(installation: Installation, account: Account) -> list[int]:
         return list(AiUsage.objects.filter(account=account).values_list("used", flat=True))
 
 
-def test_two_processes_make_exactly_the_limit(scaled: Installation, two: list[Process], tell: Tell) -> None:
+def test_two_processes_create_exactly_as_many_analyses_as_allowed(
+    scaled: Installation, two: list[Process], tell: Tell
+) -> None:
     rounds, counted = [], []
     for number in range(ROUNDS):
         account, key = make_caller(scaled)
         answers = rush_for(two, [key], paths_of(number))
         rounds.append((statuses(answers), made(answers)))
         counted.append(used(scaled, account))
-    tell(f"made of {CROWD}: {[number for _, number in rounds]}, counted: {counted}")
+    tell(f"analyses made for {CROWD} requests: {[number for _, number in rounds]}, counted: {counted}")
     assert rounds == [(EXACT, LIMIT)] * ROUNDS
     assert counted == [[LIMIT]] * ROUNDS
 
 
-def test_refused_crowd_is_told_what_is_left_of_the_day(scaled: Installation, two: list[Process]) -> None:
+def test_refused_requests_say_how_much_of_the_day_is_left(scaled: Installation, two: list[Process]) -> None:
     _, key = make_caller(scaled)
     answers = rush_for(two, [key], paths_of(ROUNDS))
 
@@ -103,18 +105,22 @@ def test_refused_crowd_is_told_what_is_left_of_the_day(scaled: Installation, two
     assert all(b'"ai_quota_exceeded"' in answer and b"x-ai-remaining: 0" in answer for answer in refused)
 
 
-def test_crowd_of_one_symbol_has_it_made_once(scaled: Installation, two: list[Process], tell: Tell) -> None:
+def test_a_crowd_asking_for_one_symbol_causes_one_analysis(
+    scaled: Installation, two: list[Process], tell: Tell
+) -> None:
     account, key = make_caller(scaled)
 
     answers = rush_for(two, [key], ["/api/analysis/SHARED"] * CROWD)
 
-    tell(f"made of {CROWD}: {made(answers)}")
+    tell(f"analyses made for {CROWD} requests: {made(answers)}")
     assert statuses(answers) == {200: CROWD}
     assert (made(answers), used(scaled, account)) == (1, [1])
     assert len({answer.partition(b'"symbol"')[2].partition(b',"cached"')[0] for _, answer in answers}) == 1
 
 
-def test_crowd_of_many_accounts_pays_once_for_one_symbol(scaled: Installation, two: list[Process]) -> None:
+def test_a_crowd_of_accounts_asking_for_one_symbol_is_charged_once(
+    scaled: Installation, two: list[Process]
+) -> None:
     callers = [make_caller(scaled) for _ in range(10)]
 
     answers = rush_for(two, [key for _, key in callers], ["/api/analysis/COMMON"] * CROWD)
@@ -123,7 +129,7 @@ def test_crowd_of_many_accounts_pays_once_for_one_symbol(scaled: Installation, t
     assert sum(sum(used(scaled, account)) for account, _ in callers) == made(answers) == 1
 
 
-def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, tell: Tell) -> None:
+def test_control_with_separate_databases_a_crowd_gets_too_many(tmp_path: Path, tell: Tell) -> None:
     """Where two processes do not count together, this is what the harness sees."""
     apart, secret = [], generate_key()
     for directory in (tmp_path / "one", tmp_path / "other"):
@@ -135,11 +141,11 @@ def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, te
             issue_key(make_account(tier="five"), "test", by="test", secret=secret)
     with apart[0].serve(1) as first, apart[1].serve(1) as second:
         answers = rush_for([*first, *second], [secret], paths_of(0))
-    tell(f"made of {CROWD}: {made(answers)}")
+    tell(f"analyses made for {CROWD} requests: {made(answers)}")
     assert made(answers) == 2 * LIMIT
 
 
-def test_control_one_after_the_other_makes_the_limit_and_then_refuses(
+def test_control_sequential_requests_use_the_limit_and_are_then_refused(
     scaled: Installation, two: list[Process]
 ) -> None:
     _, key = make_caller(scaled)

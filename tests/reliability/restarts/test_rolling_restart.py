@@ -186,7 +186,7 @@ async def test_a_rolling_restart_fails_no_request_and_loses_no_signal(
 
 
 @pytest.mark.full
-async def test_control_killed_instead_of_told_requests_fail(
+async def test_control_requests_to_a_killed_process_fail(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
     seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "UNTOLD")
