@@ -33,6 +33,11 @@ def test_it_refreshes_itself_without_getting_in_the_readers_way(
     page.clock.install()
     page.goto(PAGE)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    row = page.get_by_role("row").filter(has_text="EURUSD").bounding_box()
+    # On a phone an instrument takes two lines.
+    assert row is not None
+    assert row["height"] < 64
+    expect(page.get_by_text("1.08410")).to_be_visible()
     for width in (704, 768, 1024):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth") == width
