@@ -14,6 +14,7 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
+from accounts.back_office.fact_words import fact_words
 from accounts.ending import account_data, staying_rows
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
@@ -80,7 +81,7 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import has_published_as, is_named_in_ledger
-from signals_feed.models import PERMISSION
+from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
@@ -171,6 +172,8 @@ def hand_down() -> None:
     publisher_page.statements = STATEMENTS
     # What staff switch on the page of an account.
     publishing_right.permission = PERMISSION
+    # The words of the pages for how a signal ended.
+    fact_words.endings = dict(Signal.CloseReason.choices)
     # The first steps of a new account show an instrument that trades now.
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.

@@ -27,11 +27,11 @@ from accounts.models import Account, User
 from accounts.rights import READY_ROLE, publishing_right
 
 from .customers import VisitingUserFilter
+from .fact_words import FACTOR_NAMES
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
 POWERS = ("is_staff", "is_superuser", "groups")
 RAW_POWERS = "user_permissions"
-FACTOR_NAMES = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
 admin.site.unregister(Group)
 
 

@@ -17,6 +17,7 @@ from accounts.models import Account, AiUsage
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
+from .fact_words import fact_words
 from .staff_pages import ReadOnlyAdmin
 
 # Without a name they are acts of the service; of the others it is not known who did them.
@@ -26,6 +27,10 @@ OF_THE_SERVICE = frozenset(
         *(EventKind.NEWS_PUBLISHED, EventKind.DATABASE_RESTORED, EventKind.SIGNALS_REMOVED),
     )
 )
+
+
+# Names that nobody can take: under one of them the service cancels the signals of a series that ends.
+SERVICE_NAMES = frozenset(("market", "system", "tickwire"))
 
 
 def in_words(facts: dict[str, Any], account: str) -> str:
@@ -41,7 +46,7 @@ def fact_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name.endswith("_at") and isinstance(value, int | float):
         return f"{datetime.fromtimestamp(value, UTC):%-d %b %Y, %H:%M:%S} UTC"
-    return "none" if value in (None, "") else str(value)
+    return "none" if value in (None, "") else fact_words.word_for(name, str(value))
 
 
 @admin.register(ControlEvent)
@@ -56,6 +61,8 @@ class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
 
     @admin.display(description="By")
     def actor(self, event: ControlEvent) -> str:
+        if event.by in SERVICE_NAMES:
+            return "the service"
         return event.by or ("the service" if event.kind in OF_THE_SERVICE else "not recorded")
 
     @admin.display(description="Facts")
