@@ -146,6 +146,7 @@ def complete_migrations() -> None:
 
 
 def hand_down() -> None:
+    hand_down_words()
     # An instrument may name these feeds, and the market knows whether it is open, closed or stale.
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
@@ -172,8 +173,6 @@ def hand_down() -> None:
     publisher_page.statements = STATEMENTS
     # What staff switch on the page of an account.
     publishing_right.permission = PERMISSION
-    # The words of the pages for how a signal ended.
-    fact_words.endings = dict(Signal.CloseReason.choices)
     # The first steps of a new account show an instrument that trades now.
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
@@ -185,6 +184,12 @@ def hand_down() -> None:
     account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
+
+
+def hand_down_words() -> None:
+    factors.name_factors()
+    # What pages say of how a signal ended.
+    fact_words.endings = dict(Signal.CloseReason.choices)
 
 
 HANDLERS: dict[EventKind, tuple[Handler, ...]] = {

@@ -1,6 +1,6 @@
 """The words of pages for the codes that events are stored with."""
 
-FACTOR_NAMES = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
+from accounts.login.factors import FACTOR_NAMES
 
 
 class FactWords:
