@@ -14,8 +14,8 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
-from accounts.back_office.fact_words import fact_words
 from accounts.ending import account_data, staying_rows
+from accounts.fact_words import fact_words
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher

@@ -13,11 +13,11 @@ from django.http import HttpRequest
 from django.utils.text import capfirst
 from unfold.paginator import InfinitePaginator
 
+from accounts.fact_words import fact_words
 from accounts.models import Account, AiUsage
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .fact_words import fact_words
 from .staff_pages import ReadOnlyAdmin
 
 # Without a name they are acts of the service; of the others it is not known who did them.
