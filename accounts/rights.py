@@ -36,6 +36,10 @@ class CustomerRight:
     def switch(self, user: User, *, is_held: bool, by: str) -> None:
         """As staff do it without a request; the account's events name it."""
         self.set_for(user, is_held=is_held)
+        self.announce(user, is_held=is_held, by=by)
+
+    def announce(self, user: User, *, is_held: bool, by: str) -> None:
+        """As the last act of the transaction that sets it."""
         account = Account.objects.filter(user=user).values_list("pk", flat=True).first()
         kind = EventKind.PUBLISHING_GRANTED if is_held else EventKind.PUBLISHING_REVOKED
         ControlEvent.objects.publish(kind, by=by, account=account)

@@ -296,7 +296,10 @@ ACCOUNT_FORMS = {
 ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.login.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_FORMS = {"add_webauthn": "accounts.login.factor_pages.AddPasskeyForm"}
+MFA_FORMS = {
+    "activate_totp": "accounts.login.factor_pages.ActivateAppForm",
+    "add_webauthn": "accounts.login.factor_pages.AddPasskeyForm",
+}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.

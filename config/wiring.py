@@ -15,6 +15,7 @@ from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows
+from accounts.fact_words import fact_words
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher
@@ -80,7 +81,7 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import has_published_as, is_named_in_ledger
-from signals_feed.models import PERMISSION
+from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
@@ -145,6 +146,7 @@ def complete_migrations() -> None:
 
 
 def hand_down() -> None:
+    hand_down_words()
     # An instrument may name these feeds, and the market knows whether it is open, closed or stale.
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
@@ -182,6 +184,12 @@ def hand_down() -> None:
     account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
+
+
+def hand_down_words() -> None:
+    factors.name_factors()
+    # What pages say of how a signal ended.
+    fact_words.endings = dict(Signal.CloseReason.choices)
 
 
 HANDLERS: dict[EventKind, tuple[Handler, ...]] = {

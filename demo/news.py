@@ -94,7 +94,7 @@ def seed_news(now_ms: int, progress: Progress) -> None:
         )
         for number, headline in enumerate((*mixed, *DRAFTS))
     ]
-    announce([item for item in reversed(items) if item.status == NewsItem.Status.PUBLISHED])
+    announce([item for item in reversed(items) if item.status == NewsItem.Status.PUBLISHED], by="demo")
 
 
 def _add_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> NewsItem:

@@ -66,7 +66,7 @@ class Signal(models.Model):
         STOP_LOSS = "stop_loss", "Stopped out"
         MANUAL = "manual", "Closed by the publisher"
         EXPIRED = "expired", "Expired"
-        CANCELLED = "cancelled", "Cancelled by staff"
+        CANCELLED = "cancelled", "Cancelled"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="signals")
@@ -82,7 +82,7 @@ class Signal(models.Model):
     expires_at = models.DateTimeField(default=default_expiry)
     # The same form sent twice is one signal.
     token = models.UUIDField(null=True, blank=True, editable=False)
-    cancel_reason = models.CharField(max_length=200, blank=True, help_text="Why staff cancelled it.")
+    cancel_reason = models.CharField(max_length=200, blank=True, help_text="Why it was cancelled.")
     cancelled_at = models.DateTimeField(null=True, blank=True)
     close_price = price_field(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)

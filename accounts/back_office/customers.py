@@ -117,13 +117,16 @@ class AccountAdmin(StaffAdmin[Account]):
         return super().get_queryset(request).select_related("user", "tier")
 
     def save_model(self, request: HttpRequest, obj: Account, form: ModelForm[Account], change: bool) -> None:
+        by, is_switched = request.user.get_username(), "may_publish" in form.changed_data
+        # All rows before the first event: whoever writes events makes others wait.
+        if is_switched:
+            publishing_right.set_for(obj.user, is_held=form.cleaned_data["may_publish"])
         if not change:
             obj.save()
         elif "tier" in form.changed_data:
-            change_tier(obj, obj.tier, by=request.user.get_username())
-        if "may_publish" in form.changed_data:
-            is_held, by = form.cleaned_data["may_publish"], request.user.get_username()
-            publishing_right.switch(obj.user, is_held=is_held, by=by)
+            change_tier(obj, obj.tier, by=by)
+        if is_switched:
+            publishing_right.announce(obj.user, is_held=form.cleaned_data["may_publish"], by=by)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> Any:
         account = context.get("original")

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.keys.issuing import (
     MAX_OVERLAP_HOURS,
@@ -27,6 +27,7 @@ from accounts.keys.issuing import (
     roll_key,
 )
 from accounts.models import Account, ApiKey, Key
+from accounts.number_fields import WholeNumberField
 from accounts.panel.keys import IssueKeyForm, refuse_unprintable
 
 from .staff_pages import StaffAdmin, button, label, staff_page
@@ -138,13 +139,13 @@ class IssueApiKeyForm(IssueKeyForm):
 
 
 class RollForm(forms.Form):
-    overlap_hours = forms.IntegerField(
+    overlap_hours = WholeNumberField(
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,
         initial=24,
         label="Overlap in hours",
         help_text=f"0 to {MAX_OVERLAP_HOURS}. At 0 the old key stops now.",
-        widget=UnfoldAdminIntegerFieldWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric"}),
     )
 
 

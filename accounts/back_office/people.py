@@ -14,15 +14,14 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission
-from django.db import transaction
-from django.db.models import Model
-from django.forms import ModelForm
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from accounts.limits.tiers import save_user_access
+from accounts.login.factors import FACTOR_NAMES
 from accounts.models import Account, User
 from accounts.rights import READY_ROLE, publishing_right
 
@@ -31,7 +30,6 @@ from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
 POWERS = ("is_staff", "is_superuser", "groups")
 RAW_POWERS = "user_permissions"
-FACTOR_NAMES = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
 admin.site.unregister(Group)
 
 
@@ -118,18 +116,15 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         # After the single permissions, which are written as a whole.
-        is_held = form.cleaned_data.get("may_publish")
+        user, by, is_held = form.instance, request.user.get_username(), form.cleaned_data.get("may_publish")
+        if is_held is not None:
+            publishing_right.set_for(user, is_held=is_held)
+        # All rows before the first event: whoever writes events makes others wait.
+        account = Account.objects.filter(user=user).first() if "is_active" in form.changed_data else None
+        if account is not None:
+            save_user_access(account, by=by)
         if "may_publish" in form.changed_data:
-            publishing_right.switch(form.instance, is_held=is_held, by=request.user.get_username())
-        elif is_held is not None:
-            publishing_right.set_for(form.instance, is_held=is_held)
-
-    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
-        with transaction.atomic():
-            super().save_model(request, obj, form, change)
-            account = Account.objects.filter(user=obj).first() if "is_active" in form.changed_data else None
-            if account is not None:
-                save_user_access(account, by=request.user.get_username())
+            publishing_right.announce(user, is_held=bool(is_held), by=by)
 
 
 def without_password(fields: Sequence[Any]) -> tuple[Any, ...]:
@@ -155,15 +150,24 @@ class EmailAddressAdmin(StaffAdmin[Model]):
     autocomplete_fields = ("user",)
 
 
+class FactorFilter(admin.SimpleListFilter):
+    title, parameter_name = "type", "type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [*FACTOR_NAMES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(type=self.value()) if self.value() in FACTOR_NAMES else queryset
+
+
 @admin.register(Authenticator)
 class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
     owner = "user"
-    called = ("second factor", "second factors")
     list_display = fields = ("user", "kind", "created_at", "last_used_at")
     list_select_related = ("user",)
-    list_filter = ("type",)
+    list_filter = (FactorFilter,)
     ordering = ("-pk",)
     search_fields = ("user__username__startswith",)
     search_help_text = "Username starts with…"

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.text import capfirst
 from unfold.paginator import InfinitePaginator
 
+from accounts.fact_words import fact_words
 from accounts.models import Account, AiUsage
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -28,6 +29,10 @@ OF_THE_SERVICE = frozenset(
 )
 
 
+# Names that nobody can take: under one of them the service cancels the signals of a series that ends.
+SERVICE_NAMES = frozenset(("market", "system", "tickwire"))
+
+
 def in_words(facts: dict[str, Any], account: str) -> str:
     """account ada, opened at 27 Nov 2026, 12:00:37 UTC, path /ws/market"""
     shown = facts | ({"account": account} if account and "account" in facts else {})
@@ -41,7 +46,7 @@ def fact_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name.endswith("_at") and isinstance(value, int | float):
         return f"{datetime.fromtimestamp(value, UTC):%-d %b %Y, %H:%M:%S} UTC"
-    return "none" if value in (None, "") else str(value)
+    return "none" if value in (None, "") else fact_words.word_for(name, str(value))
 
 
 @admin.register(ControlEvent)
@@ -56,6 +61,8 @@ class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
 
     @admin.display(description="By")
     def actor(self, event: ControlEvent) -> str:
+        if event.by in SERVICE_NAMES:
+            return "the service"
         return event.by or ("the service" if event.kind in OF_THE_SERVICE else "not recorded")
 
     @admin.display(description="Facts")

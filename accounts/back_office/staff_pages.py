@@ -15,15 +15,17 @@ from django.contrib.admin import ShowFacets
 from django.contrib.auth.models import Permission
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Q, QuerySet
+from django.db.models import DecimalField, Field, FloatField, IntegerField, Model, Q, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.models import Account, User
+from accounts.number_fields import DecimalNumberField, FloatNumberField, WholeNumberField
 from accounts.rights import publishing_right
 
 from .changes import said_change
@@ -40,6 +42,16 @@ else:
 
 M = TypeVar("M", bound=Model)
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# As text: a browser drops what its own number fields do not take, separators among them.
+NUMBERS: dict[type[Field[Any, Any]], dict[str, Any]] = {
+    kind: {"form_class": form_class, "widget": UnfoldAdminTextInputWidget(attrs={"inputmode": mode})}
+    for kind, form_class, mode in (
+        (DecimalField, DecimalNumberField, "decimal"),
+        (FloatField, FloatNumberField, "decimal"),
+        (IntegerField, WholeNumberField, "numeric"),
+    )
+}
 
 # One page of a list. More at once is a task for a command, not for a form.
 MAX_CHOSEN = 100
@@ -114,6 +126,7 @@ class StaffAdmin(ModelAdmin[M]):
     """What one row and what several are called, where that is not what their library says."""
     set_once: ClassVar[tuple[str, ...]] = ()
     """Fields that are as they are once a row is there."""
+    formfield_overrides = NUMBERS
     sortable_by: ClassVar[tuple[str, ...] | None] = ()
     list_per_page = list_max_show_all = MAX_CHOSEN
     show_full_result_count = False

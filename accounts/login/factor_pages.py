@@ -6,6 +6,7 @@ from typing import Any
 
 from allauth.decorators import rate_limit
 from allauth.mfa.recovery_codes.views import generate_recovery_codes
+from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.totp.views import activate_totp, deactivate_totp
 from allauth.mfa.webauthn.forms import AddWebAuthnForm
 from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
@@ -23,6 +24,12 @@ class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
         alone = self.fields["passwordless"]
         alone.label, alone.initial = "Log in with it alone, without name and password", True
         alone.help_text = "Your device then asks for a fingerprint, your face or a PIN."
+
+
+class ActivateAppForm(ActivateTOTPForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].label = "Code"
 
 
 def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:

@@ -28,6 +28,23 @@ counts_as_shown: Callable[[HttpRequest], bool] = never
 """Whether a session of somebody without a factor began with something as good."""
 
 
+FACTOR_NAMES = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
+
+
+def factor_name(factor: Authenticator) -> str:
+    """A passkey has the name that its owner gave it."""
+    return (
+        str(factor.wrap().name) if factor.type == Authenticator.Type.WEBAUTHN else FACTOR_NAMES[factor.type]
+    )
+
+
+def name_factors() -> None:
+    """allauth has another name for what the pages of this site call second factors."""
+    Authenticator._meta.verbose_name = "second factor"
+    Authenticator._meta.verbose_name_plural = "second factors"
+    Authenticator.__str__ = factor_name
+
+
 def factor_standing(request: Any) -> FactorStanding:
     """Asked several times in a request; the database is asked once."""
     if not hasattr(request, "second_factor"):

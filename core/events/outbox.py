@@ -47,11 +47,13 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         self._tell_after_commit(event)
         return event
 
-    def publish_each(self, kind: EventKind, each: Iterable[dict[str, Any]]) -> list[ControlEvent]:
+    def publish_each(
+        self, kind: EventKind, each: Iterable[dict[str, Any]], *, by: str = ""
+    ) -> list[ControlEvent]:
         """The same for many facts at once, whose events stand in their order."""
         self._take_turn()
         events = self.bulk_create(
-            ControlEvent(kind=kind, facts=facts, account_id=facts.get("account")) for facts in each
+            ControlEvent(kind=kind, by=by, facts=facts, account_id=facts.get("account")) for facts in each
         )
         for event in events:
             self._tell_after_commit(event)

@@ -24,14 +24,14 @@ class Reworded(Exception):
 
 
 @transaction.atomic
-def publish(item: NewsItem, *, seen: str | None = None) -> None:
+def publish(item: NewsItem, *, by: str, seen: str | None = None) -> None:
     """Puts an item into the feed, with the time at which its source published it. Here and below, `seen` is
     the mark of the draft as staff read it: if it has changed, nothing is done."""
     found = locked(item, seen)
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
     NewsItem.objects.filter(pk=found.pk).update(status=Status.PUBLISHED)
-    enter_feed([found], timezone.now())
+    enter_feed([found], timezone.now(), by=by)
 
 
 @transaction.atomic

@@ -112,7 +112,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
     @admin.action(description="Publish", permissions=("change",))
     def publish_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
-        self.act(request, queryset, publish, "Published")
+        self.act(request, queryset, partial(publish, by=request.user.get_username()), "Published")
 
     @admin.action(description="Reject", permissions=("change",))
     def reject_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.number_fields import FloatNumberField
 from news.models import NewsItem
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ else:
 
 
 HttpsURLField = partial(forms.URLField, assume_scheme="https")
-ScoreField = partial(forms.FloatField, min_value=-1, max_value=1)
+ScoreField = partial(FloatNumberField, min_value=-1, max_value=1)
 
 
 class NewsItemForm(ModelForm):

@@ -108,7 +108,7 @@ def perform(item: NewsItem, act: str, score: str, scored: Score | None, *, by: s
     """Carries out the act, and returns in words what was done."""
     name, _, value = act.partition(":")
     if act == "publish":
-        publish(item, seen=seen)
+        publish(item, by=by, seen=seen)
         return "Published"
     if act == "reject":
         reject(item, seen=seen)

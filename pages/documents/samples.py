@@ -172,7 +172,7 @@ def console(name: str, symbol: str) -> dict[str, Any]:
             ("List", spelled({"action": "list", "id": 1})),
             ("Ping", spelled({"action": "ping", "id": 2})),
             ("Unsubscribe", spelled({"action": "unsubscribe", **named})),
-            ("A mistake", spelled({"action": "subscribe", "symbols": symbol, **key})),
+            ("An invalid message", spelled({"action": "subscribe", "symbols": symbol, **key})),
         ],
     }
 

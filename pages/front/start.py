@@ -68,4 +68,11 @@ def live(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any]:
         "candlePrice": settings.CANDLE_PRICE,
         "instruments": instruments,
     }
-    return {"rows": rows, "config": config}
+    return {"rows": [on_board(row) for row in rows], "config": config}
+
+
+def on_board(row: WatchlistRow) -> WatchlistRow:
+    """In its short line: when a market opens, and not how long that is from now."""
+    if row.drawn["opensMs"] is None:
+        return row
+    return row._replace(about=row.about.partition(", ")[0])

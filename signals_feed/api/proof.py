@@ -87,7 +87,7 @@ class ProofOfExit(msgspec.Struct):
 
     time: Annotated[Moment, Meta(description="When it closed.")]
     close_reason: Annotated[str, openapi(enum=Signal.CloseReason.values), CloseReasons]
-    cancel_reason: Annotated[str | None, Meta(description="The reason that staff gave if they cancelled it.")]
+    cancel_reason: Annotated[str | None, Meta(description="Why it was cancelled, if it was.")]
     evidence: Annotated[ShownEvidence | None, Meta(description="What closed the signal.")]
 
 

@@ -42,7 +42,7 @@ class ClosedBy(msgspec.Struct):
     stop_loss: Annotated[int, Meta(ge=0, description="The price reached the stop.")]
     manual: Annotated[int, Meta(ge=0, description="The publisher closed it.")]
     expired: Annotated[int, Meta(ge=0, description="It ended after seven days.")]
-    cancelled: Annotated[int, Meta(ge=0, description="Staff cancelled it.")]
+    cancelled: Annotated[int, Meta(ge=0, description="It was cancelled, with a reason.")]
 
 
 class EquitySum(msgspec.Struct):

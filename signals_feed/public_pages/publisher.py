@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from html import escape
-from typing import NamedTuple
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,10 +12,10 @@ from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Signal
 from signals_feed.publishers import equity
 from signals_feed.publishers.lookup import find, scorecards
+from signals_feed.publishers.paging import read_page
 from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import may_publish
 
-PER_PAGE = 20
 statements: Mapping[str, str] = {}
 """The rules of the demo's publishers, by their name."""
 
@@ -49,30 +48,6 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "snippet": snippet(request, user),
     }
     return render(request, "signals/publishers/publisher.html", context)
-
-
-class SignalsPage(NamedTuple):
-    number: int
-    first: int
-    """The signal at its top, counted from the newest, which is 1."""
-    last: int
-    total: int
-
-    @property
-    def newer(self) -> int:
-        """The number of the page before it; 0 if there is none."""
-        return self.number - 1
-
-    @property
-    def older(self) -> int:
-        return self.number + 1 if self.last < self.total else 0
-
-
-def read_page(text: str, total: int) -> SignalsPage:
-    """The first page for what is no number, the last one for a number beyond it."""
-    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
-    number = min(max(asked, 1), -(-total // PER_PAGE))
-    return SignalsPage(number, (number - 1) * PER_PAGE + 1, min(number * PER_PAGE, total), total)
 
 
 def snippet(request: HttpRequest, user: str) -> str:

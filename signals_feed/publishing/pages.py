@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
+from accounts.number_fields import DecimalNumberField
 from accounts.panel import PersonRequest, post_only
 from core import clock
 from core.times import age_text, moment
@@ -24,12 +25,13 @@ from market import runtime as market
 from signals_feed.figures import NARROW, gains, in_words
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import LIFETIME, PERMISSION, Signal
+from signals_feed.publishers.paging import read_page
 from signals_feed.rules import SignalRefused, SignalTerms
 
 from .actions import SignalNotActive, close_by_hand, current_quote, publish
 from .active import active_signals
 from .becoming import becoming_page
-from .preview import preview, without_separators
+from .preview import preview
 
 
 def offered() -> list[tuple[str, str]]:
@@ -37,20 +39,18 @@ def offered() -> list[tuple[str, str]]:
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
-class PriceField(forms.DecimalField):
-    def to_python(self, value: Any) -> Any:
-        return super().to_python(without_separators(value) if isinstance(value, str) else value)
+NO_PRICE = "This is not a price. Write it like 1.0842."
 
 
 def price_input(help_text: str, label: str = "Entry") -> forms.DecimalField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
-    return PriceField(
+    return DecimalNumberField(
         label=label,
         max_digits=18,
         decimal_places=8,
         widget=widget,
         help_text=help_text,
-        error_messages={"invalid": "This is not a price. Write it like 1.0842."},
+        error_messages={"invalid": NO_PRICE, "ambiguous": NO_PRICE},
     )
 
 
@@ -109,7 +109,6 @@ def age_words(age_ms: int) -> str:
 
 PAGE = "publish_signals"
 CHART_TIMEFRAMES = ("5m", "15m", "1h", "4h")
-CLOSED_SHOWN = 20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -182,7 +181,9 @@ def live_signals(request: PersonRequest) -> HttpResponse:
 
 def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> HttpResponse:
     own = Signal.objects.filter(user=request.user).for_feed().select_related("instrument")
-    closed = list(own.with_status("closed")[:CLOSED_SHOWN])
+    all_closed = own.with_status("closed")
+    closed_page = read_page(request.GET.get("page", ""), all_closed.count())
+    closed = list(all_closed[closed_page.first - 1 : closed_page.last])
     checks = check_signals(closed)
     facts = catalogue.find(traded(str(form["symbol"].value())))
     quote = {} if facts is None else quote_of(facts)
@@ -192,6 +193,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
         "active": active_signals(request.user),
         "closed": [(signal, checks[signal.pk]) for signal in closed],
+        "closed_page": closed_page,
         "has_published": own.exists(),
         "lifetime": f"{LIFETIME.days} days",
         "timeframes": CHART_TIMEFRAMES,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from accounts.number_fields import without_separators
 from instruments.facts import InstrumentFacts
 from signals_feed.figures import gain_text, in_r, signed
 from signals_feed.figures import price as price_text
@@ -22,7 +22,6 @@ from signals_feed.rules import (
 )
 
 PRICES = ("entry", "stop_loss", "take_profit")
-SEPARATED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+\.[0-9]+")
 
 
 def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
@@ -67,12 +66,6 @@ def result_at(
 def outcome(facts: InstrumentFacts, earned: Result) -> dict[str, str]:
     gain, percent = gain_text(facts, earned.pnl, earned.pnl_percent), f"{signed(earned.pnl_percent)}%"
     return {"r": in_r(earned.pnl_r), "gain": gain, "percent": "" if percent == gain else percent}
-
-
-def without_separators(text: str) -> str:
-    """As pages write a price, copied from there: 87,352.16. A comma without a point may be a decimal one."""
-    text = text.strip()
-    return text.replace(",", "") if SEPARATED.fullmatch(text) else text
 
 
 def read_price(text: str) -> Decimal | None:

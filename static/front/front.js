@@ -7,13 +7,21 @@ import { Row } from "../terminal/watchlist/row.js";
 const SAID = { live: "Live", connecting: "Connecting…", reconnecting: "Reconnecting…" };
 const config = JSON.parse(document.getElementById("front-config").textContent);
 const state = document.getElementById("board-state");
+
+/** Its lines are short: when a market opens, and not how long that is from now. */
+class BoardRow extends Row {
+  words(now) {
+    return super.words(now).split(", ")[0];
+  }
+}
+
 let tint = colours();
 onThemeChange(() => (tint = colours()));
 
 const rows = new Map(
   [...document.querySelectorAll("#board tr[data-symbol]")].map((element) => {
     const { symbol } = element.dataset;
-    return [symbol, new Row(element, config.instruments[symbol], () => tint, config.candlePrice)];
+    return [symbol, new BoardRow(element, config.instruments[symbol], () => tint, config.candlePrice)];
   }),
 );
 const heard = new Map();

@@ -6,12 +6,16 @@ import csv
 import io
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
 from playwright.sync_api import Page, expect
 
 from instruments.models import Instrument
-from tests.accounts.back_office.office import Office, address
+from signals_feed.ledger.ledger import LedgerEntry
+from tests.accounts.back_office.office import Office, address, change, list_of
 from tests.client import Server
 from tests.factories import make_instrument, make_user
+from tests.signals_feed.published_signals import make_published
 
 from .audit import violations
 from .conftest import OpenPage
@@ -100,3 +104,30 @@ def test_labels_of_a_narrow_list_are_in_sentence_case(
     page.goto("/admin/instruments/instrument/")
     labels = set(page.evaluate(LABELS))
     assert {"Name none", "Type none", "Pip size none", "Digits none"} <= labels
+
+
+# Text that is wider or higher than the box that shows it.
+CUT = """() => [...document.querySelectorAll("#result_list :is(td, th)[data-label], .readonly")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1)
+  .map((box) => box.textContent.trim().slice(0, 40))"""
+
+
+@pytest.fixture
+def long_values(office: Office) -> list[str]:
+    """Pages with hashes, canonical JSON and an act of many words."""
+    make_published()
+    role = Group.objects.get(name="Role: curator").pk
+    fields = {"username": "ada", "email": "ada@tickwire.test", "groups": role, "is_staff": "on"}
+    office.post(change(make_user("ada")), **fields, may_publish="on", is_active="on")
+    return [list_of(LedgerEntry), change(LedgerEntry.objects.get()), list_of(LogEntry)]
+
+
+def test_long_values_are_broken_and_not_cut(
+    server: Server, office: Office, long_values: list[str], open_page: OpenPage
+) -> None:
+    page = enter(open_page, server, office, "light", 360)
+    for each in long_values:
+        page.goto(each)
+        expect(page.locator("#result_list, .readonly").first).to_be_visible()
+        assert page.evaluate(CUT) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 360

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from accounts.number_fields import AMBIGUOUS
 from core.events.kinds import EventKind
 from instruments.models import Instrument, TradingCalendar
 from tests.accounts.back_office.office import (
@@ -56,6 +59,19 @@ def test_an_edited_instrument_is_told_to_every_process(office: Office) -> None:
     assert eurusd.digits == 4
     assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
     assert [who for who, _ in logged(eurusd)] == ["boss"]
+
+
+def test_numbers_may_have_separators(office: Office) -> None:
+    eurusd = make_instrument()
+    page = text_of(office.get(change(eurusd)))
+    assert re.search(r'<input type="text" name="contract_size"[^>]* inputmode="decimal"', page)
+    assert 'type="number"' not in page
+    office.post(change(eurusd), **fields(contract_size="4,090.50", stale_after_s="1,060"))
+    eurusd.refresh_from_db()
+    assert (eurusd.contract_size, eurusd.stale_after_s) == (Decimal("4090.5"), 1060)
+    answer = office.post(change(eurusd), **fields(contract_size="4,090"))
+    errors = answer.context["adminform"].form.errors
+    assert errors == {"contract_size": [AMBIGUOUS]}
 
 
 def test_an_instrument_keeps_its_symbol(office: Office) -> None:

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 def published(*symbols: str, **fields: Any) -> NewsItem:
     item = make_news(**({"status": "draft"} | fields))
     item.symbols.set(Instrument.objects.filter(symbol__in=symbols))
-    publish(item)
+    publish(item, by="curator")
     return item
 
 
@@ -68,7 +68,7 @@ def test_what_is_rolled_back_is_not_announced() -> None:
 def test_item_that_enters_again_is_announced_once() -> None:
     item = published()
     take_back(item)
-    publish(item)
+    publish(item, by="curator")
     assert len(announced()) == 1
     assert ControlEvent.objects.filter(kind=EventKind.NEWS_PUBLISHED).count() == 1
 
@@ -98,7 +98,7 @@ def test_drafts_of_a_source_are_announced_when_staff_publish_them() -> None:
     make_instrument("XAUUSD")
     poll(make_source(), "Gold rises")
     assert not announced()
-    publish(NewsItem.objects.get())
+    publish(NewsItem.objects.get(), by="curator")
     assert len(announced()) == 1
 
 
@@ -216,7 +216,7 @@ async def test_item_withdrawn_before_it_is_read_is_not_told_late_either(stream: 
 
     gone, kept = await in_thread(write)
     await until(lambda: len(line.heard) == 1)
-    await in_thread(publish, gone)
+    await in_thread(publish, gone, by="curator")
     last = await in_thread(published)
     await until(lambda: len(line.heard) == 2)
     assert [json.loads(text)["id"] for text in line.heard] == [kept.pk, last.pk]

@@ -614,7 +614,7 @@ export interface components {
             manual: number;
             /** @description It ended after seven days. */
             expired: number;
-            /** @description Staff cancelled it. */
+            /** @description It was cancelled, with a reason. */
             cancelled: number;
         };
         ClosedSignal: {
@@ -819,7 +819,7 @@ export interface components {
              * @enum {string}
              */
             close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
-            /** @description The reason that staff gave if they cancelled it. */
+            /** @description Why it was cancelled, if it was. */
             cancel_reason: string | null;
             /** @description What closed the signal. */
             evidence: components["schemas"]["Evidence"] | null;

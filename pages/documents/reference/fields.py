@@ -13,6 +13,8 @@ Json = dict[str, Any]
 DEEPEST = 4
 """Beyond it a body is shown by its example alone."""
 
+PLAIN = ("string", "number", "integer", "boolean", "object", "time", "date")
+
 
 class Field(NamedTuple):
     name: str
@@ -75,9 +77,17 @@ class Schemas:
             return self.type_words(schema)
         return self.plain_type(schema)
 
+    def items_words(self, items: Json) -> str:
+        """Objects by the name that they have in the document, and so in the clients; others in the plural."""
+        words = self.type_words(items)
+        if words == "object" and "$ref" in items:
+            return last_part(items["$ref"])
+        first, space, others = words.partition(" ")
+        return f"{first}s{space}{others}" if words in PLAIN or words.startswith("array of") else words
+
     def plain_type(self, schema: Json) -> str:
         if schema.get("type") == "array":
-            return f"array of {self.type_words(schema['items'])}"
+            return f"array of {self.items_words(schema['items'])}"
         if schema.get("type") == "object" and "properties" not in schema:
             return f"object, {self.type_words(schema['additionalProperties'])} for each key"
         if schema.get("format") in ("date-time", "date"):

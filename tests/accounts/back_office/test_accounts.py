@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.back_office.staff_pages import within_reach
@@ -155,3 +158,26 @@ def test_a_new_account_can_be_opened_for_a_publisher(office: Office) -> None:
         "/admin/accounts/account/add/", user=ada.pk, tier=Tier.objects.get(name="pro").pk, may_publish="on"
     )
     assert User.objects.get(pk=ada.pk).has_perm(PERMISSION)
+
+
+def is_late(statement: str) -> bool:
+    """Whether it writes what others may wait for. The log of the back office comes after all else."""
+    writes = statement.startswith(("INSERT", "UPDATE", "DELETE"))
+    return writes and not re.search(r'"(accounts_controlevent|django_admin_log|django_session)"', statement)
+
+
+@pytest.mark.parametrize("kind", ["account", "user"])
+def test_all_rows_are_written_before_the_first_event(office: Office, kind: str) -> None:
+    account = make_account()
+    premium = Tier.objects.get(name="premium")
+    with CaptureQueriesContext(connection) as captured:
+        if kind == "account":
+            office.post(change(account), tier=premium.pk, may_publish="on")
+        else:
+            name = account.user.get_username()
+            office.post(change(account.user), username=name, email="", may_publish="on", is_active="")
+    statements = [each["sql"] for each in captured.captured_queries]
+    first = next(at for at, sql in enumerate(statements) if 'INSERT INTO "accounts_controlevent"' in sql)
+    assert [sql for sql in statements[first:] if is_late(sql)] == []
+    assert len(published()) == 2
+    assert may_publish(account) is (kind == "account")

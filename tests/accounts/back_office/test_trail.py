@@ -56,6 +56,25 @@ def test_the_log_has_plain_columns(office: Office) -> None:
     assert "May log in (now off)" in page
 
 
+def test_codes_of_events_are_in_the_words_of_the_pages(office: Office) -> None:
+    with transaction.atomic():
+        for reason in ("stop_loss", "take_profit"):
+            ControlEvent.objects.publish(EventKind.SIGNAL_CLOSED, signal="1", reason=reason)
+        ControlEvent.objects.publish(EventKind.SIGNAL_CANCELLED, by="market", signal="1", reason="A reason.")
+        ControlEvent.objects.publish(EventKind.FACTOR_ADDED, by="ada", account=1, factor="totp")
+        ControlEvent.objects.publish(EventKind.TIER_CHANGED, by="ada", tier="premium")
+    page = text_of(office.get(list_of(ControlEvent)))
+    for words in (
+        "reason Stopped out",
+        "reason Target reached",
+        "reason A reason.",
+        "factor Authenticator app",
+        "tier Premium",
+    ):
+        assert words in page
+    assert not any(code in page for code in ("stop_loss", "take_profit", "totp", ">market<"))
+
+
 def test_events_are_in_words_with_times_and_names(office: Office) -> None:
     account = make_account()
     name = account.user.get_username()

@@ -19,7 +19,7 @@ from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 from tests.factories import make_user
 
-from .office import Office, change, list_of, published, text_of
+from .office import Office, address, change, list_of, published, text_of
 from .rows import one_of_each
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +53,21 @@ def test_a_signal_is_called_by_its_symbol(office: Office) -> None:
     signal = one_of_each()[Signal]
     assert re.match(r"Buy EURUSD at 1\.\d{5}$", str(signal))
     assert str(signal) in text_of(office.get(change(signal)))
+
+
+def test_second_factors_have_one_name(office: Office) -> None:
+    factor = Authenticator.objects.create(user=make_user("ada"), type="totp", data={})
+    pages = (
+        list_of(Authenticator),
+        change(factor),
+        address(factor, "delete", factor.pk),
+    )
+    chosen = office.act("delete_selected", factor)
+    for page in (*(text_of(office.get(each)) for each in pages), text_of(chosen)):
+        shown = re.sub(r"<[^>]+>|\s+", " ", re.sub(r"<(head|script).*?</\1>", "", page, flags=re.DOTALL))
+        assert "uthenticator" not in shown.replace("Authenticator app", "")
+        assert "TOTP" not in shown
+    assert "Delete selected second factors" in text_of(office.get(list_of(Authenticator)))
 
 
 def test_a_list_without_rows_says_which_are_missing(office: Office) -> None:

@@ -54,7 +54,7 @@ def test_console_needs_no_key_in_the_demo(demo: None, open_page: OpenPage) -> No
 
     expect(say(page, "Subscribe")).to_contain_text('"type":"subscribed"')
     expect(say(page, "Ping")).to_contain_text('"type":"pong"')
-    expect(say(page, "A mistake")).to_contain_text('"code":"invalid_message"')
+    expect(say(page, "An invalid message")).to_contain_text('"code":"invalid_message"')
 
 
 def test_console_takes_a_key_and_never_shows_it(btcusd: None, api: Api, open_page: OpenPage) -> None:

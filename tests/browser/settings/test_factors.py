@@ -67,7 +67,7 @@ def set_up_app(page: Page) -> str:
     secret = page.locator(".secret code").inner_text()
     assert re.fullmatch(r"[A-Z2-7]{32}", secret)
     assert {len(part) for part in page.locator(".secret code span").all_inner_texts()} == {4}
-    page.get_by_label("Authenticator code").fill(code_of(secret))
+    page.get_by_label("Code", exact=True).fill(code_of(secret))
     page.get_by_role("button", name="Turn it on").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     return secret

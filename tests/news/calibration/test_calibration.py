@@ -26,7 +26,7 @@ def publish_at(
     item = make_news(title, status="draft", category=category, sentiment_score=score)
     item.symbols.set(symbols)
     with time_machine.travel(at, tick=False):
-        publish(item)
+        publish(item, by="curator")
     return item
 
 
@@ -170,7 +170,7 @@ def test_what_is_said_later_changes_nothing(gold: Instrument) -> None:
 
 def publish_at_again(item: NewsItem) -> None:
     with time_machine.travel(NOON + 5 * HOUR, tick=False):
-        publish(item)
+        publish(item, by="curator")
 
 
 def test_every_group_is_there_also_without_items() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from django.db import IntegrityError, transaction
 
@@ -94,7 +96,7 @@ def test_an_item_goes_with_its_scores() -> None:
 @pytest.mark.parametrize("status", ["published", "rejected"])
 def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> None:
     item = make_news("Gold steadies", status=status)
-    for act in (publish, reject):
+    for act in (partial(publish, by="ada"), reject):
         with pytest.raises(
             AlreadyDecided, match=f"“Gold steadies” is {status} already. Nothing was changed."
         ):
@@ -109,7 +111,7 @@ def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> 
 
 def test_a_mistake_is_taken_back() -> None:
     item = make_news(status="draft")
-    publish(item)
+    publish(item, by="curator")
     take_back(item)
     item.refresh_from_db()
     assert item.status == "draft"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.events.outbox import ControlEvent
 from news.models import NewsItem
 from tests.accounts.back_office.office import Office, add_to, change, list_of, logged, said, text_of
 from tests.factories import make_news
@@ -45,6 +46,8 @@ def test_scored_drafts_are_published(office: Office) -> None:
     office.act("publish_chosen", *items)
     assert [state_of(item)[0] for item in items] == ["published", "published"]
     assert [logged(item) for item in items] == [[("boss", "Published.")]] * 2
+    entered = ControlEvent.objects.filter(kind="news.published")
+    assert [*entered.values_list("by", flat=True)] == ["boss", "boss"]
 
 
 def test_an_unscored_draft_is_refused_in_words_and_holds_up_nothing(office: Office) -> None:

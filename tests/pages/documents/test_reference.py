@@ -162,6 +162,25 @@ def test_field_of_several_bodies_has_the_values_of_each() -> None:
     assert field.type == '"active" or "closed"'
 
 
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ({"type": "string"}, "array of strings"),
+        ({"type": "object", "properties": {"price": {"type": "number"}}}, "array of objects"),
+        ({"$ref": "#/components/schemas/Level"}, "array of Level"),
+        ({"$ref": "#/components/schemas/Side"}, "array of strings"),
+        ({"type": "array", "items": {"type": "number"}}, "array of arrays of numbers"),
+    ],
+)
+def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
+    named = {
+        "Level": {"type": "object", "properties": {}},
+        "Side": {"type": "string", "enum": ["bid", "ask"]},
+    }
+    first, *_ = Schemas(named).fields({"properties": {"found": {"type": "array", "items": items}}})
+    assert first.type == words
+
+
 def test_types_and_code_are_written_for_people() -> None:
     part = {"type": ["number", "null"], "description": "As `pnl` & more."}
     (field,) = Schemas({}).fields({"properties": {"gain": part}})

@@ -9,9 +9,10 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from market.engine.listeners import SeriesEnding
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.public_pages.ledger import words_of
-from signals_feed.publishing.actions import cancel, remove_demo
+from signals_feed.publishing.actions import cancel, end_signals, remove_demo
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import make_account, make_user
 from tests.signals_feed.published_signals import close_at, make_published
@@ -48,6 +49,18 @@ def test_entries_are_told_in_words_newest_first() -> None:
     assert LedgerHead.objects.now().hash in shown
     assert f'href="/signals/{closed.pk}"' in shown
     assert "anna" not in shown
+
+
+def test_a_cancellation_says_whether_staff_or_the_service_did_it() -> None:
+    by_staff, by_service = make_published(), make_published()
+    cancel(by_staff, reason="The wrong symbol.", by="boss")
+    end_signals(SeriesEnding("EURUSD", None, 0, "demo", "kraken"), [], "")
+    shown = page()
+    assert "Staff cancelled it: The wrong symbol." in shown
+    assert "The service cancelled it: Its prices came from demo and come from kraken now" in shown
+    own = unescape(Client().get(f"/signals/{by_service.pk}").text)
+    assert "The service cancelled it" in own
+    assert "Staff" not in own
 
 
 def test_entry_of_a_removed_signal_leads_nowhere() -> None:

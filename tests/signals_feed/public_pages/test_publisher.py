@@ -15,8 +15,8 @@ from django.test import Client
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.models import Signal
-from signals_feed.public_pages.publisher import PER_PAGE, read_page
 from signals_feed.publishers.lookup import scorecards
+from signals_feed.publishers.paging import PER_PAGE, read_page
 from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries

@@ -123,7 +123,8 @@ def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
     close_at(signal, Decimal("1.0800"), Decimal("1.0801"), "cancelled")
     shown = page(signal)
     assert "The wrong symbol." in shown
-    assert "Cancelled by staff" in shown
+    assert '<span class="badge">Cancelled</span>' in shown
+    assert "<strong>Staff cancelled it</strong>" in shown
     assert "−1.31\xa0R" in shown
 
 

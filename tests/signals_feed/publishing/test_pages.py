@@ -19,6 +19,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from signals_feed.models import Signal
+from signals_feed.publishers.paging import PER_PAGE
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import NOON, make_calendar, make_instrument, make_signal, make_user, put_quote
 
@@ -339,6 +340,16 @@ def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: Us
     assert (signal.close_reason, signal.close_price) == ("manual", Decimal("1.0841"))
     assert "Closed: buy EURUSD, −1.0\xa0pips." in shown(answer)
     assert "closed by the publisher" in answer.text
+
+
+def test_closed_signals_are_paged_and_the_instrument_is_kept(page: Client, anna: User) -> None:
+    for _ in range(PER_PAGE + 3):
+        make_signal(user=anna, status="closed")
+    first, second = (page.get(f"{PAGE}?symbol=EURUSD{more}").text for more in ("", "&page=2"))
+    assert [text.count('<td role="cell" class="proven">') for text in (first, second)] == [PER_PAGE, 3]
+    assert f"1–{PER_PAGE} of {PER_PAGE + 3}" in first
+    assert 'href="?symbol=EURUSD&amp;page=2#closed">Older signals' in first
+    assert 'href="?symbol=EURUSD&amp;page=1#closed">Newer signals' in second
 
 
 def test_signal_closed_before_is_refused_in_words(page: Client, anna: User) -> None:

@@ -86,11 +86,11 @@ def test_item_is_told_once_whatever_becomes_of_it(opened: Open, key: str, symbol
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol)
     item = make_draft(symbol)
-    publish(item)
+    publish(item, by="curator")
     assert socket.hear()["id"] == item.pk
     override_score(item, -0.9, by="boss")
     take_back(item)
-    publish(item)
+    publish(item, by="curator")
     last = publish_news(symbol)
     assert heard_ids(socket, 1) == [last]
 
@@ -225,7 +225,7 @@ def test_missed_items_come_in_the_order_of_their_announcement_and_as_they_are_no
     first = told(symbol)
     older = make_draft(symbol, published_at=timezone.now() - timedelta(days=3))
     newer = told(symbol, published_at=timezone.now())
-    publish(older)
+    publish(older, by="curator")
     override_score(older, -0.5, by="boss")
     socket = opened(NEWS, key=key)
     socket.subscribe(symbol, since=first)
