@@ -8,7 +8,7 @@ ALSO_CALLED = {
     "/docs#key": "token sign up register get a key",
     "/docs/clients": "sdk sdks library libraries package python typescript javascript node client clients",
     "/docs/clients#install": "pip npm install python typescript javascript",
-    "/docs/without-client": "curl websocat wscat raw",
+    "/docs/without-client": "curl wscat websocat raw",
     "/docs/guides/start#run-the-demo": "sandbox demo test environment trial playground",
     "/docs/guides/streams#test-your-client": "sandbox simulate chaos test",
     "/docs/api#conventions": "authentication authenticate authorization auth api key bearer token header"
