@@ -37,10 +37,20 @@ class ServiceSession(msgspec.Struct):
     clients_connected: Annotated[Count, Meta(description="Authenticated open sockets, over all processes.")]
     signals_active: Annotated[Count, Meta(description="Signals that are still open.")]
     ai_models_available: Annotated[
-        list[str], Meta(description="Identifiers of the models that answer a health check now.")
+        list[str],
+        Meta(
+            description="The models that pass a health check now: those that score news and those that write "
+            "analyses. `GET /api/analysis/{symbol}` lists the latter under its parameter `model`."
+        ),
     ]
     server_time: Annotated[Moment, Meta(description="The current time of the server.")]
-    uptime_seconds: Annotated[Count, Meta(description="Of the service, not of the process that answers.")]
+    uptime_seconds: Annotated[
+        Count,
+        Meta(
+            description="How long the service has been running, whichever of its processes sends "
+            "the response."
+        ),
+    ]
 
 
 QUIET = ServiceSession(

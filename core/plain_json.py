@@ -28,6 +28,11 @@ def spelled_out(body: bytes) -> bytes:
     return body
 
 
+def fault_of(error: Exception) -> str:
+    """What a reader of JSON found wrong, for a sentence that has said already that it is not valid."""
+    return str(error).removeprefix("JSON is malformed: ")
+
+
 def number(value: float) -> str:
     text = repr(value)
     return _in_full(text) if "e" in text else text

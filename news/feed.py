@@ -14,7 +14,7 @@ from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.cursors import Cursors
 from core.contract.errors import InvalidCursor
-from core.contract.parameters import IntegerParameter, WordListParameter
+from core.contract.parameters import IntegerParameter, TextParameter, WordListParameter
 from core.contract.ranges import Range, RangeSerializer, read_range
 from core.contract.schema import describes
 from core.database import CompiledQuery
@@ -46,6 +46,10 @@ class NewsQuerySerializer(RangeSerializer):
     )
     limit = IntegerParameter(default=20, max_value=500, help_text="Maximum number of items.")
     expand = WordListParameter(EXPANSIONS, help_text="More fields for each item, separated by commas.")
+    cursor = TextParameter(
+        help_text="`next` of the previous page, with the parameters of its request; only `limit` and "
+        "`expand` may differ."
+    )
 
 
 class NewsFacts(msgspec.Struct):

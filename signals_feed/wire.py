@@ -19,7 +19,7 @@ Direction = Literal["buy", "sell"]
 CloseReason = Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
 Publisher = Annotated[str, Meta(description="Publisher.")]
 SignalId = Annotated[str, Meta(description="Identifier of the signal.")]
-Side = Meta(description="Whether to buy or to sell.")
+Side = Meta(description="The direction of the trade.")
 Status = Meta(description="A signal is active until it is closed, once and for good.")
 CloseReasons = Meta(description="What closed it.")
 PublishedAt = Annotated[Moment, Meta(description="When it was published.")]
@@ -31,8 +31,12 @@ class SignalFacts(msgspec.Struct):
     symbol: Symbol
     direction: Annotated[Direction, Side]
     entry: Annotated[float, Meta(description="The price at which the publisher enters.")]
-    stop_loss: Annotated[float, Meta(description="The price at which it ends at a loss.")]
-    take_profit: Annotated[float, Meta(description="The price at which it ends at a profit.")]
+    stop_loss: Annotated[
+        float, Meta(description="The stop-loss price, at which the signal is closed at a loss.")
+    ]
+    take_profit: Annotated[
+        float, Meta(description="The take-profit price, at which the signal is closed at a profit.")
+    ]
 
 
 class ActiveSignal(SignalFacts):

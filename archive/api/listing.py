@@ -65,7 +65,9 @@ class ArchiveQuerySerializer(QuerySerializer):
         help_text="Only days that begin before this day, which is itself excluded, or before this time."
     )
     limit = IntegerParameter(default=100, max_value=500, help_text="Maximum number of files.")
-    cursor = TextParameter(help_text="`next` of the previous page.")
+    cursor = TextParameter(
+        help_text="`next` of the previous page, with the parameters of its request; only `limit` may differ."
+    )
 
 
 class ArchiveList(msgspec.Struct):
@@ -83,8 +85,8 @@ class ArchiveViewSet(KeyedViewSet):
         "The files of the archive: ticks and candles by day",
         tag="Archive",
         examples={"A day of one instrument": ArchiveList([CANDLES, MANIFEST, TICKS], 3, None)},
-        details="Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the "
-        "candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger "
+        details="Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and "
+        "one-minute candles. The manifest of a day names them with their SHA-256, and where the ledger "
         "of signals ended. A day is available once its manifest is, soon after midnight; the current day "
         "is not.",
         query=[SymbolFilterSerializer, ArchiveQuerySerializer],

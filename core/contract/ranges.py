@@ -21,12 +21,12 @@ class RangeSerializer(QuerySerializer):
     """With any of these an answer has `next`."""
 
     start = TimeParameter(
-        help_text="Only items with this timestamp or a later one: ISO 8601 or milliseconds."
+        help_text="Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in "
+        "milliseconds since the epoch."
     )
-    end = TimeParameter(help_text="Only items with an earlier timestamp than this.")
+    end = TimeParameter(help_text="Only items with an earlier timestamp than this, in the same format.")
     cursor = TextParameter(
-        help_text="`next` of the page before, with the parameters of its request; only `limit` may differ, "
-        "and `expand` where there is one."
+        help_text="`next` of the previous page, with the parameters of its request; only `limit` may differ."
     )
 
 

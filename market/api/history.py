@@ -56,11 +56,15 @@ cursors = Cursors("history")
 
 class HistoryQuerySerializer(QuerySerializer):
     timeframe = ChoiceParameter(
-        list(TIMEFRAMES), default="1m", refusal=InvalidTimeframe, help_text="The interval of a candle."
+        list(TIMEFRAMES),
+        default="1m",
+        refusal=InvalidTimeframe,
+        help_text="The interval of a candle. The default differs from that of `GET /api/market/{symbol}`, "
+        "which is 1h.",
     )
     start = TimeParameter(
-        help_text="The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. By "
-        "default, the first stored candle."
+        help_text="The first time to include, as an ISO 8601 time with its zone or in milliseconds since the "
+        "epoch. By default, the first stored candle."
     )
     end = TimeParameter(help_text="The end, which is excluded, in the same format. By default, now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")

@@ -25,10 +25,10 @@ MOST = 500
 
 class OrderFlowQuerySerializer(QuerySerializer):
     start = TimeParameter(
-        help_text="Minutes that opened at this time or later: an ISO 8601 time with its zone, or "
-        "milliseconds since the epoch. Without it, the newest."
+        help_text="Only minutes that opened at this time or later, as an ISO 8601 time with its zone or in "
+        "milliseconds since the epoch. By default, the newest."
     )
-    end = TimeParameter(help_text="Minutes that opened before this time, in the same format.")
+    end = TimeParameter(help_text="Only minutes that opened before this time, in the same format.")
     limit = IntegerParameter(default=100, max_value=MOST, help_text="Maximum number of minutes.")
 
 

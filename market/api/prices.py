@@ -33,7 +33,10 @@ REFUSALS = (
 
 class BarsQuerySerializer(QuerySerializer):
     timeframe = ChoiceParameter(
-        list(TIMEFRAMES), default="1h", refusal=InvalidTimeframe, help_text="The interval of a candle."
+        list(TIMEFRAMES),
+        default="1h",
+        refusal=InvalidTimeframe,
+        help_text="The interval of a candle. The default differs from that of the history, which is 1m.",
     )
     bars = IntegerParameter(default=100, max_value=KEPT, help_text="Number of candles.")
     closed_only = BooleanParameter(help_text="Leave out the candle that is still forming.")

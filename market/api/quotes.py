@@ -36,8 +36,8 @@ NAME_SOME = (
 class QuotesQuerySerializer(QuerySerializer):
     symbols = SymbolListParameter(
         help_text=f"Up to {MOST} instrument codes, in upper or lower case, separated by commas; spaces "
-        "around them are ignored. A repeated one does not count and is answered once. Without this "
-        f"parameter, all that are offered, if they are no more than {MOST}."
+        "around them are ignored. A repeated symbol is counted and returned once. Without this parameter, "
+        f"all instruments on offer are returned; if there are more than {MOST}, it is required."
     )
 
 
@@ -82,8 +82,8 @@ class QuotesViewSet(KeyedViewSet):
         "Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or "
         "stale "
         "market, the last known quote is returned with its own time; see `state` and `age_ms`. A "
-        "symbol without a quote is listed in `rejected`, and the others are returned. If a name is one "
-        "that no instrument can have, the whole request is refused.",
+        "symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be "
+        "a symbol at all, such as `EURUSD;XAUUSD`, is an error of the whole request.",
         query=[QuotesQuerySerializer],
         refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],

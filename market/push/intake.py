@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from core import clock
+from core.plain_json import fault_of
 from market.prices.records import Tick
 
 from .keys import PushSource
@@ -53,7 +54,7 @@ def read(text: bytes) -> list[Raw] | dict[str, Raw]:
     except msgspec.ValidationError:
         raise InvalidMessage("A message is a tick, a list of ticks or an object with ticks.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidMessage(f"The message is not valid JSON: {error}.") from None
+        raise InvalidMessage(f"The message is not valid JSON: {fault_of(error)}.") from None
     return message
 
 

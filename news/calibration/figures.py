@@ -155,7 +155,8 @@ class CalibrationViewSet(KeyedViewSet):
             "category: EURUSD, XAUUSD, BTCUSD or US500. News about the currency in which a price is "
             "expressed is judged by the inverse: news about the yen by 1/USDJPY. If the market was closed at "
             "one of the two moments, or no price is informative, the item is counted in `left_out`. A "
-            "bullish item hits if that price rose, a bearish one if it fell; a neutral one promises nothing."
+            "bullish item is a hit if that price rose, a bearish one if it fell; a neutral one predicts "
+            "nothing."
         ),
     )
     async def retrieve(self) -> Answer:

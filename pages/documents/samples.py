@@ -133,9 +133,10 @@ for await (const frame of tickwire.{call}) {{
 """
 COMMAND = """tickwire --url {base} \\
   --key "$TICKWIRE_KEY" {call}"""
-WEBSOCAT = """echo '{wanted}' |
-  websocat --no-close -H="X-API-Key: $TICKWIRE_KEY" \\
-  {ws}{path}"""
+# It needs no installation where Node is; without -w it would not wait for what follows.
+WSCAT = """npx wscat -c {ws}{path} \\
+  -H "X-API-Key: $TICKWIRE_KEY" -w 60 \\
+  -x '{wanted}'"""
 
 
 def wanted(name: str, symbol: str) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def subscriptions(stream: DescribedStream, values: Filled) -> dict[str, str]:
     call = FOLLOWING[stream.name]
     python, javascript, command = (each.replace("{symbol}", values.symbol) for each in call)
     message = spelled(wanted(stream.name, values.symbol))
-    by_hand = WEBSOCAT.format(wanted=message, ws=values.ws, path=stream.path)
+    by_hand = WSCAT.format(wanted=message, ws=values.ws, path=stream.path)
     return {
         "shell": COMMAND.format(base=values.base, call=command) if command else by_hand,
         "python": PYTHON.format(base=values.base, call=python),

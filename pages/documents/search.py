@@ -19,6 +19,7 @@ from .own_pages import OWN_PAGES
 from .reference import operations
 from .rendering import Passage, Rendered
 from .samples import Filled
+from .synonyms import also_called
 
 LONGEST = 700
 """Characters of a passage of a document: a reader finds it by its first sentences."""
@@ -36,6 +37,8 @@ class IndexRow(NamedTuple):
     text: str
     names: str = ""
     """Of the parameters, fields and codes that it explains."""
+    called: str = ""
+    """Other words for what it is about."""
 
 
 @require_safe
@@ -46,7 +49,12 @@ def search_index(request: HttpRequest) -> HttpResponseBase:
 @cache
 def index() -> Document:
     return encode_document(
-        [[*each] for section in sections() for entry in section.entries for each in of(section, entry)]
+        [
+            [*each._replace(called=also_called(entry, each.address))]
+            for section in sections()
+            for entry in section.entries
+            for each in of(section, entry)
+        ]
     )
 
 
@@ -92,7 +100,7 @@ def of_operation(section: ContentsSection, entry: Entry, operation: operations.O
 
 ARTICLE = re.compile(r'<article class="doc[^"]*">(.*)</article>', re.DOTALL)
 LEFT_OUT = re.compile(r'<(figure|form|nav|script)\b.*?</\1>|<div class="choice".*?</div>', re.DOTALL)
-ROW_NAME = re.compile(r'<th scope="row"><code>([^<]+)</code>')
+ROW_NAME = re.compile(r'<(?:th scope="row"|tr id="\w+"><td)><code>([^<]+)</code>')
 INLINE = re.compile(r"</?(?:a|b|code|em|span|strong)\b[^>]*>")
 HEADING = re.compile(r'<h[23] id="([^"]+)"[^>]*>(.*?)</h[23]>', re.DOTALL)
 

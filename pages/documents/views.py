@@ -52,6 +52,7 @@ def operation_page(request: HttpRequest, name: str) -> HttpResponse:
     known = known_values(operation, values.symbol)
     words = {"operation": operation, "request_tabs": of_operation(operation, values, known)}
     tried = {"inputs": inputs(operation, known), "is_for_pages": operation.tag not in OWN_KEY_ONLY}
+    tried |= {"demo": settings.DEMO}
     return render_page(request, "docs/rest/operation.html", {**words, **trial(request), **tried})
 
 

@@ -48,8 +48,9 @@ class ShownEvidence(msgspec.Struct):
         str,
         openapi(
             enum=Evidence.Source.values,
-            description="A `tick` of the feed; a stored 1m `candle`, where the service was down at the time;"
-            " or the `first_after_gap` tick, where the feed was.",
+            description="`tick`: a tick of the feed. `candle`: a stored one-minute candle, because the"
+            " service was down at the time. `first_after_gap`: the first tick after an interruption of "
+            "the feed.",
         ),
     ]
     rule: Annotated[str, openapi(enum=list(RULES), description="The rule that was applied.")]

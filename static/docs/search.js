@@ -7,8 +7,8 @@ const STOP_WORDS = new Set(
   ("a an the my me i we our you your it its this that is are be was do does did can could should would will how what which when " +
     "where why who and or of to in on at by for from with without after before if as into about there").split(" "),
 );
-// By what else the pages of a section are called.
-const SECTION_WORDS = { Streams: "streams websocket websockets" };
+// Whoever calls the API comes before whoever runs the service, or works on it.
+const LESS_FOR_SECTION = { Operate: 30, Project: 30, Guides: 6 };
 
 export function startSearch(dialog) {
   const search = new Search(dialog);
@@ -118,10 +118,9 @@ function wordsOf(typed) {
   return telling.length ? telling : words;
 }
 
-function prepare([section, page, heading, address, text, names]) {
+function prepare([section, page, heading, address, text, names, called]) {
   const low = { title: (heading || page).toLowerCase(), page: page.toLowerCase(), text: text.toLowerCase() };
-  const called = heading ? "" : (SECTION_WORDS[section] ?? "");
-  return { section, page, heading, address, text, low: { ...low, names: names.toLowerCase(), called } };
+  return { section, page, heading, address, text, low: { ...low, names: names.toLowerCase(), called: called.toLowerCase() } };
 }
 
 // What a match is worth: of a whole word, of its beginning, and within it. A page that is called by a word comes first.
@@ -167,7 +166,7 @@ function matcher(word) {
   return (text) => (!text.includes(word) ? -1 : whole.test(text) ? 0 : start.test(text) ? 1 : 2);
 }
 
-function score({ heading, low }, sought, phrase, least, worth) {
+function score({ section, heading, low }, sought, phrase, least, worth) {
   const title = heading ? worth.title : worth.pageTitle;
   const parts = [
     [low.title, title], [low.called, worth.called], [low.names, worth.names], [low.page, worth.page], [low.text, worth.text],
@@ -177,7 +176,7 @@ function score({ heading, low }, sought, phrase, least, worth) {
   let sum = each.reduce((one, other) => one + other, each.length * MOST_FOR_A_WORD);
   if (low.title === phrase) sum += 40;
   else if (low.title.includes(phrase)) sum += 12;
-  return sum + (low.text.includes(phrase) ? 3 : 0);
+  return sum + (low.text.includes(phrase) ? 3 : 0) - (LESS_FOR_SECTION[section] ?? 0);
 }
 
 function row(passage, words, number, mark) {

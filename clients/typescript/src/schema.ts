@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The current quotes of many instruments
-         * @description For polling many instruments at once; it counts as one request, however many it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; see `state` and `age_ms`. A symbol without a quote is listed in `rejected`, and the others are returned. If a name is one that no instrument can have, the whole request is refused.
+         * @description For polling many instruments at once; it counts as one request, however many it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; see `state` and `age_ms`. A symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be a symbol at all, such as `EURUSD;XAUUSD`, is an error of the whole request.
          */
         get: operations["listQuotes"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * How prices moved after news was published
-         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Items are judged by the score with which they entered; later changes do not count. An item is judged by the mean of the instruments that it names and that its score is about, or otherwise by the main one of its category: EURUSD, XAUUSD, BTCUSD or US500. News about the currency in which a price is expressed is judged by the inverse: news about the yen by 1/USDJPY. If the market was closed at one of the two moments, or no price is informative, the item is counted in `left_out`. A bullish item hits if that price rose, a bearish one if it fell; a neutral one promises nothing.
+         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Items are judged by the score with which they entered; later changes do not count. An item is judged by the mean of the instruments that it names and that its score is about, or otherwise by the main one of its category: EURUSD, XAUUSD, BTCUSD or US500. News about the currency in which a price is expressed is judged by the inverse: news about the yen by 1/USDJPY. If the market was closed at one of the two moments, or no price is informative, the item is counted in `left_out`. A bullish item is a hit if that price rose, a bearish one if it fell; a neutral one predicts nothing.
          */
         get: operations["getNewsCalibration"];
         put?: never;
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * The files of the archive: ticks and candles by day
-         * @description Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and the candles of a minute. The manifest of a day names them with their SHA-256, and where the ledger of signals ended. A day is available once its manifest is, soon after midnight; the current day is not.
+         * @description Parquet files (zstd) of finished UTC days, one for each instrument: accepted ticks, and one-minute candles. The manifest of a day names them with their SHA-256, and where the ledger of signals ended. A day is available once its manifest is, soon after midnight; the current day is not.
          */
         get: operations["listArchive"];
         put?: never;
@@ -376,7 +376,7 @@ export interface components {
             /** @description Instrument code. */
             symbol: string;
             /**
-             * @description Whether to buy or to sell.
+             * @description The direction of the trade.
              * @enum {string}
              */
             direction: "buy" | "sell";
@@ -387,12 +387,12 @@ export interface components {
             entry: number;
             /**
              * Format: double
-             * @description The price at which it ends at a loss.
+             * @description The stop-loss price, at which the signal is closed at a loss.
              */
             stop_loss: number;
             /**
              * Format: double
-             * @description The price at which it ends at a profit.
+             * @description The take-profit price, at which the signal is closed at a profit.
              */
             take_profit: number;
             /**
@@ -625,7 +625,7 @@ export interface components {
             /** @description Instrument code. */
             symbol: string;
             /**
-             * @description Whether to buy or to sell.
+             * @description The direction of the trade.
              * @enum {string}
              */
             direction: "buy" | "sell";
@@ -636,12 +636,12 @@ export interface components {
             entry: number;
             /**
              * Format: double
-             * @description The price at which it ends at a loss.
+             * @description The stop-loss price, at which the signal is closed at a loss.
              */
             stop_loss: number;
             /**
              * Format: double
-             * @description The price at which it ends at a profit.
+             * @description The take-profit price, at which the signal is closed at a profit.
              */
             take_profit: number;
             /**
@@ -742,7 +742,7 @@ export interface components {
         };
         Evidence: {
             /**
-             * @description A `tick` of the feed; a stored 1m `candle`, where the service was down at the time; or the `first_after_gap` tick, where the feed was.
+             * @description `tick`: a tick of the feed. `candle`: a stored one-minute candle, because the service was down at the time. `first_after_gap`: the first tick after an interruption of the feed.
              * @enum {string}
              */
             source: "tick" | "candle" | "first_after_gap";
@@ -1314,7 +1314,7 @@ export interface components {
             /** @description Instrument code. */
             symbol: string;
             /**
-             * @description Whether to buy or to sell.
+             * @description The direction of the trade.
              * @enum {string}
              */
             direction: "buy" | "sell";
@@ -1449,14 +1449,14 @@ export interface components {
             clients_connected: number;
             /** @description Signals that are still open. */
             signals_active: number;
-            /** @description Identifiers of the models that answer a health check now. */
+            /** @description The models that pass a health check now: those that score news and those that write analyses. `GET /api/analysis/{symbol}` lists the latter under its parameter `model`. */
             ai_models_available: string[];
             /**
              * Format: date-time
              * @description The current time of the server.
              */
             server_time: string;
-            /** @description Of the service, not of the process that answers. */
+            /** @description How long the service has been running, whichever of its processes sends the response. */
             uptime_seconds: number;
         };
         Signal: components["schemas"]["ActiveSignal"] | components["schemas"]["ClosedSignal"];
@@ -1935,7 +1935,7 @@ export interface operations {
     getMarket: {
         parameters: {
             query?: {
-                /** @description The interval of a candle. */
+                /** @description The interval of a candle. The default differs from that of the history, which is 1m. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
                 /** @description Number of candles. */
                 bars?: number;
@@ -2107,9 +2107,9 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description The interval of a candle. */
+                /** @description The interval of a candle. The default differs from that of `GET /api/market/{symbol}`, which is 1h. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
-                /** @description The first time to include: ISO 8601 with a zone, or milliseconds since the epoch. By default, the first stored candle. */
+                /** @description The first time to include, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the first stored candle. */
                 start?: string | number;
                 /** @description The end, which is excluded, in the same format. By default, now. */
                 end?: string | number;
@@ -2224,7 +2224,7 @@ export interface operations {
     listQuotes: {
         parameters: {
             query?: {
-                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas; spaces around them are ignored. A repeated one does not count and is answered once. Without this parameter, all that are offered, if they are no more than 200. */
+                /** @description Up to 200 instrument codes, in upper or lower case, separated by commas; spaces around them are ignored. A repeated symbol is counted and returned once. Without this parameter, all instruments on offer are returned; if there are more than 200, it is required. */
                 symbols?: string[];
             };
             header?: never;
@@ -2275,9 +2275,9 @@ export interface operations {
     getOrderFlow: {
         parameters: {
             query?: {
-                /** @description Minutes that opened at this time or later: an ISO 8601 time with its zone, or milliseconds since the epoch. Without it, the newest. */
+                /** @description Only minutes that opened at this time or later, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the newest. */
                 start?: string | number;
-                /** @description Minutes that opened before this time, in the same format. */
+                /** @description Only minutes that opened before this time, in the same format. */
                 end?: string | number;
                 /** @description Maximum number of minutes. */
                 limit?: number;
@@ -2349,11 +2349,11 @@ export interface operations {
     listSignals: {
         parameters: {
             query?: {
-                /** @description Only items with this timestamp or a later one: ISO 8601 or milliseconds. */
+                /** @description Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in milliseconds since the epoch. */
                 start?: string | number;
-                /** @description Only items with an earlier timestamp than this. */
+                /** @description Only items with an earlier timestamp than this, in the same format. */
                 end?: string | number;
-                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
                 /** @description Which signals to return; `all` means both kinds. */
                 status?: "active" | "closed" | "all";
@@ -2634,11 +2634,11 @@ export interface operations {
     listNews: {
         parameters: {
             query?: {
-                /** @description Only items with this timestamp or a later one: ISO 8601 or milliseconds. */
+                /** @description Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in milliseconds since the epoch. */
                 start?: string | number;
-                /** @description Only items with an earlier timestamp than this. */
+                /** @description Only items with an earlier timestamp than this, in the same format. */
                 end?: string | number;
-                /** @description `next` of the page before, with the parameters of its request; only `limit` may differ, and `expand` where there is one. */
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` and `expand` may differ. */
                 cursor?: string;
                 /** @description Only these categories, separated by commas; all by default. */
                 category?: ("forex" | "gold" | "crypto" | "macro")[];
@@ -2876,7 +2876,7 @@ export interface operations {
                 end?: string | number;
                 /** @description Maximum number of files. */
                 limit?: number;
-                /** @description `next` of the previous page. */
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
             };
             header?: never;

@@ -16,6 +16,7 @@ from market.streams.protocol.messages import (
     MARKET,
     MAX_SYMBOLS,
     ORDERFLOW,
+    TIMEFRAMES,
     Chaos,
     Feature,
     List,
@@ -152,9 +153,19 @@ def servers(host: str, scheme: Scheme = "wss") -> Json:
     return {"tickwire": {"host": host, "protocol": scheme}}
 
 
+def put_timeframes_in_order(schema: Any) -> None:
+    """The library sorts by letters: 15m, 1d, 1h, …"""
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, dict | list):
+            put_timeframes_in_order(part)
+    if isinstance(schema, dict) and set(schema.get("enum", ())) == {*TIMEFRAMES}:
+        schema["enum"] = [*TIMEFRAMES]
+
+
 def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    put_timeframes_in_order(schemas)
     for schema in schemas.values():
         if "description" in schema:
             schema["description"] = in_one_line(schema["description"])

@@ -51,7 +51,10 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
 
     symbols: Annotated[
         Symbols | UnsetType,
-        Meta(description='On order flow, signals and news, all symbols if absent or ["*"].'),
+        Meta(
+            description="Required on /ws/market and /ws/candles. On order flow, signals and news, all symbols"
+            ' if absent or ["*"].'
+        ),
     ] = UNSET
     categories: Annotated[
         Annotated[frozenset[Category], Meta(min_length=1)] | UnsetType,

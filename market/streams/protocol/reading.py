@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from core.plain_json import fault_of
+
 from .messages import (
     ACTIONS,
     ALL,
@@ -200,7 +202,7 @@ def _decode(decoder: msgspec.json.Decoder[Any], text: bytes, kind: StreamKind) -
     except msgspec.ValidationError as error:
         raise _explain(str(error), kind) from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise invalid(f"The message is not valid JSON: {error}.") from None
+        raise invalid(f"The message is not valid JSON: {fault_of(error)}.") from None
 
 
 def _explain(error: str, kind: StreamKind) -> StreamRefused:
@@ -221,7 +223,7 @@ def _refuse_repeated_names(text: bytes) -> None:
     except RecursionError:
         raise invalid("The message is nested too deeply.") from None
     except ValueError as error:
-        raise invalid(f"The message is not valid JSON: {error}.") from None
+        raise invalid(f"The message is not valid JSON: {fault_of(error)}.") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

@@ -40,7 +40,8 @@ REFUSALS: dict[Code, StreamRefusal] = {
         401,
         4401,
         False,
-        "Send a valid API key: as api_key in the message, or in the X-API-Key header of the handshake.",
+        "The API key is missing or not valid. It is sent as api_key in the message, or in the X-API-Key"
+        " header of the handshake.",
     ),
     "https_required": StreamRefusal(
         403,

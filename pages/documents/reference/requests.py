@@ -99,6 +99,7 @@ CALLS = {
         'const name = "{path}";\n'
         "const file = await fetch(`${tickwire.url}/api/archive/${name}`, {\n"
         '  headers: { "X-API-Key": process.env.TICKWIRE_KEY },\n});\n'
+        "if (!file.ok) throw new Error(await file.text());\n"
         "console.log((await file.arrayBuffer()).byteLength);",
     ),
     "getSession": listed("tickwire.session()", 'tickwire.get("/api/session", {})'),
@@ -150,5 +151,5 @@ def filler(operation: Operation, known: dict[str, str]) -> Callable[[str], str]:
 def curl(operation: Operation, call: Call, base: str, fill: Callable[[str], str]) -> str:
     query = urlencode({name: fill(value) for name, value in call.query.items()}, safe=",")
     address = base + fill(operation.path) + (f"?{query}" if query else "")
-    saved = " -O" if operation.name == "getArchiveFile" else ""
+    saved = " --fail -O" if operation.name == "getArchiveFile" else ""
     return f'curl{saved} -H "X-API-Key: $TICKWIRE_KEY" \\\n  "{address}"'

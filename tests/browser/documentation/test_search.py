@@ -26,6 +26,50 @@ def titles(page: Page) -> list[str]:
     return page.locator("#found strong").all_text_contents()
 
 
+FIRST = [
+    ("authentication", "/docs/api#conventions"),
+    ("bearer token", "/docs/api#conventions"),
+    ("pagination", "/docs/api#pagination"),
+    ("cursor", "/docs/api#pagination"),
+    ("CORS", "/docs/api#browsers"),
+    ("webhook", "/docs/api#conventions"),
+    ("idempotency", "/docs/api#conventions"),
+    ("postman", "/docs/api#endpoints"),
+    ("openapi", "/docs/api#endpoints"),
+    ("rate limit", "/docs/api#limits"),
+    ("error codes", "/docs/api/errors"),
+    ("sdk", "/docs/clients"),
+    ("python", "/docs/clients"),
+    ("typescript", "/docs/clients"),
+    ("sandbox", "/docs/guides/start#run-the-demo"),
+    ("historical data", "/docs/api/getHistory"),
+    ("timeframe", "/docs/api/getHistory"),
+    ("ohlc", "/docs/api/getHistory"),
+    ("instruments", "/docs/api/listSymbols"),
+    ("listSignals", "/docs/api/listSignals"),
+    ("getQuote", "/docs/api/getQuote"),
+    ("getArchiveFile", "/docs/api/getArchiveFile"),
+    ("websocket auth", "/docs/streams#connect"),
+    ("websocket errors", "/docs/streams/refusals"),
+    ("reconnect", "/docs/streams#go-on"),
+    ("heartbeat", "/docs/streams/messages#heartbeat"),
+    ("symbol_not_found", "/docs/api/errors"),
+    ("doctor", "/docs/operate/doctor"),
+    ("docker", "/docs/operate/install"),
+    ("backup", "/docs/operate/backup"),
+]
+"""What readers type, and the page that answers it."""
+
+
+def test_page_that_answers_comes_first(open_page: OpenPage) -> None:
+    page = search(open_page, "quote")
+    found = {}
+    for words, _ in FIRST:
+        page.get_by_role("combobox").fill(words)
+        found[words] = (addresses(page) or [""])[0]
+    assert found == dict(FIRST)
+
+
 def test_words_are_not_found_within_others(open_page: OpenPage) -> None:
     page = search(open_page, "rate limit")
     within = [f"{before[-10:]}[{word}]" for before, word in page.evaluate(MARKS) if before[-1:].isalpha()]

@@ -132,6 +132,16 @@ def test_cursor_says_what_may_differ_from_page_to_page(path: str, differing: lis
     assert all(name in described(path, "cursor").partition("only ")[2] for name in differing)
 
 
+@pytest.mark.parametrize("path", [HISTORY, NEWS, SIGNALS, ORDER_FLOW])
+def test_start_says_everywhere_how_a_time_is_written(path: str) -> None:
+    assert "as an ISO 8601 time with its zone or in milliseconds since the epoch" in described(path, "start")
+
+
+def test_defaults_that_differ_are_said_to() -> None:
+    assert "which is 1m" in described("/api/market/{symbol}", "timeframe")
+    assert "which is 1h" in described(HISTORY, "timeframe")
+
+
 def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
     examples = operation(QUOTES)["responses"]["400"]["content"]["application/json"]["examples"]
     refused = {example["value"]["error"]["code"]: example["value"]["error"] for example in examples.values()}
@@ -141,7 +151,7 @@ def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
         "symbols",
         200,
     )
-    assert "A repeated one does not count" in described(QUOTES, "symbols")
+    assert "A repeated symbol is counted and returned once" in described(QUOTES, "symbols")
 
 
 def test_order_flow_says_where_it_differs_from_the_candle() -> None:

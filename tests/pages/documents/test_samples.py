@@ -86,7 +86,7 @@ def run_module(key: str, text: str, folder: Path) -> list[str]:
     ("path", "name"), [("/docs", "quote-shell"), ("/docs/without-client", "plain-shell")]
 )
 def test_shell(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
-    quiet = "curl --silent --show-error --write-out '\\n' "
+    quiet = "curl --silent --show-error "
     text = snippet(server, path, name).replace("curl ", quiet)
     quote, candles = map(json.loads, run(api.key, "bash", "-ec", text))
     assert (quote["bid"], quote["ask"]) == (BID, ASK)

@@ -28,7 +28,7 @@ def test_every_page_is_in_it(passages: Any) -> None:
     [
         ("closed_only", "/docs/api/getMarket"),
         ("invalid_cursor", "/docs/api/getHistory"),
-        ("websocat", "/docs/without-client#streams"),
+        ("wscat", "/docs/without-client#streams"),
         ("cumulative_delta", "/docs/streams/orderflow#orderflowtick"),
         ("resume.epoch", "/docs/streams/messages#subscribe"),
         ("X-Last-Closed", "/docs/api/headers"),
