@@ -124,7 +124,7 @@ def test_contents_are_a_drawer_on_a_phone(open_page: OpenPage) -> None:
     assert box is not None
     assert (box["x"], box["y"], box["height"]) == (0, 0, 740)
     assert box["width"] < 360
-    contents.get_by_role("link", name="Signals that can be trusted").click()
+    contents.get_by_role("link", name="Trade signals").click()
     expect(contents).not_to_be_visible()
 
 

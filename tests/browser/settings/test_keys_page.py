@@ -56,6 +56,16 @@ def status_of(server: Server, key: str) -> int:
     return httpx.get(f"{server.url}/api/session", headers={"X-API-Key": key}).status_code
 
 
+def test_nothing_empty_stands_below_the_last_command(server: Server, open_page: OpenPage) -> None:
+    page = open_page()
+    sign_up(page)
+    issue(page)
+    card, last = page.locator(".card.shown").bounding_box(), page.locator(".copyable").last.bounding_box()
+    assert card is not None
+    assert last is not None
+    assert card["y"] + card["height"] - last["y"] - last["height"] < 32
+
+
 def test_a_key_lives_from_signup_to_revocation(server: Server, open_page: OpenPage) -> None:
     page = open_page()
     sign_up(page)
