@@ -80,6 +80,8 @@ class Schemas:
     def items_words(self, items: Json) -> str:
         """Objects by the name that they have in the document, and so in the clients; others in the plural."""
         words = self.type_words(items)
+        if words.startswith('"'):
+            return f"any of {', '.join(words.split(' or '))}"
         if words == "object" and "$ref" in items:
             return last_part(items["$ref"])
         first, space, others = words.partition(" ")
@@ -89,7 +91,7 @@ class Schemas:
         if schema.get("type") == "array":
             return f"array of {self.items_words(schema['items'])}"
         if schema.get("type") == "object" and "properties" not in schema:
-            return f"object, {self.type_words(schema['additionalProperties'])} for each key"
+            return f"map of strings to {self.items_words(schema['additionalProperties'])}"
         if schema.get("format") in ("date-time", "date"):
             return {"date-time": "time", "date": "date"}[schema["format"]]
         kind = schema.get("type", "object")

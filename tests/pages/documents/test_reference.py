@@ -168,6 +168,7 @@ def test_field_of_several_bodies_has_the_values_of_each() -> None:
         ({"type": "string"}, "array of strings"),
         ({"type": "object", "properties": {"price": {"type": "number"}}}, "array of objects"),
         ({"$ref": "#/components/schemas/Level"}, "array of Level"),
+        ({"enum": ["bid", "ask", "mid"]}, 'array of any of "bid", "ask", "mid"'),
         ({"$ref": "#/components/schemas/Side"}, "array of strings"),
         ({"type": "array", "items": {"type": "number"}}, "array of arrays of numbers"),
     ],
@@ -179,6 +180,12 @@ def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
     }
     first, *_ = Schemas(named).fields({"properties": {"found": {"type": "array", "items": items}}})
     assert first.type == words
+
+
+def test_object_of_any_keys_says_what_they_lead_to() -> None:
+    schema = {"properties": {"seqs": {"type": "object", "additionalProperties": {"type": "integer"}}}}
+    (field,) = Schemas({}).fields(schema)
+    assert field.type == "map of strings to integers"
 
 
 def test_types_and_code_are_written_for_people() -> None:
