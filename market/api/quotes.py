@@ -83,7 +83,7 @@ class QuotesViewSet(KeyedViewSet):
         "stale "
         "market, the last known quote is returned with its own time; see `state` and `age_ms`. A "
         "symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be "
-        "a symbol at all, such as `EURUSD;XAUUSD`, is an error of the whole request.",
+        "a symbol at all, such as `EUR/USD`, is an error of the whole request.",
         query=[QuotesQuerySerializer],
         refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],

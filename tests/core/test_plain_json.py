@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.plain_json import encode, number, spelled_out
+from core.plain_json import encode, fault_of, number, spelled_out
 
 NUMBERS = [3e-05, -3e-05, 1.5e-07, 5e-324, 1e16, 1.2345e17, -1e22, 1e40, 1.7e308, 0.0001, 1e15, 0.0, 2.0]
 EXPONENT = re.compile(rb"[0-9][eE][-+0-9]")
@@ -29,6 +29,14 @@ def test_small_prices_read_as_people_write_them() -> None:
     assert encode([3e-05, 1.5e-07]) == b"[0.00003,0.00000015]"
     assert number(3e-05) == "0.00003"
     assert encode([Decimal("3E-7"), Decimal("1E+2")]) == b"[0.0000003,100]"
+
+
+def test_fault_is_not_called_malformed_twice() -> None:
+    import msgspec
+
+    with pytest.raises(msgspec.DecodeError) as raised:
+        msgspec.json.decode(b"nonsense")
+    assert fault_of(raised.value) == "invalid character (byte 4)"
 
 
 def test_what_stands_in_texts_stays() -> None:

@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * The current quotes of many instruments
-         * @description For polling many instruments at once; it counts as one request, however many it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; see `state` and `age_ms`. A symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be a symbol at all, such as `EURUSD;XAUUSD`, is an error of the whole request.
+         * @description For polling many instruments at once; it counts as one request, however many it names. Quotes are returned in the order requested, each once, even if named repeatedly. On a closed or stale market, the last known quote is returned with its own time; see `state` and `age_ms`. A symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be a symbol at all, such as `EUR/USD`, is an error of the whole request.
          */
         get: operations["listQuotes"];
         put?: never;
