@@ -36,7 +36,8 @@ def test_samples_about_signals_check_what_the_service_says(server: Server, api: 
     signal = make_published()
     close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
     proof, ledger = BLOCK.findall((FOLDER / "signals.md").read_text())
-    run(api.key, sys.executable, "-c", proof.replace("http://127.0.0.1:8000", server.url))
+    (checked,) = run(api.key, sys.executable, "-c", proof.replace("http://127.0.0.1:8000", server.url))
+    assert checked.startswith(str(signal.pk))
     (line,) = run(api.key, sys.executable, "-c", ledger.replace("http://127.0.0.1:8000", server.url))
     assert line.startswith("2 entries, the last with the hash ")
 
