@@ -11,8 +11,8 @@ const ALL_HAVE_HEARD_MS = 2_000;
 const part = (id) => document.getElementById(id);
 
 export class Panes {
-  /** `tap` shows an instrument, `choose` a timeframe; `isFresh` tells whether the prices of an instrument come. */
-  constructor({ api, link, config, shown, tap, choose, isFresh }) {
+  /** `tap` shows an instrument; `isFresh` tells whether the prices of an instrument come. */
+  constructor({ api, link, config, shown, timeframes, tap, isFresh }) {
     const { instruments, candlePrice } = config;
     Object.assign(this, { link, instruments, shown });
     this.chart = new Chart(part("chart"), part("chart-caption"), { api, basis: candlePrice });
@@ -30,9 +30,7 @@ export class Panes {
         this.chart.zones.bring(id);
       },
     });
-    this.timeframes = [...document.querySelectorAll("input[name=timeframe]")];
-    for (const each of this.timeframes) each.addEventListener("change", () => choose(each.value));
-    listen(part("price"), this.timeframes);
+    listen(part("price"), timeframes);
     this.show();
     eachMinute(() => this.flow.history.renew());
     this.loadFeed();
@@ -40,7 +38,6 @@ export class Panes {
 
   show() {
     const { symbol, timeframe } = this.shown;
-    for (const each of this.timeframes) each.checked = each.value === timeframe;
     this.zones.show();
     this.chart.show(symbol, this.instruments[symbol].digits, timeframe).then(() => this.drawSignals());
     this.signals.look(symbol);

@@ -18,6 +18,7 @@ const part = (id) => document.getElementById(id);
 const symbols = Object.keys(instruments);
 const address = new Address({ symbols, timeframes: config.timeframes, symbol: config.symbol, timeframe: "1m" }, show);
 const { shown } = address;
+const timeframes = [...document.querySelectorAll("input[name=timeframe]")];
 const early = new Map();
 let panes;
 
@@ -100,6 +101,7 @@ function show() {
   const { symbol } = shown;
   part("chart-symbol").textContent = symbol;
   part("chart-name").textContent = instruments[symbol].name;
+  for (const each of timeframes) each.checked = each.value === shown.timeframe;
   watchlist.select(symbol);
   look();
   panes?.show();
@@ -111,6 +113,7 @@ function tap(symbol) {
   if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
 }
 
+for (const each of timeframes) each.addEventListener("change", () => choose({ timeframe: each.value }));
 part("find").addEventListener("click", () => palette.open());
 part("keys").addEventListener("click", () => shortcuts.show());
 setInterval(() => {
@@ -122,7 +125,7 @@ show();
 
 async function addPanes() {
   const { Panes } = await import("./panes.js");
-  panes = new Panes({ api, link, config, shown, tap, choose: (timeframe) => choose({ timeframe }), isFresh });
+  panes = new Panes({ api, link, config, shown, timeframes, tap, isFresh });
   // Of some instruments the next price may be long in coming. Signals and order flow are asked for.
   panes.hear({ ticks: [...early.values()], flows: [], signals: [] });
   for (const [stream, state] of Object.entries(connection.states)) panes.streamIs(stream, state);

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from accounts.open_streams.registry import open_streams
@@ -167,6 +167,19 @@ def test_timeframe_is_chosen_and_its_candles_shown(ticker: Ticker, open_page: Op
     page.get_by_role("radio", name="15m").check(force=True)
 
     expect(page.locator("#chart-caption")).to_contain_text("candles of 15m")
+
+
+def test_timeframe_that_is_chosen_before_there_is_a_chart_counts(ticker: Ticker, open_page: OpenPage) -> None:
+    page, held = open_page("/docs"), list[Route]()
+    page.route("**/panes*.js", lambda route: held.append(route))
+    page.goto("/")
+    live(page)
+    page.get_by_text("15m", exact=True).click()
+    for route in held:
+        route.continue_()
+
+    expect(page.locator("#chart-caption")).to_contain_text("candles of 15m")
+    expect(page.get_by_role("radio", name="15m")).to_be_checked()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
