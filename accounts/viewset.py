@@ -1,5 +1,6 @@
 """The REST contract behind an API key: the caller is found, and the request counted against their limits."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,11 @@ from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
 from core.request_headers import header
 from core.viewset import ApiViewSet
 from serving.http.connections import note_known
+
+# EUR/USD where a symbol belongs: other services write pairs in this way.
+PAIR_WITH_SLASH = re.compile(
+    r"/api/(?:market|orderflow|analysis)/([a-z]{3,5})/(?!quote\b)([a-z]{3,5})(?:/|$)", re.I
+)
 
 
 class KeyedViewSet(ApiViewSet):
@@ -54,11 +60,15 @@ class KeyedViewSet(ApiViewSet):
         caller = await key_cache.find(key) if key else None
         if caller is None or (caller.is_demo and not is_loopback(request)):
             await throttle.count_failure(request.META.get("REMOTE_ADDR") or "")
-            error = InvalidApiKey() if key else MissingApiKey()
+            error = InvalidApiKey() if key else self._missing_key()
             error.headers["WWW-Authenticate"] = "ApiKey"
             raise error
         note_known(self.scope)
         return caller
+
+    def _missing_key(self) -> MissingApiKey:
+        is_elsewhere = header(self.scope, b"authorization") is not None
+        return MissingApiKey(MissingApiKey.IN_ANOTHER if is_elsewhere else "")
 
 
 class UnknownPathViewSet(KeyedViewSet):
@@ -68,4 +78,5 @@ class UnknownPathViewSet(KeyedViewSet):
         return self.absent
 
     async def absent(self) -> Answer:
-        raise NotFound
+        pair = PAIR_WITH_SLASH.match(self.scope["path"])
+        raise NotFound(NotFound.WITH_SLASH.format(symbol="".join(pair.groups()).upper()) if pair else "")

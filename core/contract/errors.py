@@ -86,6 +86,7 @@ class ApiError(APIException):
 class MissingApiKey(ApiError):
     status_code, code = 401, "missing_api_key"
     message = "Send your API key in the X-API-Key header."
+    IN_ANOTHER = "Send your API key in the X-API-Key header. The Authorization header is not read."
 
 
 class InvalidApiKey(ApiError):
@@ -111,6 +112,7 @@ class SymbolNotFound(ApiError):
 class NotFound(ApiError):
     status_code, code = 404, "not_found"
     message = "There is nothing at this path. GET /openapi.json lists all paths."
+    WITH_SLASH = "There is nothing at this path. Symbols are written without a slash: {symbol}."
 
 
 class MethodNotAllowed(ApiError):

@@ -23,7 +23,7 @@ from .conftest import CLIENT
 
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
-TYPES = "tests/clients/types.mts"
+TYPES = "tests/clients/types/types.mts"
 
 
 @pytest.fixture

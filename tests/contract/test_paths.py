@@ -87,6 +87,29 @@ def test_tricky_symbol_without_a_key_is_401(shared_server: Server, trick: bytes)
     assert (answer.status, answer.code) == (401, "missing_api_key")
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"/api/market/EUR/USD",
+        b"/api/market/EUR%2FUSD/quote",
+        b"/api/market/eur/usd/history",
+        b"/api/orderflow/EUR/USD",
+        b"/api/analysis/EUR%2fUSD",
+    ],
+)
+def test_pair_with_a_slash_is_told_how_to_write_it(shared_server: Server, line: bytes, target: bytes) -> None:
+    answer = get(shared_server, line, target)
+    assert (answer.status, answer.code) == (404, "not_found")
+    assert "without a slash: EURUSD" in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    "target", [b"/api/market/EURUSD/quotes", b"/api/market/EURUSD/quote/x", b"/api/news/a/b"]
+)
+def test_other_unknown_paths_have_no_such_hint(shared_server: Server, line: bytes, target: bytes) -> None:
+    assert b"GET /openapi.json lists all paths" in get(shared_server, line, target).body
+
+
 @pytest.mark.parametrize("target", [b"/api/market/%45URUSD/quote", b"/%61pi/market/eurusd/quot%65"])
 def test_coded_letters_are_letters(shared_server: Server, line: bytes, target: bytes) -> None:
     assert get(shared_server, line, target).status == 200

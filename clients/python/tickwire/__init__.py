@@ -10,8 +10,9 @@ from .errors import (
     StreamError,
     WalkInterrupted,
 )
-from .pages import Candle, Moment, Page
+from .pages import Moment, Page
 from .synchronous import Client
+from .types import Candle
 from .walks import AsyncHistory, AsyncWalk, History, Walk
 
 __all__ = [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
@@ -30,12 +30,24 @@ from .session import (
     log_notice,
     warn,
 )
+from .types import (
+    AbsorptionSignal,
+    ArchiveFile,
+    CandleUpdate,
+    NewSignal,
+    NewsItem,
+    OrderFlowTick,
+    PriceTick,
+    PublishedNews,
+    Signal,
+    SignalClosed,
+)
 from .walks import AsyncHistory, AsyncWalk
 
 C = TypeVar("C")
 
 
-class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
+class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[ArchiveFile], AsyncHistory]):
     def __init__(
         self,
         api_key: str | None = None,
@@ -75,7 +87,7 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def walk(self, route: Route) -> AsyncWalk[Json]:
+    def walk(self, route: Route) -> AsyncWalk[Any]:
         return AsyncWalk(self, route)
 
     def _history(self, route: Route) -> AsyncHistory:
@@ -117,13 +129,13 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
 
     def watch(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> AsyncGenerator[Json, None]:
+    ) -> AsyncGenerator[PriceTick, None]:
         """Prices as they happen."""
         return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed, on_notice))
 
     def order_flow(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> AsyncGenerator[Json, None]:
+    ) -> AsyncGenerator[OrderFlowTick | AbsorptionSignal, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
 
@@ -134,7 +146,7 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
         forming: bool = False,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> AsyncGenerator[Json, None]:
+    ) -> AsyncGenerator[CandleUpdate, None]:
         """The last closed candle of each timeframe, which may be days old, then each as it is closed: `time`
         of a frame says when. One of the same `candle.time` replaces it. With `forming` its state before that
         too, once a second: `closed` is false then."""
@@ -148,7 +160,7 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
         since: str | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> AsyncGenerator[Json, None]:
+    ) -> AsyncGenerator[NewSignal | SignalClosed, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
 
@@ -159,12 +171,12 @@ class AsyncClient(Calls[Awaitable[Json], AsyncWalk[Json], AsyncHistory]):
         since: str | int | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> AsyncGenerator[Json, None]:
+    ) -> AsyncGenerator[PublishedNews, None]:
         """News as it enters the feed, of all instruments and categories where none is named; first what came
         after the item whose id is `since`."""
         return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
-    async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
+    async def _follow(self, session: Session) -> AsyncGenerator[Any, None]:
         while not self._is_closed:
             try:
                 url = address(self.url, session)

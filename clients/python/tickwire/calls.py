@@ -5,15 +5,36 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote as quoted
 
 from .answers import Value
 from .errors import ApiError, Json
+from .methods import Asked, Call, asked
 from .pages import Form, Moment, Place, Route, as_parameter
 
-R = TypeVar("R")
-W = TypeVar("W")
+if TYPE_CHECKING:
+    from .types import (
+        Analysis,
+        Calibration,
+        InstrumentList,
+        Ledger,
+        Limits,
+        Market,
+        NewsList,
+        OrderFlow,
+        Proof,
+        Publisher,
+        Quote,
+        QuoteList,
+        Session,
+        Signal,
+        SignalList,
+    )
+
+S = TypeVar("S")
+N = TypeVar("N")
+A = TypeVar("A")
 H = TypeVar("H")
 C = TypeVar("C")
 
@@ -26,8 +47,8 @@ KEY, FORMER_KEY = "TICKWIRE_KEY", "TICKWIRE_API_KEY"
 EPOCH = 0
 
 
-class Calls(ABC, Generic[R, W, H]):
-    """R is an answer, or something that can be awaited for it; W a walk over items, H over candles."""
+class Calls(ABC, Generic[S, N, A, H]):
+    """Walks over signals, over news, over files of the archive, and over candles."""
 
     def __init__(
         self, api_key: str | None, url: str | None, timeout: float, retries: int, walk_retries: int
@@ -39,32 +60,38 @@ class Calls(ABC, Generic[R, W, H]):
         self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 
     @abstractmethod
-    def get(self, path: str, **parameters: Value) -> R:
+    def get(self, path: str, **parameters: Value) -> Any:
         """GET /api/{path}."""
 
     @abstractmethod
-    def walk(self, route: Route) -> W:
+    def walk(self, route: Route) -> Any:
         """All pages of a path."""
 
     @abstractmethod
     def _history(self, route: Route) -> H: ...
 
-    def symbols(self, *, expand: Iterable[str] = ()) -> R:
-        return self.get("symbols", expand=_listed(expand))
+    @Call
+    def symbols(self, *, expand: Iterable[str] = ()) -> Asked[InstrumentList]:
+        return asked("symbols", expand=_listed(expand))
 
-    def quote(self, symbol: str) -> R:
-        return self.get(f"market/{_symbol(symbol)}/quote")
+    @Call
+    def quote(self, symbol: str) -> Asked[Quote]:
+        return asked(f"market/{_symbol(symbol)}/quote")
 
-    def market(self, symbol: str, *, timeframe: str = "1h", bars: int = 100, closed_only: bool = False) -> R:
+    @Call
+    def market(
+        self, symbol: str, *, timeframe: str = "1h", bars: int = 100, closed_only: bool = False
+    ) -> Asked[Market]:
         closed = "true" if closed_only else None
-        return self.get(f"market/{_symbol(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
+        return asked(f"market/{_symbol(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
 
-    def quotes(self, symbols: Iterable[str] | None = None) -> R:
+    @Call
+    def quotes(self, symbols: Iterable[str] | None = None) -> Asked[QuoteList]:
         """Of many instruments at once; of all without a list. An empty one is a mistake rather than all."""
         named = None if symbols is None else _listed(symbols)
         if symbols is not None and named is None:
             raise ValueError("The list of symbols is empty: name one, or call quotes() for all instruments.")
-        return self.get("quotes", symbols=named)
+        return asked("quotes", symbols=named)
 
     def history(
         self,
@@ -78,15 +105,17 @@ class Calls(ABC, Generic[R, W, H]):
     ) -> H:
         """Every closed candle that is stored, from `start` on and before `end`. `limit` is how many a page
         has; `cursor` goes on after a page of the same walk."""
-        asked: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
-        return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", asked, cursor))
+        chosen: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
+        return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", chosen, cursor))
 
+    @Call
     def order_flow_buckets(
         self, symbol: str, *, start: Moment | None = None, end: Moment | None = None, limit: int = 100
-    ) -> R:
+    ) -> Asked[OrderFlow]:
         """Who bought and sold, minute by minute; without `start` the newest."""
-        return self.get(f"orderflow/{_symbol(symbol)}", **_span(start, end), limit=limit)
+        return asked(f"orderflow/{_symbol(symbol)}", **_span(start, end), limit=limit)
 
+    @Call
     def signals(
         self,
         *,
@@ -97,11 +126,11 @@ class Calls(ABC, Generic[R, W, H]):
         start: Moment | None = None,
         end: Moment | None = None,
         cursor: str | None = None,
-    ) -> R:
+    ) -> Asked[SignalList]:
         """The newest, by default of the active ones, unlike `all_signals`; with `start`, `end` or `cursor` a
         page, whose `next` is the cursor of the one after."""
         place = {**_span(start, end), "cursor": cursor}
-        return self.get("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
+        return asked("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
 
     def all_signals(
         self,
@@ -111,23 +140,29 @@ class Calls(ABC, Generic[R, W, H]):
         user: str | None = None,
         start: Moment | None = None,
         end: Moment | None = None,
-    ) -> W:
+    ) -> S:
         """Page after page, newest first; by default those that ended too, unlike `signals`."""
         chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
-        return self.walk(Route("signals", "items", chosen | _ranged(start, end)))
+        signals: S = self.walk(Route("signals", "items", chosen | _ranged(start, end)))
+        return signals
 
-    def signal(self, signal_id: str) -> R:
-        return self.get(f"signals/{_part(signal_id)}")
+    @Call
+    def signal(self, signal_id: str) -> Asked[Signal]:
+        return asked(f"signals/{_part(signal_id)}")
 
-    def proof(self, signal_id: str) -> R:
-        return self.get(f"signals/{_part(signal_id)}/proof")
+    @Call
+    def proof(self, signal_id: str) -> Asked[Proof]:
+        return asked(f"signals/{_part(signal_id)}/proof")
 
-    def ledger(self, **parameters: Value) -> R:
-        return self.get("signals/ledger", **parameters)
+    @Call
+    def ledger(self, /, **parameters: Value) -> Asked[Ledger]:
+        return asked("signals/ledger", **parameters)
 
-    def publisher(self, user: str) -> R:
-        return self.get(f"publishers/{_part(user)}")
+    @Call
+    def publisher(self, user: str) -> Asked[Publisher]:
+        return asked(f"publishers/{_part(user)}")
 
+    @Call
     def news(
         self,
         *,
@@ -137,10 +172,10 @@ class Calls(ABC, Generic[R, W, H]):
         start: Moment | None = None,
         end: Moment | None = None,
         cursor: str | None = None,
-    ) -> R:
+    ) -> Asked[NewsList]:
         """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
         place = {**_span(start, end), "cursor": cursor}
-        return self.get("news", limit=limit, **_chosen(category, expand), **place)
+        return asked("news", limit=limit, **_chosen(category, expand), **place)
 
     def all_news(
         self,
@@ -149,9 +184,10 @@ class Calls(ABC, Generic[R, W, H]):
         expand: Iterable[str] = (),
         start: Moment | None = None,
         end: Moment | None = None,
-    ) -> W:
+    ) -> N:
         """Page after page, newest first."""
-        return self.walk(Route("news", "items", _chosen(category, expand) | _ranged(start, end)))
+        news: N = self.walk(Route("news", "items", _chosen(category, expand) | _ranged(start, end)))
+        return news
 
     def archive(
         self,
@@ -160,22 +196,27 @@ class Calls(ABC, Generic[R, W, H]):
         symbol: str | None = None,
         start: Moment | None = None,
         end: Moment | None = None,
-    ) -> W:
+    ) -> A:
         """The files of the archive, by day: each with the `path` that `download` takes."""
         chosen: dict[str, Value] = {"kind": kind, "symbol": symbol, **_span(start, end)}
-        return self.walk(Route("archive", "items", chosen))
+        files: A = self.walk(Route("archive", "items", chosen))
+        return files
 
-    def calibration(self) -> R:
-        return self.get("news/calibration")
+    @Call
+    def calibration(self) -> Asked[Calibration]:
+        return asked("news/calibration")
 
-    def analysis(self, symbol: str, *, model: str | None = None) -> R:
-        return self.get(f"analysis/{_symbol(symbol)}", model=model)
+    @Call
+    def analysis(self, symbol: str, *, model: str | None = None) -> Asked[Analysis]:
+        return asked(f"analysis/{_symbol(symbol)}", model=model)
 
-    def session(self) -> R:
-        return self.get("session")
+    @Call
+    def session(self) -> Asked[Session]:
+        return asked("session")
 
-    def limits(self) -> R:
-        return self.get("limits")
+    @Call
+    def limits(self) -> Asked[Limits]:
+        return asked("limits")
 
     def place(self, route: Route, form: Form[C]) -> Place[C]:
         return Place(route, form, self.retries, self.walk_retries)

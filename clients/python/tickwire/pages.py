@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -23,15 +23,6 @@ Moment = datetime | str | int
 
 # A restart of the service is over by then; what lasts longer, somebody should hear of.
 QUIET_FAILURES = 3
-
-
-class Candle(TypedDict):
-    time: str
-    open: float
-    high: float
-    low: float
-    close: float
-    volume: float
 
 
 class Page(Generic[T]):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
@@ -29,12 +29,24 @@ from .session import (
     log_notice,
     warn,
 )
+from .types import (
+    AbsorptionSignal,
+    ArchiveFile,
+    CandleUpdate,
+    NewSignal,
+    NewsItem,
+    OrderFlowTick,
+    PriceTick,
+    PublishedNews,
+    Signal,
+    SignalClosed,
+)
 from .walks import History, Walk
 
 C = TypeVar("C")
 
 
-class Client(Calls[Json, Walk[Json], History]):
+class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
     def __init__(
         self,
         api_key: str | None = None,
@@ -69,7 +81,7 @@ class Client(Calls[Json, Walk[Json], History]):
             time.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def walk(self, route: Route) -> Walk[Json]:
+    def walk(self, route: Route) -> Walk[Any]:
         return Walk(self, route)
 
     def _history(self, route: Route) -> History:
@@ -109,13 +121,13 @@ class Client(Calls[Json, Walk[Json], History]):
 
     def watch(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> Generator[Json, None, None]:
+    ) -> Generator[PriceTick, None, None]:
         """Prices as they happen."""
         return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed, on_notice))
 
     def order_flow(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> Generator[Json, None, None]:
+    ) -> Generator[OrderFlowTick | AbsorptionSignal, None, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
 
@@ -126,7 +138,7 @@ class Client(Calls[Json, Walk[Json], History]):
         forming: bool = False,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> Generator[Json, None, None]:
+    ) -> Generator[CandleUpdate, None, None]:
         """The last closed candle of each timeframe, which may be days old, then each as it is closed: `time`
         of a frame says when. One of the same `candle.time` replaces it. With `forming` its state before that
         too, once a second: `closed` is false then."""
@@ -140,7 +152,7 @@ class Client(Calls[Json, Walk[Json], History]):
         since: str | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> Generator[Json, None, None]:
+    ) -> Generator[NewSignal | SignalClosed, None, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
 
@@ -151,12 +163,12 @@ class Client(Calls[Json, Walk[Json], History]):
         since: str | int | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
-    ) -> Generator[Json, None, None]:
+    ) -> Generator[PublishedNews, None, None]:
         """News as it enters the feed, of all instruments and categories where none is named; first what came
         after the item whose id is `since`."""
         return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
-    def _follow(self, session: Session) -> Generator[Json, None, None]:
+    def _follow(self, session: Session) -> Generator[Any, None, None]:
         while True:
             try:
                 with BlockingSocket(address(self.url, session)) as socket:

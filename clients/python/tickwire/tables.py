@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from .errors import BrokenAnswer, MissingExtra
-from .pages import JSON, Candle, Form, Route, next_cursor, read_page
+from .pages import JSON, Form, Route, next_cursor, read_page
+from .types import Candle
 
 if TYPE_CHECKING:
     import pandas

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from .pages import CSV, JSON, Candle, Form, Page, Place, Route
+from .pages import CSV, JSON, Form, Page, Place, Route
 from .tables import Bars, arrow_table, pandas_frame, polars_frame, require, table_form
+from .types import Candle
 
 if TYPE_CHECKING:
     import pandas

@@ -114,6 +114,15 @@ def test_key_in_another_header_is_not_read(stranger: httpx.Client, shared: Api, 
         refusal(stranger.get("/api/symbols", headers={header: value}), 401, "missing_api_key")
 
 
+def test_authorization_header_is_named_as_one_that_is_not_read(stranger: httpx.Client, shared: Api) -> None:
+    bearer = {"Authorization": f"Bearer {shared.key}"}
+    message = refusal(stranger.get("/api/symbols", headers=bearer), 401, "missing_api_key")
+    assert "X-API-Key" in message
+    assert "Authorization header is not read" in message
+    assert shared.key not in message
+    assert "Authorization" not in refusal(stranger.get("/api/symbols"), 401, "missing_api_key")
+
+
 @pytest.mark.parametrize(
     ("lines", "code"),
     [

@@ -7,18 +7,27 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 import httpx
 
-from ..errors import ApiError, BrokenAnswer, Json, StreamError, WalkInterrupted
+from ..errors import ApiError, BrokenAnswer, StreamError, WalkInterrupted
 from ..synchronous import Client
+from ..types import NewSignal, Signal, SignalClosed
 from .export import export
 
-CANDLE = ("time", "open", "high", "low", "close", "volume")
+NUMBERS: tuple[Literal["open", "high", "low", "close", "volume"], ...] = (
+    "open",
+    "high",
+    "low",
+    "close",
+    "volume",
+)
+CANDLE = ("time", *NUMBERS)
 
 RESUME = (
     "Go on where the file ends, if the service has the file's last candle with exactly the same values, the "
@@ -140,8 +149,8 @@ def show_signals(client: Client, wanted: argparse.Namespace) -> None:
     if wanted.follow:
         # From the newest that was shown, so that none falls between the two; or from what was newest before.
         since = feed["items"][0]["id"] if feed["items"] else start
-        for signal in client.follow_signals(*filter(None, [wanted.symbol]), since=since):
-            say(describe(signal))
+        for frame in client.follow_signals(*filter(None, [wanted.symbol]), since=since):
+            say(describe(frame))
 
 
 def newest_place(client: Client) -> str:
@@ -149,7 +158,7 @@ def newest_place(client: Client) -> str:
     return str(newest[0]["id"]) if newest else BEGINNING
 
 
-def describe(signal: Json) -> str:
+def describe(signal: Signal | NewSignal | SignalClosed) -> str:
     terms = f"{signal['direction']:4} {signal['symbol']:10} at {signal['entry']}"
     levels = f"stop {signal['stop_loss']}, target {signal['take_profit']}, by {signal['user']}"
     if "pnl" not in signal:
@@ -174,7 +183,7 @@ def show_last_candles(client: Client, wanted: argparse.Namespace, timeframe: str
     bars = 100 if wanted.bars is None else wanted.bars
     market = client.market(wanted.symbol, timeframe=timeframe, bars=bars, closed_only=wanted.closed_only)
     rows: Iterable[list[str]] = (
-        [candle["time"], *(plain(candle[name]) for name in CANDLE[1:])] for candle in market["ohlcv"]
+        [candle["time"], *(plain(candle[name]) for name in NUMBERS)] for candle in market["ohlcv"]
     )
     if wanted.csv:
         table = csv.writer(sys.stdout)
@@ -185,7 +194,7 @@ def show_last_candles(client: Client, wanted: argparse.Namespace, timeframe: str
         say("  ".join(row))
 
 
-def as_json(frame: Json) -> str:
+def as_json(frame: Mapping[str, object]) -> str:
     return "{" + ", ".join(f"{json.dumps(name)}: {plain(value)}" for name, value in frame.items()) + "}"
 
 

@@ -1,5 +1,5 @@
 // What the compiler must know of answers and frames; compiled by a test and never run.
-import { Tickwire } from "../../clients/typescript/dist/index.js";
+import { Tickwire } from "../../../clients/typescript/dist/index.js";
 
 const tickwire = new Tickwire({ apiKey: "any" });
 
