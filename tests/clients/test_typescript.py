@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +42,9 @@ def ticker(server: Server, key: str) -> Iterator[Ticker]:
 class Driver:
     """A running client, line by line."""
 
-    def __init__(self, server: Server, key: str, *words: str) -> None:
+    def __init__(self, url: str, key: str, *words: str) -> None:
         # Node has a global WebSocket from 22 on, and before it behind this flag.
-        command = ["node", "--experimental-websocket", "--no-warnings", DRIVER, server.url, key, *words]
+        command = ["node", "--experimental-websocket", "--no-warnings", DRIVER, url, key, *words]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Driver:
@@ -73,10 +74,10 @@ def test_types_are_those_of_the_reference(server: Server, modules: Path, tmp_pat
 
 def test_answers_and_refusals(built: None, server: Server, key: str) -> None:
     put_quote(SYMBOL, 1.0841, 1.08424)
-    with Driver(server, key, "quote", "eurusd") as client:
+    with Driver(server.url, key, "quote", "eurusd") as client:
         assert client.hear()["bid"] == 1.0841
     path = ("/api/market/{symbol}", '{"symbol": "EURUSD"}', '{"timeframe": "2h"}')
-    with Driver(server, key, "get", *path) as client:
+    with Driver(server.url, key, "get", *path) as client:
         refused = client.hear()
     assert (refused["name"], refused["code"], refused["field"]) == (
         "ApiError",
@@ -84,16 +85,39 @@ def test_answers_and_refusals(built: None, server: Server, key: str) -> None:
         "timeframe",
     )
 
+    assert refused["requestId"]
+
+
+def test_service_that_is_not_there_is_named_with_its_address(built: None) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with Driver(url, "tw_live_none", "quote", SYMBOL) as client:
+            told = client.hear()
+    assert told["name"] == "ServiceUnreachable"
+    assert url in told["message"]
+    assert "ECONNREFUSED" in told["message"]
+
+
+def test_client_names_itself(built: None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with Driver(url, "tw_live_none", "quote", SYMBOL):
+            connection, _ = listening.accept()
+            with connection:
+                head = connection.recv(65_536).decode().lower()
+    assert "user-agent: tickwire-typescript/" in head
+
 
 def test_one_signal_and_those_of_a_publisher(built: None, server: Server, key: str) -> None:
     signal = publish_signal(SYMBOL, make_user("marta"))
-    with Driver(server, key, "signal", signal) as client:
+    with Driver(server.url, key, "signal", signal) as client:
         assert (client.hear()["user"], [each["id"] for each in client.hear()["items"]]) == ("marta", [signal])
 
 
 def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: str, ticker: Ticker) -> None:
     ticker(SYMBOL)
-    with Driver(server, key, "watch", SYMBOL) as client:
+    with Driver(server.url, key, "watch", SYMBOL) as client:
         heard = [client.hear()["seq"]]
         for _ in range(3):
             drop_sockets(server)
@@ -106,7 +130,7 @@ def test_candles_go_on_where_they_were(built: None, server: Server, key: str, ti
     now = clock.now_ms()
     day_ms = now - now % DAY_MS - DAY_MS
     ticker.at(SYMBOL, day_ms, day_ms + MINUTE_MS)
-    with Driver(server, key, "candles", SYMBOL) as client:
+    with Driver(server.url, key, "candles", SYMBOL) as client:
         heard = [client.hear()]
         for minute in range(2, 5):
             drop_sockets(server)
@@ -120,7 +144,7 @@ def test_candles_go_on_where_they_were(built: None, server: Server, key: str, ti
 
 def test_what_cannot_be_had_again_is_named(built: None, server: Server, key: str, ticker: Ticker) -> None:
     ticker(SYMBOL)
-    with Driver(server, key, "watch", SYMBOL) as client:
+    with Driver(server.url, key, "watch", SYMBOL) as client:
         client.hear()
         drop_sockets(server)
         ticker(SYMBOL, 1_500)
@@ -131,7 +155,7 @@ def test_signals_published_meanwhile_are_replayed(built: None, server: Server, k
     publisher = make_user("marta")
     since = publish_signal(SYMBOL, publisher)
     published = [publish_signal(SYMBOL, publisher) for _ in range(2)]
-    with Driver(server, key, "signals", since) as client:
+    with Driver(server.url, key, "signals", since) as client:
         assert [client.hear()["id"] for _ in published] == published
         drop_sockets(server)
         later = publish_signal(SYMBOL, publisher)
@@ -142,7 +166,7 @@ def test_news_published_meanwhile_are_replayed(built: None, server: Server, key:
     since = publish_news(SYMBOL, category="gold")
     publish_news(SYMBOL, category="forex")
     published = [publish_news(SYMBOL, category="gold") for _ in range(2)]
-    with Driver(server, key, "news", since) as client:
+    with Driver(server.url, key, "news", since) as client:
         assert [str(client.hear()["id"]) for _ in published] == published
         drop_sockets(server)
         later = publish_news(SYMBOL, category="gold")
@@ -150,13 +174,13 @@ def test_news_published_meanwhile_are_replayed(built: None, server: Server, key:
 
 
 def test_bad_key_ends_the_stream(built: None, server: Server, key: str) -> None:
-    with Driver(server, "tw_live_wrong", "watch", SYMBOL) as client:
+    with Driver(server.url, "tw_live_wrong", "watch", SYMBOL) as client:
         told = client.hear()
     assert (told["name"], told["code"]) == ("StreamError", "invalid_api_key")
 
 
 def test_whoever_leaves_while_nothing_comes_keeps_no_socket(built: None, server: Server, key: str) -> None:
-    with Driver(server, key, "leave", SYMBOL) as client:
+    with Driver(server.url, key, "leave", SYMBOL) as client:
         assert client.hear() == {"done": True}
         assert client.end() == 0
 

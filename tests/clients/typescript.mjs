@@ -54,6 +54,6 @@ const acts = {
 
 try {
   await acts[what]();
-} catch ({ name, code, message, refusal, cursor }) {
-  say({ name, code, message, field: refusal?.field, cursor });
+} catch ({ name, code, message, field, requestId, cursor }) {
+  say({ name, code, message, field, requestId, cursor });
 }

@@ -1,9 +1,10 @@
 import type { OrderFlowBuckets, Quotes } from "./batches.js";
-import { ApiError, type Refusal } from "./errors.js";
+import { ApiError, ServiceUnreachable, TickwireError, type Refusal } from "./errors.js";
 import type {
   AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
 } from "./frames.js";
 import { History, plain, type HistoryAnswer, type HistoryOptions, type Span, type Timeframe } from "./history.js";
+import { WITHOUT_SOCKET, withUserAgent } from "./runtime.js";
 import type { paths } from "./schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
 import { insisting, waitBeforeAgain } from "./waiting.js";
@@ -116,7 +117,7 @@ export class Tickwire {
 
   private stream<F>(path: string, options: StreamOptions & { symbols: string[] }): Stream<F> {
     const Socket = this.options.WebSocket ?? globalThis.WebSocket;
-    if (!Socket) throw new Error("There is no WebSocket here: pass that of the package ws as WebSocket.");
+    if (!Socket) throw new TickwireError(WITHOUT_SOCKET);
     return new Stream<F>(this.url.replace(/^http/, "ws") + path, this.options.apiKey, Socket, options);
   }
 
@@ -143,7 +144,10 @@ export class Tickwire {
   private async ask(address: URL, timeoutMs: number): Promise<unknown> {
     const send = this.options.fetch ?? fetch;
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await send(address, { headers: { "X-API-Key": this.options.apiKey }, signal });
+    const headers = withUserAgent({ "X-API-Key": this.options.apiKey });
+    const answer = await send(address, { headers, signal }).catch((failure: unknown) => {
+      throw new ServiceUnreachable(this.url, failure);
+    });
     if (answer.ok) return answer.json();
     const unknown = { code: "", message: `The service answered ${answer.status}.`, status: answer.status };
     // What stands in front of the service may answer with a page.

@@ -1,5 +1,5 @@
 export type { OrderFlowBuckets, Quotes } from "./batches.js";
-export { ApiError, StreamError, WalkInterrupted } from "./errors.js";
+export { ApiError, ServiceUnreachable, StreamError, TickwireError, WalkInterrupted } from "./errors.js";
 export { Tickwire, type Options } from "./client.js";
 export { History, type Candle, type HistoryOptions, type Moment, type Page, type Span, type Timeframe } from "./history.js";
 export { Stream, type Notice, type StreamOptions } from "./stream.js";

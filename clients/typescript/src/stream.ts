@@ -1,6 +1,6 @@
 import { StreamError, type Refusal } from "./errors.js";
-
 import type { Timeframe } from "./history.js";
+import { opened } from "./runtime.js";
 
 export interface StreamOptions {
   symbols?: string[];
@@ -116,7 +116,7 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private open(): void {
-    const socket = (this.socket = new this.Socket(this.url));
+    const socket = (this.socket = opened(this.Socket, this.url));
     this.refusal = undefined;
     this.answeredAt = undefined;
     socket.onopen = () => socket.send(JSON.stringify(this.subscribe()));

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import httpx
 
 from ..errors import ApiError, BrokenAnswer, StreamError, WalkInterrupted
 from ..synchronous import Client
-from ..types import NewSignal, Signal, SignalClosed
+from ..types import ClosedSignal, NewSignal, Signal, SignalClosed
 from .export import export
 
 NUMBERS: tuple[Literal["open", "high", "low", "close", "volume"], ...] = (
@@ -161,10 +161,11 @@ def newest_place(client: Client) -> str:
 def describe(signal: Signal | NewSignal | SignalClosed) -> str:
     terms = f"{signal['direction']:4} {signal['symbol']:10} at {signal['entry']}"
     levels = f"stop {signal['stop_loss']}, target {signal['take_profit']}, by {signal['user']}"
-    if "pnl" not in signal:
-        return f"{signal['timestamp']}  {terms}, {levels}"
-    result = f"{signal['close_reason']}, {signal['pnl']:+} pips, {signal['pnl_r']:+} R"
-    return f"{signal['closed_at']}  {terms}, {levels}: {result}"
+    if "closed_at" in signal:
+        closed = cast("ClosedSignal | SignalClosed", signal)
+        result = f"{closed['close_reason']}, {closed['pnl']:+} pips, {closed['pnl_r']:+} R"
+        return f"{closed['closed_at']}  {terms}, {levels}: {result}"
+    return f"{signal['timestamp']}  {terms}, {levels}"
 
 
 def show_candles(client: Client, wanted: argparse.Namespace) -> None:

@@ -57,7 +57,7 @@ class AbsorptionSignal(TypedDict):
 @final
 class CandleUpdate(TypedDict):
     symbol: str
-    timeframe: Literal["15m", "1d", "1h", "1m", "4h", "5m"]
+    timeframe: Literal["1m", "5m", "15m", "1h", "4h", "1d"]
     candle: StreamedCandle
     closed: bool
     time: int
