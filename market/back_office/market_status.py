@@ -96,10 +96,10 @@ def day_row(seen: InstrumentOverview) -> dict[str, Any] | None:
     day, digits = seen.day, seen.facts.digits
     if day is None:
         return None
-    reach = day.high - day.low
+    reach, shown = day.high - day.low, round(day.change_percent, 2)
     return {
         "change": as_change(day.change_percent),
-        "direction": "up" if day.change > 0 else "down" if day.change < 0 else "flat",
+        "direction": "up" if shown > 0 else "down" if shown < 0 else "flat",
         "high": as_price(day.high, digits),
         "low": as_price(day.low, digits),
         "volume": as_size(day.volume),

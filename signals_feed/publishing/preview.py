@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from accounts.number_fields import without_separators
@@ -21,6 +22,7 @@ from signals_feed.rules import (
     result,
 )
 
+PRICE = re.compile(r"[-+]?[0-9]*\.?[0-9]+|[-+]?[0-9]+\.")
 PRICES = ("entry", "stop_loss", "take_profit")
 
 
@@ -31,7 +33,7 @@ def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, st
     if quote is None or direction not in ("buy", "sell") or not texts:
         return {}
     prices = {name: price for name, text in texts.items() if (price := read_price(text)) is not None}
-    example = f"{quote.ask if direction == 'buy' else quote.bid:f}"
+    example = f"{quote.ask if direction == 'buy' else quote.bid:.{facts.digits}f}"
     faults = {name: f"This is not a price. Write it like {example}." for name in texts if name not in prices}
     faults |= {each.field: str(each) for each in faults_of(direction, prices, quote, facts.digits)}
     if faults or len(prices) < len(PRICES):
@@ -52,7 +54,7 @@ def computed(facts: InstrumentFacts, quote: Quoted, terms: SignalTerms) -> dict[
         "faults": {},
         **{name: price_text(price, facts.digits) for name, price in prices.items()},
         **{name: outcome(facts, earned) for name, earned in results.items()},
-        "ratio": f"1 : {results['reward'].pnl_r:.2f}",
+        "ratio": f"1 : {results['reward'].pnl_r:,.2f}",
     }
 
 
@@ -69,8 +71,6 @@ def outcome(facts: InstrumentFacts, earned: Result) -> dict[str, str]:
 
 
 def read_price(text: str) -> Decimal | None:
-    try:
-        price = Decimal(without_separators(text))
-    except InvalidOperation:
-        return None
-    return price if price.is_finite() else None
+    """Written as prices are: not as 1e0, nor as inf."""
+    plain = without_separators(text)
+    return Decimal(plain) if PRICE.fullmatch(plain) else None

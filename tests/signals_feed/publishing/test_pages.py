@@ -275,7 +275,7 @@ def test_each_field_says_what_is_wrong_before_the_others_are_typed(page: Client)
     ]
 
 
-@pytest.mark.parametrize("typed", ["", "1,08", "x", "NaN", "Infinity", "1e999999999"])
+@pytest.mark.parametrize("typed", ["", "1,08", "x", "NaN", "Infinity", "1e999999999", "1e0"])
 def test_nothing_is_previewed_before_all_prices_are_numbers(page: Client, typed: str) -> None:
     told = page.get(LIVE, TERMS | {"stop_loss": typed}).json()["preview"]
     assert "risk" not in told
@@ -293,6 +293,12 @@ BITCOIN = {
 def bitcoin() -> None:
     make_instrument("BTCUSD", type="crypto", digits=2)
     put_quote("BTCUSD", 87350.02, 87352.16)
+
+
+def test_example_of_a_price_has_all_its_digits(page: Client, bitcoin: None) -> None:
+    put_quote("BTCUSD", 87350.0, 87352.1)
+    told = page.get(LIVE, TERMS | BITCOIN | {"entry": "dear"}).json()["preview"]
+    assert told["faults"]["entry"] == "This is not a price. Write it like 87352.10."
 
 
 def test_prices_are_taken_as_the_page_writes_them(page: Client, bitcoin: None) -> None:
