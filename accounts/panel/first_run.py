@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
 from accounts.models import Account
 
@@ -59,7 +59,9 @@ def commands(request: HttpRequest) -> dict[str, str]:
 
 @settings_page
 def first_run(request: PersonRequest) -> HttpResponse:
-    """The card alone, for the page that watches it."""
+    """The card alone, for the page that watches it. Whoever opens its address wants that page."""
+    if request.headers.get("Sec-Fetch-Mode") == "navigate":
+        return redirect("keys")
     account = Account.objects.for_user(request.user)
     context = {"first_run": first_run_of(account), "commands": commands(request)}
     return render(request, "settings/keys/_first_run.html", context)

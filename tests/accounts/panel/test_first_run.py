@@ -15,6 +15,7 @@ from tests.factories import NOON, make_account, make_key
 
 pytestmark = pytest.mark.django_db
 CARD = "/settings/first-run"
+NAVIGATION = {"Sec-Fetch-Mode": "navigate"}
 
 
 @pytest.fixture
@@ -102,6 +103,10 @@ def test_behind_https_the_socket_is_encrypted_too(account: Account) -> None:
     client.force_login(account.user)
     answer = client.get(CARD, secure=True, headers={"host": "localhost"})
     assert "wss://localhost/ws/market" in answer.context["commands"]["stream"]
+
+
+def test_whoever_opens_the_card_by_its_address_gets_the_page(page: Client) -> None:
+    assert page.get(CARD, headers=NAVIGATION)["Location"] == "/settings/keys"
 
 
 def test_steps_are_for_those_who_are_logged_in() -> None:

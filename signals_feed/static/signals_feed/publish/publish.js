@@ -104,8 +104,11 @@ function clearFault(input) {
   mark(input);
 }
 
-/** As the service reads it, also copied from a page: 87,352.16. */
-const numberOf = (text) => Number(/^\d{1,3}(,\d{3})+\.\d+$/.test(text.trim()) ? text.replaceAll(",", "") : text) || 0;
+/** As the service reads it, also copied from a page: 87,352.16. What is no price is not drawn. */
+function numberOf(text) {
+  const plain = /^\d{1,3}(,\d{3})+\.\d+$/.test(text.trim()) ? text.replaceAll(",", "") : text.trim();
+  return /^(\d+\.?\d*|\.\d+)$/.test(plain) ? Number(plain) : 0;
+}
 
 function showLevels() {
   const [entry, stop, target] = PRICES.map((name) => numberOf(form.elements[name].value));
