@@ -24,7 +24,7 @@ from status.models import Incident
 
 from .modules import modules_of
 from .page_facts import page_facts
-from .watchlist import HOURS_DRAWN, Seen, WatchlistRow, grouped, row_of
+from .watchlist import HOURS_DRAWN, Seen, WatchlistRow, grouped, place_of, row_of
 
 ZONES = (
     ("UTC", "UTC"),
@@ -81,6 +81,7 @@ def first_choice(rows: list[WatchlistRow], wanted: str = "") -> str:
             row.state == "closed",
             row.state != "open",
             row.symbol == TEST_SYMBOL,
+            place_of(row.group),
         ),
         default=None,
     )

@@ -50,7 +50,7 @@ export class Shortcuts {
     this.single = single;
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
     // What was clicked does not keep the arrows; who walks by keyboard stays where they are.
-    addEventListener("click", ({ target }) => target.type === "radio" && !target.matches(":focus-visible") && target.blur());
+    addEventListener("click", ({ target }) => target.name === "timeframe" && !target.matches(":focus-visible") && target.blur());
     // Before the panes hear of a key, which may be switched off for them too.
     addEventListener("keydown", (event) => this.press(event), { capture: true });
   }

@@ -97,7 +97,8 @@ export class Connection {
     const parts = [state === "pending" ? "connecting" : state];
     if (rtt !== null && state === "live") parts.push(`${rtt.toFixed(1)} ms round trip`);
     if (reconnects) parts.push(`${reconnects} reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing missed" : "something was missed"}`);
-    const said = message || this.failures[pane]?.message;
+    // What the browser calls a failure says nothing to people.
+    const said = message || (this.failures[pane]?.code && this.failures[pane].message);
     if (said) parts.push(said);
     return `${NAMES[pane]}: ${parts.join("; ")}`;
   }

@@ -148,7 +148,7 @@ def test_arrows_are_the_watchlists_again_after_a_click_on_a_timeframe(
     expect(chart_of(page)).to_have_text("EURUSD")
     expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
 
-    page.get_by_text("24 h").click()
+    page.get_by_text("Hourly").click()
     while page.evaluate("document.activeElement.name") != "timeframe":
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")

@@ -49,11 +49,13 @@ export function paintLabels(context, labels, { tint, lit, font }) {
   context.font = font;
   context.textBaseline = "middle";
   context.textAlign = "center";
-  for (const { id, text, outcome, isPinned, x, y, width, height, anchor } of labels) {
-    const colour = colourOf(outcome, tint);
-    const edge = y > anchor.y ? y : y + height;
+  for (const { id, outcome, isPinned, x, y, width, height, anchor } of labels) {
+    const [footX, footY] = [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), y > anchor.y ? y : y + height];
     context.globalAlpha = lit === null || id === lit ? 0.6 : 0.25;
-    if (!isPinned && Math.abs(edge - anchor.y) > NEAR) line(context, colour, [anchor.x, anchor.y], [Math.min(Math.max(anchor.x, x + ROUND), x + width - ROUND), edge]);
+    if (!isPinned && Math.hypot(footX - anchor.x, footY - anchor.y) > NEAR) line(context, colourOf(outcome, tint), [anchor.x, anchor.y], [footX, footY]);
+  }
+  for (const { id, text, outcome, x, y, width, height } of labels) {
+    const colour = colourOf(outcome, tint);
     context.globalAlpha = lit === null || id === lit ? 1 : 0.4;
     box(context, tint.surface, colour, { x, y, width, height });
     context.fillStyle = colour;
