@@ -191,3 +191,14 @@ def test_answers_and_frames_have_the_types_of_the_reference(built: None, modules
     command = ["node", str(modules / "typescript/bin/tsc"), *options, "--lib", "ES2022,DOM", TYPES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_older_node_is_told_what_a_stream_needs(built: None) -> None:
+    # Node has a global WebSocket from 22 on, and this flag takes it away.
+    has_one = subprocess.run(["node", "-p", "typeof WebSocket"], capture_output=True, text=True, check=True)
+    flags = [] if has_one.stdout.strip() == "undefined" else ["--no-experimental-websocket"]
+    command = ["node", "--no-warnings", *flags, DRIVER, "http://127.0.0.1:9", "tw_live_any", "watch", SYMBOL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    told = json.loads(done.stdout)
+    assert told["name"] == "TickwireError"
+    assert "use Node 22 or newer, or pass the class of the package ws" in told["message"]
