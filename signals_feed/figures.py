@@ -80,18 +80,6 @@ def tick_number(seq: int, epoch: str) -> str:
     return f"number {seq:,} in series {epoch}"
 
 
-SERIES_ENDED = (
-    "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
-)
-AT_PUBLICATION = " They may not be passed on: it closes at those of its publication."
-
-
-@register.filter
-def who_cancelled(reason: str) -> str:
-    """The service gives always the same reason, and staff one of their own."""
-    return "The service" if reason.startswith(SERIES_ENDED.partition("{")[0]) else "Staff"
-
-
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 

@@ -12,7 +12,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from signals_feed.figures import in_r, price, who_cancelled
+from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.proof import PROVEN_TERMS
 from signals_feed.models import Signal
@@ -89,7 +89,7 @@ def closure(written: dict[str, Any], digits: int | None) -> str:
 
 
 def cancellation(written: dict[str, Any], digits: int | None) -> str:
-    return f"{who_cancelled(written['cancel_reason'])} cancelled it: {written['cancel_reason']}"
+    return f"It was cancelled: {written['cancel_reason']}"
 
 
 def removal(written: dict[str, Any], digits: int | None) -> str:

@@ -24,7 +24,6 @@ from market.models import LastQuote
 from market.store import hold_series
 from signals_feed import rules
 from signals_feed.closing import Closing, close_signal, close_signals
-from signals_feed.figures import AT_PUBLICATION, SERIES_ENDED
 from signals_feed.ledger.ledger import (
     Fact,
     LedgerEntry,
@@ -232,6 +231,13 @@ def current_quote(symbol: str) -> Quoted | None:
         return None
     bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
     return Quoted(bid, ask, epoch_ms_after(row.quoted_at), market.epoch_written(), row.seq)
+
+
+SERIES_ENDED = (
+    "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
+)
+
+AT_PUBLICATION = " They may not be passed on: it closes at those of its publication."
 
 
 @transaction.atomic

@@ -42,7 +42,7 @@ def test_entries_are_told_in_words_newest_first() -> None:
     shown = page()
     assert positions(shown) == [4, 3, 2, 1]
     assert re.findall(r'<span class="words">(.*?)</span>', shown) == [
-        "Staff cancelled it: The wrong symbol.",
+        "It was cancelled: The wrong symbol.",
         "Closed by the publisher: closed at 1.08740, +1.00\xa0R.",
         *[f"publisher-{anna.pk} published: buy EURUSD at 1.08420, stop 1.08100, target 1.09000."] * 2,
     ]
@@ -51,15 +51,15 @@ def test_entries_are_told_in_words_newest_first() -> None:
     assert "anna" not in shown
 
 
-def test_a_cancellation_says_whether_staff_or_the_service_did_it() -> None:
+def test_what_the_service_cancels_is_not_said_of_staff() -> None:
     by_staff, by_service = make_published(), make_published()
     cancel(by_staff, reason="The wrong symbol.", by="boss")
     end_signals(SeriesEnding("EURUSD", None, 0, "demo", "kraken"), [], "")
     shown = page()
-    assert "Staff cancelled it: The wrong symbol." in shown
-    assert "The service cancelled it: Its prices came from demo and come from kraken now" in shown
+    assert "It was cancelled: The wrong symbol." in shown
+    assert "It was cancelled: Its prices came from demo and come from kraken now" in shown
     own = unescape(Client().get(f"/signals/{by_service.pk}").text)
-    assert "The service cancelled it" in own
+    assert "It was cancelled" in own
     assert "Staff" not in own
 
 

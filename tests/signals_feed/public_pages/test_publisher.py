@@ -210,7 +210,7 @@ def test_result_that_the_ledger_does_not_know_has_no_verified_mark(anna: User) -
 def test_reason_of_a_cancellation_stands_below_its_signal() -> None:
     signal = make_published(user=make_user("anna"))
     cancel(signal, reason="The wrong symbol.", by="boss")
-    assert "Staff cancelled it: The wrong symbol." in page(signal.user)
+    assert "It was cancelled: The wrong symbol." in page(signal.user)
 
 
 def test_snippet_shows_the_scorecard_and_leads_to_the_page(anna: User) -> None:

@@ -124,7 +124,7 @@ def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
     shown = page(signal)
     assert "The wrong symbol." in shown
     assert '<span class="badge">Cancelled</span>' in shown
-    assert "<strong>Staff cancelled it</strong>" in shown
+    assert "<strong>It was cancelled</strong>" in shown
     assert "−1.31\xa0R" in shown
 
 
