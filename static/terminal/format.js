@@ -41,5 +41,5 @@ export function span(ms) {
   return minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
-/** The one that candles are made of: the bid or the middle, with as many digits as prices have. */
+/** The price that candles are made of: the bid, or the middle with as many digits as a price has. */
 export const priceOf = ({ bid, ask }, basis, digits) => (basis === "mid" ? Number(((bid + ask) / 2).toFixed(digits)) : bid);

@@ -157,7 +157,11 @@ def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> No
 def rows_of(states: dict[str, str]) -> list[WatchlistRow]:
     """`bare` is what has had no price yet."""
     return [
-        row_of(make_facts(symbol), Seen("stale") if state == "bare" else Seen(state, 1.0, 1.1), 0)
+        row_of(
+            make_facts(symbol, type="stock" if symbol == "AAPL" else "forex"),
+            Seen("stale") if state == "bare" else Seen(state, 1.0, 1.1),
+            0,
+        )
         for symbol, state in states.items()
     ]
 
@@ -169,6 +173,7 @@ def rows_of(states: dict[str, str]) -> list[WatchlistRow]:
         ({"AAPL": "closed", "BTCUSD": "stale", "EURUSD": "open"}, "EURUSD"),
         ({"AAPL": "closed", "BTCUSD": "bare"}, "AAPL"),
         ({TEST_SYMBOL: "open", "BTCUSD": "open"}, "BTCUSD"),
+        ({"AAPL": "open", "EURUSD": "open"}, "EURUSD"),
     ],
 )
 def test_terminal_opens_on_what_trades_even_if_its_prices_are_late(

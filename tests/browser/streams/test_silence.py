@@ -47,6 +47,33 @@ STATE = "() => [stream.state.status, stream.state.isSilent, sockets.length]"
 LIVE, SILENT = ["live", False, 1], ["live", True, 1]
 
 
+# What was asked for in vain, with and without a pause that the service asked for.
+PERSISTING = """async () => {
+    const { hurry, persist } = await import("/static/terminal/api.js");
+    globalThis.asked = { failed: 0, refused: 0 };
+    const attempt = (name, retryAfterS) => () => {
+        asked[name] += 1;
+        throw Object.assign(new Error("in vain"), { retryAfterS });
+    };
+    persist(attempt("failed", 0), () => true);
+    persist(attempt("refused", 20), () => true);
+    globalThis.hurry = hurry;
+}"""
+
+
+def test_what_failed_is_asked_again_once_the_service_is_back(ticker: Ticker, open_page: OpenPage) -> None:
+    page = open_page("/docs")
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    page.evaluate(PERSISTING)
+    # Half a second, one, two and four have passed; the next pause has eight.
+    passes(page, 8_000)
+    assert page.evaluate("asked") == {"failed": 5, "refused": 1}
+    page.evaluate("hurry()")
+    passes(page, 100)
+    assert page.evaluate("asked") == {"failed": 6, "refused": 1}
+
+
 @pytest.fixture
 def page(ticker: Ticker, open_page: OpenPage) -> Page:
     page = open_page("/docs")

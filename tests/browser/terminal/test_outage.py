@@ -86,6 +86,22 @@ def test_market_that_falls_silent_is_asked_about_at_once(ticker: Ticker, open_pa
         page.clock.run_for(31_000)
 
 
+def test_symbol_chosen_in_an_outage_says_in_words_that_it_waits(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    words = page.locator("#price [data-part=said]")
+    page.route("**/api/market/EURUSD?*", lambda route: None)
+    page.locator("tr[data-symbol=EURUSD] button").click()
+    # For those who see, it is a skeleton while prices come.
+    expect(words).to_have_text("Loading the prices of EURUSD…")
+    assert words.evaluate("(each) => getComputedStyle(each).clipPath") != "none"
+
+    hear(server, is_heard=False)
+    expect(page.locator("#outage")).to_be_visible()
+    assert words.evaluate("(each) => getComputedStyle(each).clipPath") == "none"
+
+
 def test_every_number_of_an_outage_is_dim_or_says_its_age(
     ticker: Ticker, publisher: User, server: Server, open_page: OpenPage
 ) -> None:

@@ -52,6 +52,35 @@ CROWD = """async () => {
 }"""
 
 
+# Lines that lead from a label to its mark: at it, beside it at the same height, and below it.
+LEADERS = """async () => {
+    const { paintLabels } = await import("/static/terminal/chart/zones/painting.js");
+    const drawn = [];
+    const get = (_, name) => () => drawn.push(name);
+    const pen = new Proxy({}, { get, set: () => true });
+    const about = { id: 1, text: "Buy a", outcome: "won", width: 60, height: 18, anchor: { x: 100, y: 100 } };
+    const label = (x, y) => ({ ...about, x, y });
+    const tint = { up: "green", surface: "white" };
+    const ledTo = (x, y) => {
+        drawn.length = 0;
+        paintLabels(pen, [label(x, y)], { tint, lit: null, font: "" });
+        return drawn.includes("lineTo");
+    };
+    paintLabels(pen, [label(170, 94), label(70, 140)], { tint, lit: null, font: "" });
+    const isBelow = drawn.lastIndexOf("lineTo") < drawn.indexOf("fillText");
+    return { near: ledTo(70, 106), beside: ledTo(170, 94), below: ledTo(70, 140), isBelow };
+}"""
+
+
+def test_label_away_from_its_mark_is_led_to_it_and_no_line_crosses_a_label(open_page: OpenPage) -> None:
+    assert open_page("/docs").evaluate(LEADERS) == {
+        "near": False,
+        "beside": True,
+        "below": True,
+        "isBelow": True,
+    }
+
+
 def test_labels_without_room_are_counted_and_told_where_one_points(open_page: OpenPage) -> None:
     found = open_page("/docs").evaluate(CROWD)
 

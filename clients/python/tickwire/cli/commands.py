@@ -162,6 +162,7 @@ def describe(signal: Signal | NewSignal | SignalClosed) -> str:
     terms = f"{signal['direction']:4} {signal['symbol']:10} at {signal['entry']}"
     levels = f"stop {signal['stop_loss']}, target {signal['take_profit']}, by {signal['user']}"
     if "closed_at" in signal:
+        # mypy does not tell from it that the signal is no active one.
         closed = cast("ClosedSignal | SignalClosed", signal)
         result = f"{closed['close_reason']}, {closed['pnl']:+} pips, {closed['pnl_r']:+} R"
         return f"{closed['closed_at']}  {terms}, {levels}: {result}"
