@@ -146,4 +146,4 @@ def summarise(
 def level_sentences(levels: PriceLevels) -> list[str]:
     near = [f"support near {levels.supports[0].price}"] if levels.supports else []
     near += [f"resistance near {levels.resistances[0].price}"] if levels.resistances else []
-    return [f"Where the price turned before: {', '.join(near)}."] if near else []
+    return [f"Earlier turning points: {', '.join(near)}."] if near else []

@@ -88,8 +88,12 @@ def describe_trend(found: list[TimeframeTrend]) -> str:
         word: [each.timeframe for each in found if sentiment_label(each.score) == label]
         for label, word in words.items()
     }
-    parts = [f"{word} on {', '.join(timeframes)}" for word, timeframes in by_word.items() if timeframes]
-    return f"The trend points {'; '.join(parts)}."
+    parts = [f"{word} on {listed(timeframes)}" for word, timeframes in by_word.items() if timeframes]
+    return f"The trend is {', '.join(parts)}."
+
+
+def listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 TIMEFRAME = "1h"
@@ -105,7 +109,8 @@ def weigh_volatility(facts: Facts) -> Finding:
     rank = percentile(values, values[-1])
     percent = round(100 * expm1(values[-1]), 3)
     text = (
-        f"An hour moves {percent} % on average, {describe_volatility(rank)} (percentile {round(100 * rank)})."
+        f"The average hourly range is {percent}%, which is {describe_volatility(rank)} (percentile"
+        f" {round(100 * rank)})."
     )
     return Finding(
         text, 0.0, VolatilityEvidence(TIMEFRAME, percent, round(rank, 3), round(confidence_factor(rank), 3))
@@ -113,11 +118,11 @@ def weigh_volatility(facts: Facts) -> Finding:
 
 
 def confidence_factor(rank: float) -> float:
-    """Volatility above the median reduces the confidence, by up to 40 %."""
+    """Volatility above the median reduces the confidence, by up to 40%."""
     return 1 - LOST_AT_MOST * max(0.0, 2 * rank - 1)
 
 
 def describe_volatility(rank: float) -> str:
     if rank >= 0.8:
-        return "which is unusually much"
-    return "which is unusually little" if rank <= 0.2 else "as usual"
+        return "unusually wide"
+    return "unusually narrow" if rank <= 0.2 else "typical"

@@ -143,8 +143,9 @@ def describe_order_flow(flow: FlowFact, longest: WindowDelta, at_ms: int) -> str
     heard = min(longest.minutes, 1 + (at_ms - flow.since_ms) // MINUTE_MS)
     span = "minute" if heard == 1 else f"{heard} minutes"
     if longest.delta == 0:
-        lead = "Buyers and sellers were even"
+        lead = "Buyers and sellers were balanced"
     else:
-        lead = f"{'Buyers' if longest.delta > 0 else 'Sellers'} pressed more"
-    estimated = "" if flow.has_sides else ", as far as the tick rule can tell"
-    return f"{lead} in the last {span} (delta {longest.delta:+g}{estimated})."
+        lead = f"{'Buyers' if longest.delta > 0 else 'Sellers'} dominated"
+    estimated = "" if flow.has_sides else ", estimated by the tick rule"
+    delta = f"{longest.delta:+g}".replace("-", "\N{MINUS SIGN}")
+    return f"{lead} over the last {span} (delta {delta}{estimated})."

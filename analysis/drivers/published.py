@@ -52,7 +52,7 @@ def shown_item(item: NewsFact, share: float) -> WeighedItem:
 
 def describe_news(number: int, score: float, first: WeighedItem) -> str:
     label, items = sentiment_label(score), counted(number, "item")
-    return f"The news of three days is {label} ({items}), foremost “{first.title}”."
+    return f"The news of the last three days is {label} ({items}), led by “{first.title}”."
 
 
 # As if this many neutral signals were active, so that one or two signals decide little.
@@ -62,12 +62,19 @@ DOUBTS = 2
 def weigh_signals(facts: Facts) -> Finding:
     signals = facts.signals
     if not signals:
-        return Finding("No signal on it is active.")
+        return Finding("No signals are active.")
     buys = sum(signal.side > 0 for signal in signals)
     sells = len(signals) - buys
     at_risk = round(sum(r_at_risk(signal, facts.quote) for signal in signals), 2)
-    text = f"{counted(buys, 'buy')} and {counted(sells, 'sell')} are active, with {at_risk} R at risk."
+    text = describe_signals(buys, sells, at_risk)
     return Finding(text, (buys - sells) / (len(signals) + DOUBTS), SignalsEvidence(buys, sells, at_risk))
+
+
+def describe_signals(buys: int, sells: int, at_risk: float) -> str:
+    sides = [
+        counted(number, side) for number, side in ((buys, "buy signal"), (sells, "sell signal")) if number
+    ]
+    return f"{' and '.join(sides)} {'is' if buys + sells == 1 else 'are'} active, with {at_risk} R at risk."
 
 
 def r_at_risk(signal: SignalFact, quote: QuoteFact | None) -> float:

@@ -230,7 +230,7 @@ def test_wild_hour_lowers_the_confidence() -> None:
     wild = make_bars("1h", rising())[:-20] + make_bars("1h", rising(), width=0.01)[-20:]
     answer = analyse(replace(calm, bars={**calm.bars, "1h": wild}))
 
-    assert driver(answer, "volatility").text.startswith("An hour moves")
+    assert driver(answer, "volatility").text.startswith("The average hourly range is ")
     assert answer.confidence < analyse(calm).confidence
     assert driver(answer, "volatility").weight == 0
 
@@ -240,7 +240,7 @@ def test_fall_after_a_rise_shows_on_the_fine_timeframe_first() -> None:
     falling = [close * 1.08 / 1.02 for close in [*closes[:60], *rising(60, -0.001, 1.02)]]
     found = analyse(make_facts(bars={"15m": make_bars("15m", falling), "4h": make_bars("4h", closes)}))
 
-    assert driver(found, "trend").text == "The trend points up on 4h; down on 15m."
+    assert driver(found, "trend").text == "The trend is up on 4h, down on 15m."
 
 
 def test_flat_market_has_no_trend() -> None:
@@ -279,7 +279,7 @@ def test_guessed_sides_press_less_than_known_ones() -> None:
 def test_flow_says_how_long_it_was_heard(age_ms: int, span: str) -> None:
     found = driver(analyse(make_facts(flow=make_flow(since_ms=NOW_MS - age_ms))), "order_flow")
 
-    assert found.text == f"Buyers pressed more in the last {span} (delta +60)."
+    assert found.text == f"Buyers dominated over the last {span} (delta +60)."
 
 
 def test_flow_without_volume_presses_nowhere() -> None:
@@ -293,7 +293,13 @@ def test_two_signals_against_one_are_no_chorus() -> None:
     found = driver(analyse(make_facts(signals=signals)), "signals")
 
     assert found.score == 0.2
-    assert found.text == "2 buys and 1 sell are active, with 2.95 R at risk."
+    assert found.text == "2 buy signals and 1 sell signal are active, with 2.95 R at risk."
+
+
+def test_one_signal_is_told_without_the_other_side() -> None:
+    found = driver(analyse(make_facts(signals=(make_signal_fact(),))), "signals")
+
+    assert found.text.startswith("1 buy signal is active, with ")
 
 
 @pytest.mark.parametrize(
