@@ -19,6 +19,7 @@ from tests.patience import PATIENCE_S
 T = TypeVar("T")
 
 MARKET, ORDERFLOW, CANDLES = "/ws/market", "/ws/orderflow", "/ws/candles"
+LIVENESS = ("stale", "live")
 Frame = dict[str, Any]
 
 
@@ -85,9 +86,12 @@ class Socket:
         return heard
 
     def ask(self, message: Any) -> Frame:
-        """The answer without its time, which is about now."""
+        """The answer without its time, which is about now. A process on a busy machine may stand still for
+        seconds, and says so before it."""
         self.send(message)
-        return told(self.hear())
+        while (frame := self.hear()).get("code") in LIVENESS:
+            pass
+        return told(frame)
 
     def subscribe(self, *symbols: str, **fields: Any) -> Frame:
         named = {"symbols": list(symbols)} if symbols else {}
