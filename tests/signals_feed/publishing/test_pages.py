@@ -381,7 +381,7 @@ def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
 
     cancel(make_signal(user=anna), reason="Fat finger", by="boss")
     text = page.get(PAGE).text
-    assert "It closes at the next tradable price.<br>The reason: “Fat finger”</p>" in text
+    assert "It was cancelled, and closes at the next tradable price.<br>The reason: “Fat finger”</p>" in text
     assert "Yes, close it now" not in text
 
 
