@@ -33,7 +33,7 @@ export class Address {
   read() {
     const query = new URLSearchParams(location.search);
     return {
-      symbol: allowed(query.get("symbol")?.toUpperCase(), this.symbols),
+      symbol: allowed(query.get("symbol")?.replace("/", "").toUpperCase(), this.symbols),
       timeframe: allowed(query.get("tf")?.toLowerCase(), this.timeframes),
     };
   }

@@ -15,6 +15,7 @@ const REASONS = {
 };
 // What of an instrument is not there is said by its pane: the connection is none the worse for it.
 const OF_INSTRUMENT = ["quote_unavailable", "symbol_not_found"];
+const ABSENCES = ["silent", "reconnecting"];
 const PANE_OF = { market: "candles", news: "news", signals: "signals", orderflow: "flow" };
 // So long a stream may take to open before that is worth a word.
 const PATIENCE_MS = 5_000;
@@ -76,8 +77,10 @@ export class Connection {
     const [stream, failure] = [this.states[pane], this.failures[pane]];
     const status = stream && statusOf(stream);
     if (status && status !== "live") return this.isBeginning(stream) ? "pending" : reasonOf(stream.code, WORDS[status]);
-    if (failure) return reasonOf(failure.code, "no answer");
-    return status || failure === null ? "live" : "pending";
+    if (failure) return reasonOf(failure.code, WORDS.silent);
+    if (status) return "live";
+    // What is only asked for is as little there as the service that answers.
+    return failure === null ? (ABSENCES.includes(this.status) ? WORDS[this.status] : "live") : "pending";
   }
 
   isBeginning({ status, message }) {

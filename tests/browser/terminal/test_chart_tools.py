@@ -299,7 +299,7 @@ def test_full_screen_is_filled_by_the_chart_and_left_again(charted: Ticker, open
 
 def test_address_wins_over_what_is_remembered_and_back_works(charted: Ticker, open_page: OpenPage) -> None:
     page = opened(open_page, "/terminal?symbol=BTCUSD&tf=1m")
-    page.goto("/terminal?symbol=eurusd&tf=5M")
+    page.goto("/terminal?symbol=eur/usd&tf=5M")
     shown(page)
     expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
     expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()

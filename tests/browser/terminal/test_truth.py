@@ -75,6 +75,29 @@ def test_pane_that_is_not_renewed_turns_the_head_amber(ticker: Ticker, open_page
     expect(page.locator("#connection")).to_have_attribute("data-status", "live")
 
 
+# A connection of its own, told that the service answers and then that it does not.
+CONNECTION = """async () => {
+    const { Connection } = await import("/static/terminal/page/connection.js");
+    const connection = new Connection(document.getElementById("connection").cloneNode(true));
+    const lines = () => [...connection.lines.children].map((line) => line.textContent);
+    for (const path of ["market/BTCUSD", "news"]) connection.answered(path, null);
+    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "live" });
+    const before = lines();
+    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "live", isSilent: true });
+    const frozen = lines();
+    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "reconnecting" });
+    return [before, frozen, lines()];
+}"""
+PANES = ("Prices", "Candles", "Order flow", "Signals", "News")
+
+
+def test_each_line_of_the_connection_says_that_the_service_is_away(ticker: Ticker, open_page: OpenPage) -> None:
+    states = live(open_page("/")).evaluate(CONNECTION)
+
+    said = ("live", "no answer", "reconnecting")
+    assert states == [[f"{pane}: {words}" for pane in PANES] for words in said]
+
+
 def test_outage_dims_prices_and_counts_their_age(ticker: Ticker, server: Server, open_page: OpenPage) -> None:
     (tick,) = ticker("BTCUSD")
     page = open_page("/docs")
