@@ -99,7 +99,7 @@ export class Connection {
     const state = this.panes[pane];
     const parts = [state === "pending" ? "connecting" : state];
     if (rtt !== null && state === "live") parts.push(`${rtt.toFixed(1)} ms round trip`);
-    if (reconnects) parts.push(`${reconnects} reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing missed" : "something was missed"}`);
+    if (reconnects) parts.push(`${reconnects}\u00a0reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing\u00a0missed" : "something\u00a0was\u00a0missed"}`);
     // What the browser calls a failure says nothing to people.
     const said = message || (this.failures[pane]?.code && this.failures[pane].message);
     if (said) parts.push(said);

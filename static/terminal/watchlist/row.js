@@ -114,7 +114,7 @@ export class Row {
 
   /** What goes on saying something else while no price comes. */
   tell(now) {
-    write(this.cells.about, this.words(now) || this.name);
+    write(this.cells.about, this.words(now) || whole(this.name));
     write(this.cells.session, this.dayMs === null ? "" : sessionOf(this.dayMs, now));
   }
 
@@ -145,3 +145,6 @@ export class Row {
     this.cells.bid.animate([{ backgroundColor: this.tint()[`${direction}Soft`] }, { backgroundColor: "transparent" }], { duration: FLASH_MS });
   }
 }
+
+// Of a pair, a second line begins after the stroke.
+const whole = (name) => (name.includes("/") ? name.replace(/(?<!\/) /g, "\u00a0") : name);
