@@ -6,13 +6,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import TabularInline
 
-from accounts.back_office import StaffAdmin, label
+from accounts.back_office import TIMES, StaffAdmin, label
 
 from .models import Incident, Note
 
 
 class NoteInline(TabularInline):  # type: ignore[misc]
     model = Note
+    formfield_overrides = TIMES
     extra = 1
     fields = ("at", "text")
 

@@ -2,7 +2,7 @@
 
 from .key_pages import KeyAdmin
 from .request_pages import RequestAdmin
-from .staff_pages import NO_OWNER, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
+from .staff_pages import NO_OWNER, TIMES, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
 
 __all__ = [
     "KeyAdmin",
@@ -10,6 +10,7 @@ __all__ = [
     "ReadOnlyAdmin",
     "RequestAdmin",
     "StaffAdmin",
+    "TIMES",
     "button",
     "label",
     "staff_page",

@@ -15,14 +15,23 @@ from django.contrib.admin import ShowFacets
 from django.contrib.auth.models import Permission
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
-from django.db.models import DecimalField, Field, FloatField, IntegerField, Model, Q, QuerySet
-from django.forms import Form
+from django.db.models import (
+    DateTimeField,
+    DecimalField,
+    Field,
+    FloatField,
+    IntegerField,
+    Model,
+    Q,
+    QuerySet,
+)
+from django.forms import Form, SplitDateTimeField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminSplitDateTimeWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account, User
 from accounts.number_fields import DecimalNumberField, FloatNumberField, WholeNumberField
@@ -43,6 +52,13 @@ else:
 M = TypeVar("M", bound=Model)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+
+class UtcTimeField(SplitDateTimeField):
+    def __init__(self, *, label: str, **options: Any) -> None:
+        super().__init__(label=f"{label} (UTC)", **options)
+
+
+TIMES = {DateTimeField: {"form_class": UtcTimeField, "widget": UnfoldAdminSplitDateTimeWidget}}
 # As text: a browser drops what its own number fields do not take, separators among them.
 NUMBERS: dict[type[Field[Any, Any]], dict[str, Any]] = {
     kind: {"form_class": form_class, "widget": UnfoldAdminTextInputWidget(attrs={"inputmode": mode})}
@@ -126,7 +142,7 @@ class StaffAdmin(ModelAdmin[M]):
     """What one row and what several are called, where that is not what their library says."""
     set_once: ClassVar[tuple[str, ...]] = ()
     """Fields that are as they are once a row is there."""
-    formfield_overrides = NUMBERS
+    formfield_overrides = {**NUMBERS, **TIMES}
     sortable_by: ClassVar[tuple[str, ...] | None] = ()
     list_per_page = list_max_show_all = MAX_CHOSEN
     show_full_result_count = False

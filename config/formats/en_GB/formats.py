@@ -2,3 +2,5 @@
 
 DATETIME_FORMAT = "j M Y, H:i \\U\\T\\C"
 DATE_FORMAT = "j M Y"
+# The day of 05/11/2026 depends on who reads it.
+DATE_INPUT_FORMATS = ["%Y-%m-%d"]

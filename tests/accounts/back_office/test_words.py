@@ -38,6 +38,15 @@ def test_its_words_are_plain_and_its_times_in_the_one_form(office: Office, model
         assert ODD.findall(text) == []
 
 
+def test_a_time_to_fill_in_says_its_zone(office: Office) -> None:
+    text = text_of(office.get(change(one_of_each()[Incident])))
+    assert re.findall(r"(\w+ at|At)\s*(\S*)", re.sub(r"<[^>]+>", " ", text)) == [
+        ("Started at", "(UTC)"),
+        ("Ended at", "(UTC)"),
+        ("At", "(UTC)"),
+    ]
+
+
 @pytest.mark.parametrize("model", [TierRequest, PublisherRequest])
 def test_a_request_is_decided_and_not_saved(office: Office, model: type[Model]) -> None:
     text = text_of(office.get(change(one_of_each()[model])))
