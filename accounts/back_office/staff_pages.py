@@ -58,7 +58,9 @@ class UtcTimeField(SplitDateTimeField):
         super().__init__(label=f"{label} (UTC)", **options)
 
 
-TIMES = {DateTimeField: {"form_class": UtcTimeField, "widget": UnfoldAdminSplitDateTimeWidget}}
+TIMES: dict[type[Field[Any, Any]], dict[str, Any]] = {
+    DateTimeField: {"form_class": UtcTimeField, "widget": UnfoldAdminSplitDateTimeWidget}
+}
 # As text: a browser drops what its own number fields do not take, separators among them.
 NUMBERS: dict[type[Field[Any, Any]], dict[str, Any]] = {
     kind: {"form_class": form_class, "widget": UnfoldAdminTextInputWidget(attrs={"inputmode": mode})}

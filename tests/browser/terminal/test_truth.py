@@ -80,18 +80,19 @@ CONNECTION = """async () => {
     const { Connection } = await import("/static/terminal/page/connection.js");
     const connection = new Connection(document.getElementById("connection").cloneNode(true));
     const lines = () => [...connection.lines.children].map((line) => line.textContent);
+    const all = (state) => {
+        for (const stream of ["market", "flow", "signals"]) connection.show(stream, state);
+        return lines();
+    };
     for (const path of ["market/BTCUSD", "news"]) connection.answered(path, null);
-    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "live" });
-    const before = lines();
-    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "live", isSilent: true });
-    const frozen = lines();
-    for (const stream of ["market", "flow", "signals"]) connection.show(stream, { status: "reconnecting" });
-    return [before, frozen, lines()];
+    return [{ status: "live" }, { status: "live", isSilent: true }, { status: "reconnecting" }].map(all);
 }"""
 PANES = ("Prices", "Candles", "Order flow", "Signals", "News")
 
 
-def test_each_line_of_the_connection_says_that_the_service_is_away(ticker: Ticker, open_page: OpenPage) -> None:
+def test_each_line_of_the_connection_says_that_the_service_is_away(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
     states = live(open_page("/")).evaluate(CONNECTION)
 
     said = ("live", "no answer", "reconnecting")
