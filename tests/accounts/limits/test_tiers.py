@@ -154,7 +154,7 @@ def test_declining_needs_a_reason_that_the_customer_reads(
     assert events()[1:] == [(EventKind.TIER_DECLINED, "boss")]
     assert logged(request) == [("boss", "Declined.")]
     page, happened = client.get(PAGE).text, client.get("/settings/events").text
-    assert "Tell us more." in page
+    assert page.index("Tell us more.") < page.index("Send the request")
     assert "was declined: Tell us more." in happened
     assert "boss" not in page + happened
 
