@@ -189,6 +189,11 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
             request, form, title="Publish a signal", text=PUBLISHING_EXPLAINED, submit="Publish it"
         )
 
+    def get_fields(self, request: HttpRequest, obj: Signal | None = None) -> list[Any]:
+        is_cancelled = obj is not None and obj.cancel_reason
+        fields: list[Any] = list(super().get_fields(request, obj))
+        return fields if is_cancelled else [each for each in fields if each != "cancel_reason"]
+
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         signal = self.get_object(request, object_id)
         open_ = signal is not None and signal.status == Signal.Status.ACTIVE and not signal.cancel_reason

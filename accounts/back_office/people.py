@@ -49,6 +49,7 @@ class UserForm(UserChangeForm):  # type: ignore[misc]
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
+    called = ("role", "roles")
     sortable_by = None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -141,7 +141,7 @@ class StaffAdmin(ModelAdmin[M]):
     never: ClassVar[tuple[str, ...]] = ()
     """What nobody does on these pages, of "add", "change" and "delete"."""
     called: ClassVar[tuple[str, str] | None] = None
-    """What one row and what several are called, where that is not what their library says."""
+    """What one row and what several are called, where their model says it otherwise."""
     set_once: ClassVar[tuple[str, ...]] = ()
     """Fields that are as they are once a row is there."""
     formfield_overrides = {**NUMBERS, **TIMES}

@@ -23,11 +23,11 @@ from status.models import Incident
 GROUPS = {
     "Editorial": (
         ("Drafts", "news_queue", "inbox"),
-        ("News", "news.newsitem", "newspaper"),
+        ("News items", "news.newsitem", "newspaper"),
         ("News sources", "news.source", "rss_feed"),
         ("Calibration", "news_calibration_page", "analytics"),
         ("Signals", "signals_feed.signal", "ads_click"),
-        ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
+        ("Ledger entries", "signals_feed.ledgerentry", "receipt_long"),
     ),
     "Customers": (
         ("API keys", "accounts.apikey", "key"),
@@ -53,7 +53,7 @@ GROUPS = {
     "Records": (
         ("Staff actions", "admin.logentry", "history"),
         ("Control events", "accounts.controlevent", "campaign"),
-        ("Staff groups", "auth.group", "group"),
+        ("Roles", "auth.group", "group"),
     ),
 }
 OWN_PAGES = {

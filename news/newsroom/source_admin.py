@@ -19,6 +19,7 @@ STATE_FIELDS = ("state", ("polled_at", "next_poll"), ("failures", "last_error"),
 
 @admin.register(Source)
 class SourceAdmin(StaffAdmin[Source]):
+    called = ("news source", "news sources")
     list_display = ("name", "state", "trust", "category", "every", "polled_at", "next_poll", "what_came")
     list_filter = ("is_active", "trust", "category")
     # Sources that need attention come first.

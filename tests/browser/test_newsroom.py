@@ -110,3 +110,15 @@ def test_it_works_without_a_script_and_on_a_phone(server: Server, session: str, 
     page.get_by_role("checkbox", name="Tick “Euro firms”").check()
     page.locator("#queue-chosen").get_by_role("button", name="Reject").click()
     expect(page.get_by_role("article")).to_have_count(len(TITLES) - 3)
+
+
+def test_keys_are_explained_where_there_is_a_keyboard(
+    server: Server, session: str, open_page: OpenPage
+) -> None:
+    page = open_queue(open_page, server, session)
+    expect(page.get_by_text("next, previous")).to_be_visible()
+    phone = open_queue(
+        open_page, server, session, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    expect(phone.get_by_text("Keys", exact=True)).to_be_visible()
+    expect(phone.get_by_text("next, previous")).to_be_hidden()

@@ -127,7 +127,7 @@ def test_the_preview_shows_changed_cells_of_changed_rows_alone(office: Office) -
     ]
     assert preview[1:] == (0, 1, 1)
     text = text_of(page).partition("<main")[2] or text_of(page)
-    assert "0 new, 1 changed</strong>, 1 as they are and not listed" in text
+    assert "0 new, 1 changed</strong>, 1 unchanged" in text
     assert "GBPUSD" not in text
     assert "As it was" not in text
 

@@ -96,5 +96,8 @@ function replace(text, ticked) {
   goTo(current());
 }
 
-document.querySelector(".queue-keys").hidden = false;
+const keys = document.querySelector(".queue-keys");
+keys.hidden = false;
+// A device without a pointer that hovers has no keyboard either, most of the time.
+keys.open = matchMedia("(hover: hover)").matches;
 goTo(current());

@@ -13,6 +13,7 @@ from django.db.models import Model
 
 import config.urls  # noqa: F401 - it registers the pages
 from accounts.models import Account, TierRequest, User
+from config.back_office.overview import GROUPS, link_to
 from core.events.kinds import EventKind
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.publishers.requests import PublisherRequest
@@ -62,6 +63,21 @@ def test_a_signal_is_called_by_its_symbol(office: Office) -> None:
     signal = one_of_each()[Signal]
     assert re.match(r"Buy EURUSD at 1\.\d{5}$", str(signal))
     assert str(signal) in text_of(office.get(change(signal)))
+
+
+def test_only_a_cancelled_signal_has_a_reason_for_it(office: Office) -> None:
+    signal = one_of_each()[Signal]
+    assert "Cancel reason" not in text_of(office.get(change(signal)))
+    Signal.objects.update(cancel_reason="wrong symbol")
+    assert "Cancel reason" in text_of(office.get(change(signal)))
+
+
+def test_pages_are_titled_as_in_the_menu(office: Office) -> None:
+    entries = [(title, page) for group in GROUPS.values() for title, page, _ in group]
+    titles = [
+        re.findall(r"<title>\s*(.+?) \|", text_of(office.get(str(link_to(page))))) for _, page in entries
+    ]
+    assert titles == [[title] for title, _ in entries]
 
 
 def test_second_factors_have_one_name(office: Office) -> None:

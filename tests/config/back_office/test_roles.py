@@ -25,7 +25,7 @@ from tests.reliability.access.permissions.people import Role
 
 pytestmark = pytest.mark.django_db
 SEES = {
-    "curator": ["Drafts", "News", "News sources", "Calibration", "Signals", "Ledger"],
+    "curator": ["Drafts", "News items", "News sources", "Calibration", "Signals", "Ledger entries"],
     "support": [
         *(
             "API keys",
