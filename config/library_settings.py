@@ -1,4 +1,4 @@
-"""The long settings of two libraries: how the back office looks, and how /openapi.json is made."""
+"""The long settings of libraries: the look of the back office, forms of login, and how to make /openapi.json."""
 
 from typing import Any
 
@@ -20,6 +20,25 @@ UNFOLD: dict[str, Any] = {
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
     "SIDEBAR": {"navigation": "config.back_office.overview.sidebar"},
     "DASHBOARD_CALLBACK": "config.back_office.overview.dashboard",
+}
+
+# allauth's forms in the words of this site.
+ACCOUNT_FORMS = {
+    "login": "accounts.login.forms.LoginForm",
+    "signup": "accounts.login.forms.SignupForm",
+    "add_email": "accounts.login.forms.AddEmailForm",
+    "change_password": "accounts.login.forms.ChangePasswordForm",
+    "set_password": "accounts.login.forms.SetPasswordForm",
+    "reset_password": "accounts.login.forms.ResetPasswordForm",
+    "reset_password_from_key": "accounts.login.forms.ResetPasswordKeyForm",
+    "reauthenticate": "accounts.login.forms.ReauthenticateForm",
+}
+MFA_FORMS = {
+    "authenticate": "accounts.login.factor_pages.CodeForm",
+    "reauthenticate": "accounts.login.factor_pages.ConfirmByCodeForm",
+    "activate_totp": "accounts.login.factor_pages.ActivateAppForm",
+    "add_webauthn": "accounts.login.factor_pages.AddPasskeyForm",
+    "edit_webauthn": "accounts.login.factor_pages.RenamePasskeyForm",
 }
 
 

@@ -10,6 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_url, var_dir
 from .installation import DATABASE, known_secret
+from .library_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
+from .library_settings import MFA_FORMS as MFA_FORMS
 from .library_settings import UNFOLD as UNFOLD
 from .library_settings import described_at
 
@@ -265,7 +267,7 @@ LOGIN_REDIRECT_URL = "/settings/keys"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 # Under these the service itself does things; operators have a blank in theirs.
-ACCOUNT_USERNAME_BLACKLIST = ["demo", "market", "system", "tickwire"]
+ACCOUNT_USERNAME_BLACKLIST = ["demo", "market", "operator", "staff", "support", "system", "tickwire"]
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 vars().update(env.parsed("EMAIL_URL"))
 # Otherwise the pages that need mails are closed, and an address is taken as it is.
@@ -273,6 +275,8 @@ MAILS_ARE_SENT = not env.parsed("EMAIL_URL")["EMAIL_BACKEND"].endswith("dummy.Em
 ACCOUNT_EMAIL_VERIFICATION = "none" if not MAILS_ARE_SENT else "mandatory" if PRODUCTION else "optional"
 # A mail when the password, an address or a second factor changes, which a stranger may have done.
 ACCOUNT_EMAIL_NOTIFICATIONS = MAILS_ARE_SENT
+# An address can reset the password, so an open session alone may not add one.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 ACCOUNT_RATE_LIMITS["export_account"] = "6/h/user"
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
@@ -283,23 +287,9 @@ ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105
 UNCONFIRMED_KEPT_DAYS = env.whole("UNCONFIRMED_KEPT_DAYS")
 # A mailed link opens an account even while its password is locked. A second factor is still asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_FORMS = {
-    "login": "accounts.login.forms.LoginForm",
-    "signup": "accounts.login.forms.SignupForm",
-    "add_email": "accounts.login.forms.AddEmailForm",
-    "change_password": "accounts.login.forms.ChangePasswordForm",
-    "set_password": "accounts.login.forms.SetPasswordForm",
-    "reset_password": "accounts.login.forms.ResetPasswordForm",
-    "reset_password_from_key": "accounts.login.forms.ResetPasswordKeyForm",
-    "reauthenticate": "accounts.login.forms.ReauthenticateForm",
-}
 ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.login.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_FORMS = {
-    "activate_totp": "accounts.login.factor_pages.ActivateAppForm",
-    "add_webauthn": "accounts.login.factor_pages.AddPasskeyForm",
-}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.

@@ -21,7 +21,7 @@ from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
-from accounts.login import factors, visitors
+from accounts.login import factors, mailboxes, visitors
 from accounts.login.former_names import former_names
 from accounts.login.mails import mails_lost, outgoing
 from accounts.models.keys import end_page_sessions
@@ -105,8 +105,7 @@ def connect() -> None:
     complete_migrations()
     logged_successes.read_settings()
     setting_changed.connect(logged_successes.read_settings)
-    for changed in factors.KINDS:
-        changed.connect(factors.publish_change)
+    tell_of_logins()
     register(check_production, Tags.security)
     register(check_database, Tags.database)
     register(check_guards, Tags.database)
@@ -136,6 +135,12 @@ def connect() -> None:
     SHARED.register(backup_watch)
     process_metrics.shared_at = lambda: runtime.status().at_ms
     process_metrics.readiness = readiness
+
+
+def tell_of_logins() -> None:
+    for changing in (factors, mailboxes):
+        for changed in changing.KINDS:
+            changed.connect(changing.publish_change)
 
 
 def complete_migrations() -> None:

@@ -28,7 +28,8 @@ from accounts.keys.issuing import (
 )
 from accounts.models import Account, ApiKey, Key
 from accounts.number_fields import WholeNumberField
-from accounts.panel.keys import IssueKeyForm, refuse_unprintable
+from accounts.one_line import refuse_unprintable
+from accounts.panel.keys import IssueKeyForm
 
 from .staff_pages import StaffAdmin, button, label, staff_page
 

@@ -5,12 +5,14 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
+import msgspec
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
 
+from accounts.login.factors import factor_name
 from accounts.models import Account, AiUsage, TierRequest, Usage, User
 from accounts.open_streams.registry import open_streams
 from core.events.outbox import ControlEvent
@@ -39,9 +41,7 @@ class AccountData:
             "email_addresses": lambda user: EmailAddress.objects.filter(user=user).values(
                 "email", "verified", "primary"
             ),
-            "second_factors": lambda user: Authenticator.objects.filter(user=user).values(
-                "type", "created_at", "last_used_at"
-            ),
+            "second_factors": factors_of,
             "sessions": lambda user: UserSession.objects.filter(user=user).values(*SESSION),
             "account": account_of,
             "keys": of_account(lambda account: account.keys.order_by("pk").values(*KEY)),
@@ -69,7 +69,8 @@ class AccountData:
         facts = {name: list(section(user)) for name, section in self.sections.items()}
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-            file.writestr("account.json", encode({"made_at": datetime.now(UTC), **facts}))
+            text = encode({"made_at": datetime.now(UTC), **facts})
+            file.writestr("account.json", msgspec.json.format(text))
         return packed.getvalue()
 
 
@@ -91,12 +92,22 @@ def person(user: User) -> Iterable[Row]:
     return rows
 
 
+def factors_of(user: User) -> Iterable[Row]:
+    for factor in Authenticator.objects.filter(user=user).order_by("pk"):
+        dates = {"created_at": factor.created_at, "last_used_at": factor.last_used_at}
+        yield {"type": factor.type, "name": factor_name(factor), **dates}
+
+
 def events_of(account: Account) -> Iterable[Row]:
     """By `mark` processes tell keys apart; it is the beginning of a hash."""
     own = account.user.get_username()
     for event in ControlEvent.objects.filter(account_id=account.pk).order_by("position").values(*EVENT):
-        facts = {name: fact for name, fact in event["facts"].items() if name != "mark"}
+        facts = {name: shown_fact(name, fact) for name, fact in event["facts"].items() if name != "mark"}
         yield event | {"facts": facts, "by": shown_actor(event["by"], own)}
+
+
+def shown_fact(name: str, fact: object) -> object:
+    return moment(round(1000 * fact)) if name.endswith("_at") and isinstance(fact, int | float) else fact
 
 
 def done_to_others(user: User) -> Iterable[Row]:

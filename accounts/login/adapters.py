@@ -14,6 +14,7 @@ from allauth.account.internal.userkit import filter_users_by_email, get_user_by_
 from allauth.core import context as current
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.core.signing import BadSignature, TimestampSigner
@@ -103,12 +104,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
         "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, log in with a"
         " passkey, or let us mail you a link to a new password.",
+        "username_blacklisted": "This username is reserved. Please choose another.",
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
         """Nobody takes the place of somebody whose account was deleted."""
         cleaned: str = super().clean_username(username, shallow=shallow)
-        if cleaned.lower().startswith(PSEUDONYMS) or (not shallow and former_names.holds(cleaned)):
+        if cleaned.lower().startswith(PSEUDONYMS):
+            raise self.validation_error("username_blacklisted")
+        if not shallow and former_names.holds(cleaned):
             raise self.validation_error("username_taken")
         return cleaned
 
@@ -138,7 +142,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Somebody with a second factor confirms with it: the password alone must not remove it."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
-        return stronger or methods
+        has_app = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
+        # The first one is asked for; a passkey comes last from allauth.
+        return (stronger if has_app else stronger[::-1]) or methods
 
     def send_notification_mail(
         self, template_prefix: str, user: Any, context: dict[str, Any] | None = None, email: str | None = None

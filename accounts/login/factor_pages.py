@@ -5,25 +5,53 @@ from collections.abc import Callable
 from typing import Any
 
 from allauth.decorators import rate_limit
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.views import generate_recovery_codes
 from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.totp.views import activate_totp, deactivate_totp
-from allauth.mfa.webauthn.forms import AddWebAuthnForm
+from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponseBase
 from django.urls import path
 
+from accounts.models import User
+from accounts.one_line import OneLineField
+
 
 class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
+    name = OneLineField(help_text="A name by which you recognise it, such as “phone” or “blue key”.")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].max_length = 60
-        self.fields["name"].widget.attrs |= {"maxlength": 60, "autocomplete": "off"}
-        self.fields["name"].help_text = "A name by which you recognise it, such as “phone” or “blue key”."
         alone = self.fields["passwordless"]
         alone.label, alone.initial = "Log in with it alone, without name and password", True
         alone.help_text = "Your device then asks for a fingerprint, your face or a PIN."
+
+
+class RenamePasskeyForm(EditWebAuthnForm):  # type: ignore[misc]
+    name = OneLineField()
+
+
+class CodeWords:
+    """Not everybody with a second factor has an app."""
+
+    user: User
+
+    @property
+    def words(self) -> str:
+        if Authenticator.objects.filter(user=self.user, type=Authenticator.Type.TOTP).exists():
+            return "Enter the code that your authenticator app shows, or a recovery code."
+        return "Use your passkey, or enter a recovery code."
+
+
+class CodeForm(CodeWords, AuthenticateForm):  # type: ignore[misc]
+    pass
+
+
+class ConfirmByCodeForm(CodeWords, ReauthenticateForm):  # type: ignore[misc]
+    pass
 
 
 class ActivateAppForm(ActivateTOTPForm):  # type: ignore[misc]

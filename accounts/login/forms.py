@@ -5,9 +5,12 @@ import secrets
 from typing import Any, ClassVar
 
 from allauth.account import forms
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
+
+from accounts.models import User
 
 LABELS = {
     "login": "Username or email",
@@ -45,7 +48,13 @@ class AddEmailForm(SiteWords, forms.AddEmailForm):  # type: ignore[misc]
 
 
 class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[misc]
-    pass
+    def clean_email(self) -> str:
+        """An address that was added and never confirmed may be somebody else's, by a slip of the finger."""
+        email: str = super().clean_email()
+        unproven = EmailAddress.objects.filter(email=email.lower(), verified=False, primary=False)
+        owners = set(unproven.values_list("user_id", flat=True))
+        self.users: list[User] = [user for user in self.users if user.pk not in owners]
+        return email
 
 
 class ReauthenticateForm(SiteWords, forms.ReauthenticateForm):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models
 
 if TYPE_CHECKING:
@@ -37,13 +38,18 @@ class UsernameField(NameField):
             max_length=150,
             unique=True,
             help_text="At most 150 letters, digits and @ . + - _ only.",
-            validators=[UnicodeUsernameValidator()],
+            # A name of dots alone would be lost in the address of a page.
+            validators=[
+                UnicodeUsernameValidator(),
+                RegexValidator(r"[^\W_]", "Use at least one letter or digit."),
+            ],
             error_messages={"unique": "A user with that username already exists."},
         )
 
     def deconstruct(self) -> Any:
         """In migrations it is what it was before: the table is the same."""
         name, _, arguments, options = super().deconstruct()
+        options["validators"] = options["validators"][:1]
         return name, "django.db.models.CharField", arguments, options
 
     def clone(self) -> UsernameField:

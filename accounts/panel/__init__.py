@@ -2,7 +2,6 @@
 
 from accounts.login.answers import address_for_answers
 
-from .keys import refuse_unprintable
 from .requests import PersonRequest, post_only
 
-__all__ = ["PersonRequest", "address_for_answers", "post_only", "refuse_unprintable"]
+__all__ = ["PersonRequest", "address_for_answers", "post_only"]

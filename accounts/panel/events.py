@@ -35,6 +35,10 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.FACTOR_ADDED: lambda facts: f"{FACTORS[facts['factor']]} added.",
     EventKind.FACTOR_REMOVED: lambda facts: f"{FACTORS[facts['factor']]} removed.",
     EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} replaced.",
+    EventKind.ADDRESS_ADDED: lambda facts: "An email address was added.",
+    EventKind.ADDRESS_CONFIRMED: lambda facts: "An email address was confirmed.",
+    EventKind.ADDRESS_REMOVED: lambda facts: "An email address was removed.",
+    EventKind.ADDRESS_PREFERRED: lambda facts: "The primary email address changed.",
     EventKind.TIER_ASKED: lambda facts: f"The {facts['tier'].title()} tier was requested.",
     EventKind.TIER_WITHDRAWN: lambda facts: "The request for another tier was withdrawn.",
     EventKind.TIER_DECLINED: lambda facts: (

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,6 +12,7 @@ from django.utils import timezone
 
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
+from accounts.one_line import OneLineField
 
 from .first_run import commands, first_run_of, sample
 from .requests import PersonRequest, settings_action, settings_form
@@ -22,19 +22,8 @@ ENDED_SHOWN = 50
 OVERLAPS = ((0, "It stops now"), (1, "1 hour"), (24, "24 hours"), (72, "72 hours"))
 
 
-def refuse_unprintable(text: str) -> None:
-    # Line breaks and direction marks would let a name imitate its surroundings in lists and logs.
-    if not text.isprintable():
-        raise ValidationError("Enter one line of printable characters.")
-
-
 class IssueKeyForm(forms.Form):
-    name = forms.CharField(
-        max_length=ApiKey._meta.get_field("name").max_length,
-        validators=[refuse_unprintable],
-        help_text="What it is for, such as “backtests on the laptop”.",
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
+    name = OneLineField(help_text="What it is for, such as “backtests on the laptop”.")
 
 
 class RollKeyForm(forms.Form):

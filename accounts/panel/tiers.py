@@ -9,9 +9,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
 from accounts.login.answers import address_for_answers
-from accounts.models import TIER_LIMITS, Account, Tier, TierRequest
+from accounts.models import LONGEST_REASON, TIER_LIMITS, Account, Tier
+from accounts.one_line import OneLineField
 
-from .keys import refuse_unprintable
 from .requests import PersonRequest, settings_action, settings_form
 
 SHOWN = 10
@@ -21,13 +21,11 @@ class TierRequestForm(forms.Form):
     wanted = forms.ModelChoiceField(
         Tier.objects.none(), label="Tier", empty_label=None, error_messages={"required": "Choose a tier."}
     )
-    why = forms.CharField(
+    why = OneLineField(
+        LONGEST_REASON,
         label="Why",
-        max_length=TierRequest._meta.get_field("why").max_length,
-        validators=[refuse_unprintable],
         help_text="One sentence: what you are building, and what your tier lacks for it.",
         error_messages={"required": "Give the reason in one sentence."},
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
     def __init__(self, current: Tier, *args: Any, **kwargs: Any) -> None:

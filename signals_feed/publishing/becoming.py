@@ -7,8 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 
-from accounts.models import Account
-from accounts.panel import PersonRequest, address_for_answers, post_only, refuse_unprintable
+from accounts.models import LONGEST_REASON, Account
+from accounts.one_line import OneLineField
+from accounts.panel import PersonRequest, address_for_answers, post_only
 from signals_feed.models import Signal
 from signals_feed.publishers.requests import (
     PublisherRequest,
@@ -25,13 +26,11 @@ SHOWN = 10
 
 
 class AskToPublishForm(forms.Form):
-    why = forms.CharField(
+    why = OneLineField(
+        LONGEST_REASON,
         label="What you would publish",
-        max_length=PublisherRequest._meta.get_field("why").max_length,
-        validators=[refuse_unprintable],
         help_text="A sentence on the markets and the method.",
         error_messages={"required": "Describe in a sentence what you would publish."},
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 

@@ -13,7 +13,7 @@ if (window.PublicKeyCredential) {
     button.click();
   });
 } else if (button.dataset.passkey === "needed") {
-  say("This browser has no passkeys. Use another, or an authenticator app.");
+  say("This browser does not support passkeys. Use another browser or an authenticator app.");
 }
 
 document.addEventListener("allauth.error", (event) => {
@@ -29,9 +29,9 @@ function say(text) {
 function words(error) {
   switch (error.name) {
     case "NotAllowedError":
-      return "Nothing was done: the device was asked in vain, or you cancelled. Try again.";
+      return "No passkey was used: your device did not respond, or you cancelled. Try again.";
     case "InvalidStateError":
-      return "This device holds a passkey of your account already.";
+      return "This device already holds a passkey for your account.";
     case "SecurityError":
       return "Browsers keep passkeys for host names with https, or for localhost. "
         + `Open this page by its name, not at ${location.hostname}.`;

@@ -30,7 +30,7 @@ LIMITS = {"rank": "7", "requests_per_minute": "90", "streams": "3", "ai_calls_pe
 ITEM = {
     "title": "Gold rests",
     "category": "gold",
-    "published_at_0": "18/11/2026",
+    "published_at_0": "2026-11-18",
     "published_at_1": "12:00:00",
     "sentiment_score": "-0.3",
 }

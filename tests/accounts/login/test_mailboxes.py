@@ -1,0 +1,112 @@
+"""Email addresses: who may add one, who hears of it, and which of them reset the password."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
+from django.test import Client
+
+from accounts.models import User
+from core.events.outbox import ControlEvent
+from tests.factories import make_account, make_user
+
+from .factors import PASSWORD, log_in
+
+pytestmark = pytest.mark.django_db
+PAGE, CONFIRM = "/accounts/email/", "/accounts/reauthenticate/"
+OWN, OTHER = "ada@example.com", "eve@tickwire.test"
+
+
+@pytest.fixture
+def ada() -> User:
+    user = make_user("ada", PASSWORD)
+    make_account(user)
+    EmailAddress.objects.create(user=user, email=OWN, verified=True, primary=True)
+    return user
+
+
+@pytest.fixture
+def page(ada: User) -> Client:
+    return log_in("ada")
+
+
+def add(client: Client, address: str = OTHER) -> str:
+    return str(client.post(PAGE, {"action_add": "", "email": address}).headers.get("Location", ""))
+
+
+def add_as_owner(client: Client) -> None:
+    client.post(CONFIRM, {"password": PASSWORD})
+    add(client)
+
+
+def addresses() -> dict[str, tuple[bool, bool]]:
+    return {each.email: (each.verified, each.primary) for each in EmailAddress.objects.all()}
+
+
+def open_link(client: Client) -> None:
+    (link,) = {
+        found
+        for sent in mail.outbox
+        if OTHER in sent.to
+        for found in re.findall(r"/accounts/confirm-email/\S+", str(sent.body))
+    }
+    client.post(link)
+
+
+def mails_to(address: str) -> list[str]:
+    return [str(sent.subject) for sent in mail.outbox if sent.to == [address]]
+
+
+@pytest.mark.parametrize("act", ["action_add", "action_remove", "action_primary"])
+def test_open_session_alone_changes_no_address(page: Client, ada: User, act: str) -> None:
+    if act != "action_add":
+        EmailAddress.objects.create(user=ada, email=OTHER, verified=True)
+    before = addresses()
+
+    answer = page.post(PAGE, {act: "", "email": OTHER})
+
+    assert answer["Location"].startswith(CONFIRM)
+    assert addresses() == before
+    page.post(answer["Location"], {"password": PASSWORD, "next": PAGE})
+    assert addresses() != before
+
+
+def test_primary_address_hears_of_another(page: Client) -> None:
+    add_as_owner(page)
+    assert mails_to(OWN) == ["An email address was added to your Tickwire account"]
+    open_link(page)
+    assert mails_to(OWN)[1:] == ["An email address of your Tickwire account was confirmed"]
+    told = [str(sent.body) for sent in mail.outbox if sent.to == [OWN]]
+    assert all(OTHER in text and "A new password does not remove the address." in text for text in told)
+
+
+def test_events_tell_of_addresses_but_not_which(page: Client) -> None:
+    add_as_owner(page)
+    open_link(page)
+    page.post(PAGE, {"action_primary": "", "email": OTHER})
+    page.post(PAGE, {"action_remove": "", "email": OWN})
+    found = re.findall(r"(?:An|The primary) email address [\w ]+\.", page.get("/settings/events").text)
+    assert found == [
+        "An email address was removed.",
+        "The primary email address changed.",
+        "An email address was confirmed.",
+        "An email address was added.",
+    ]
+    assert OTHER not in str(list(ControlEvent.objects.values()))
+
+
+def test_address_resets_the_password_once_it_is_confirmed(page: Client) -> None:
+    add_as_owner(page)
+    for is_confirmed in (False, True):
+        Client().post("/accounts/password/reset/", {"email": OTHER})
+        assert mails_to(OTHER)[-1].startswith("Choose a new password") is is_confirmed
+        open_link(page)
+
+
+def test_address_that_one_signed_up_with_resets_the_password_at_once(ada: User) -> None:
+    EmailAddress.objects.update(verified=False)
+    Client().post("/accounts/password/reset/", {"email": OWN})
+    assert mails_to(OWN) == ["Choose a new password for Tickwire"]
