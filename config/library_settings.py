@@ -1,4 +1,4 @@
-"""The long settings of libraries: the look of the back office, forms of login, and how to make /openapi.json."""
+"""Long settings of libraries: the look of the back office, the forms of login, and /openapi.json."""
 
 from typing import Any
 
