@@ -20,6 +20,7 @@ from django.utils.html import format_html
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
+from accounts.ending.sessions import end_sessions
 from accounts.limits.tiers import save_user_access
 from accounts.login.factors import FACTOR_NAMES
 from accounts.models import Account, User
@@ -121,9 +122,12 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
         if is_held is not None:
             publishing_right.set_for(user, is_held=is_held)
         # All rows before the first event: whoever writes events makes others wait.
-        account = Account.objects.filter(user=user).first() if "is_active" in form.changed_data else None
-        if account is not None:
-            save_user_access(account, by=by)
+        if "is_active" in form.changed_data:
+            account = Account.objects.filter(user=user).first()
+            if not user.is_active:
+                end_sessions(user)
+            if account is not None:
+                save_user_access(account, by=by)
         if "may_publish" in form.changed_data:
             publishing_right.announce(user, is_held=bool(is_held), by=by)
 

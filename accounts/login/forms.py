@@ -5,6 +5,8 @@ import secrets
 from typing import Any, ClassVar
 
 from allauth.account import forms
+from allauth.account.adapter import get_adapter
+from allauth.account.internal.userkit import filter_users_by_email
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
@@ -55,6 +57,14 @@ class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[mis
         owners = set(unproven.values_list("user_id", flat=True))
         self.users: list[User] = [user for user in self.users if user.pk not in owners]
         return email
+
+    def save(self, request: HttpRequest, **options: Any) -> str:
+        """A locked account is not called one that does not exist, at least to its owner."""
+        email = self.cleaned_data["email"]
+        if not self.users and filter_users_by_email(email, is_active=False, for_login=True):
+            get_adapter().send_mail("account/email/account_locked", email, {})
+            return str(email)
+        return str(super().save(request, **options))
 
 
 class ReauthenticateForm(SiteWords, forms.ReauthenticateForm):  # type: ignore[misc]

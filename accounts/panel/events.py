@@ -27,7 +27,7 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.ACCOUNT_CHANGED: lambda facts: (
         f"The tier changed to {facts['tier'].title()}."
         if "tier" in facts
-        else "Access was withdrawn or restored."
+        else ("The account was unlocked." if facts.get("active") else "The account was locked.")
     ),
     EventKind.PASSWORD_CHANGED: lambda facts: "The password changed.",
     EventKind.STREAM_CLOSED: lambda facts: f"A stream on {facts['path']} was closed.",

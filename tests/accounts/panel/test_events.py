@@ -49,7 +49,7 @@ def test_what_happened_to_keys_and_tier_is_told_newest_first(page: Client, accou
     account.user.save()
     assert told(logged_in(account.user)) == [
         "The password changed. ada",
-        "Access was withdrawn or restored. staff",
+        "The account was unlocked. staff",
         "The tier changed to Premium. staff",
         f"Key {successor.prefix}… was revoked. staff",
         f"Key {key.prefix}… was rolled: another one replaces it. ada",

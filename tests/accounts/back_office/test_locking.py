@@ -1,0 +1,54 @@
+"""Staff lock somebody out: what their browsers had open ends, and does not come back."""
+
+from __future__ import annotations
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from accounts.models import User
+from tests.accounts.login.factors import PASSWORD, log_in
+from tests.factories import make_account, make_user
+
+from .office import Office, change
+
+pytestmark = pytest.mark.django_db
+PAGE, EMAIL = "/settings/keys", "ada@example.com"
+
+
+@pytest.fixture
+def ada() -> User:
+    user = make_user("ada", PASSWORD)
+    make_account(user)
+    return user
+
+
+def switch(office: Office, user: User, *, may_log_in: bool) -> None:
+    office.post(change(user), username="ada", email=EMAIL, is_active="on" if may_log_in else "")
+    user.refresh_from_db()
+    assert user.is_active is may_log_in
+
+
+def test_session_that_was_locked_out_stays_out(office: Office, ada: User) -> None:
+    thief = log_in("ada")
+    assert thief.get(PAGE).status_code == 200
+    switch(office, ada, may_log_in=False)
+    switch(office, ada, may_log_in=True)
+    assert thief.get(PAGE).status_code == 302
+    assert log_in("ada").get(PAGE).status_code == 200
+
+
+def test_other_people_stay_logged_in(office: Office, ada: User) -> None:
+    make_account(make_user("eve", PASSWORD))
+    other = log_in("eve")
+    switch(office, ada, may_log_in=False)
+    assert other.get(PAGE).status_code == 200
+
+
+def test_locked_account_is_not_said_to_be_none(office: Office, ada: User) -> None:
+    switch(office, ada, may_log_in=False)
+    answer = Client().post("/accounts/password/reset/", {"email": EMAIL})
+    assert answer["Location"] == "/accounts/password/reset/done/"
+    (sent,) = mail.outbox
+    assert sent.subject == "Your Tickwire account is locked"
+    assert "Only the staff of this service can unlock it." in sent.body
