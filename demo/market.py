@@ -25,7 +25,7 @@ from market.models import (
     UnfinishedPast,
 )
 from market.prices import TIMEFRAMES, interval_start
-from market.simulated_past import MINUTES_MS, flow_state, flows_of, last_quote, recent_from, recent_rows
+from market.simulated_past import MINUTES_MS, flow_state, last_quote, recent_flows, recent_from, recent_rows
 from market.store import (
     CandleToWrite,
     change_kind,
@@ -61,7 +61,7 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
     for number, facts in enumerate(new, 1):
         progress(f"Making recent prices: {facts.symbol} ({number} of {len(new)})")
         rows, quote = recent_rows(facts, until_ms), last_quote(facts, until_ms)
-        candles, flows = prepared_batches(rows), flows_of(facts, rows)
+        candles, flows = prepared_batches(rows), recent_flows(facts, rows)
         with transaction.atomic():
             write_prepared(candles)
             write_flows(flows)

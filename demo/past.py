@@ -16,7 +16,7 @@ from core.times import epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.models import UnfinishedPast
-from market.simulated_past import flows_of, older_rows
+from market.simulated_past import older_flows, older_rows
 from market.store import is_alive, own_name, prepared_batches, write_flows, write_prepared
 
 from .progress import Progress
@@ -111,7 +111,7 @@ def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
 def make_past(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
     """False if it was made or removed meanwhile."""
     rows = older_rows(facts, epoch_ms(past.until_at))
-    candles, flows = prepared_batches(rows), flows_of(facts, rows)
+    candles, flows = prepared_batches(rows), older_flows(facts, rows)
     with transaction.atomic():
         unmade = UnfinishedPast.objects.select_for_update().filter(pk=past.pk, made_at=None)
         if unmade.first() is None:

@@ -55,14 +55,26 @@ def older_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.Candle
     return [*_coarse_rows(facts, first_minute_ms - PAST_MS, first_minute_ms, known), *rows]
 
 
-def flows_of(facts: InstrumentFacts, rows: Iterable[candle_rows.CandleToWrite]) -> list[FlowToWrite]:
+def older_flows(facts: InstrumentFacts, rows: Iterable[candle_rows.CandleToWrite]) -> list[FlowToWrite]:
     """The order flow of the last minutes among candles, from a midnight on."""
-    bars = [candle for _, timeframe, candle, _ in rows if timeframe == "1m"]
+    bars = minute_bars(rows)
     if not bars:
         return []
     first_ms = interval_start(bars[-FLOW_MINUTES:][0].opened_ms, DAY_MS)
-    recent = [bar for bar in bars if bar.opened_ms >= first_ms]
-    minutes = minute_flows(recent, settings.DEMO_SEED, facts.symbol)
+    return _flows(facts, (bar for bar in bars if bar.opened_ms >= first_ms))
+
+
+def recent_flows(facts: InstrumentFacts, rows: Iterable[candle_rows.CandleToWrite]) -> list[FlowToWrite]:
+    """All of it, so that it joins what is older."""
+    return _flows(facts, minute_bars(rows))
+
+
+def minute_bars(rows: Iterable[candle_rows.CandleToWrite]) -> list[PriceBar]:
+    return [candle for _, timeframe, candle, _ in rows if timeframe == "1m"]
+
+
+def _flows(facts: InstrumentFacts, bars: Iterable[PriceBar]) -> list[FlowToWrite]:
+    minutes = minute_flows(bars, settings.DEMO_SEED, facts.symbol)
     return [FlowToWrite(facts.id, True, minute) for minute in minutes]
 
 

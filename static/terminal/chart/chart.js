@@ -117,7 +117,7 @@ export class Chart {
     this.caption.textContent = `${this.symbol}: waiting for candles.`;
     this.zones.signals = [];
     // Without candles the library keeps the axis of those before: it keeps its width, and says nothing.
-    this.chart.priceScale("right").applyOptions({ minimumWidth: this.chart.priceScale("right").width() });
+    this.chart.priceScale("right").applyOptions({ autoScale: true, minimumWidth: this.chart.priceScale("right").width() });
     this.label(() => "");
     this.replace();
   }

@@ -95,6 +95,24 @@ def test_back_to_live_brings_the_price_scale_back_too(charted: Ticker, open_page
     assert 0 < y < height
 
 
+def test_price_scale_that_was_stretched_is_not_that_of_the_next_symbol(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 90, steps=6)
+    page.mouse.up()
+    assert of_chart(page, "chart.chart.priceScale('right').options().autoScale") is False
+
+    page.get_by_role("button", name="EURUSD").click()
+
+    until_chart(page, "chart.symbol === 'EURUSD' && chart.isShown")
+    assert of_chart(page, "chart.chart.priceScale('right').options().autoScale") is True
+
+
 def test_no_time_below_the_chart_is_cut_at_an_edge(charted: Ticker, open_page: OpenPage) -> None:
     page = opened(open_page, script=CUT_TIMES)
 
