@@ -140,6 +140,12 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
             for ages_s, age in aged.values_list("ages_s", "age")
         ]
 
+    def silent_s(self) -> float | None:
+        """For how long no process has reported, by the clock of the database. None if none ever did."""
+        aged = self.annotate(age=ExpressionWrapper(Now() - F("at"), models.DurationField()))
+        age = aged.order_by("-at").values_list("age", flat=True).first()
+        return None if age is None else age.total_seconds()
+
     def running(self) -> int:
         """How many report, on whichever machine."""
         return self.filter(at__gt=Now() - REPORTS_EXPECTED).count()

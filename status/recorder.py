@@ -1,6 +1,7 @@
 """Writes down each minute that this process served, with an engine behind it, and how each component did."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from market.prices import interval_start
 from market.runtime import is_heard
 from market.streams.market_streams import prices
 
-from .models import ComponentMinute, Minute
+from .models import ComponentMinute, Minute, ProcessReport
 from .watch import STOOD_STILL, MinuteLooks, Shares, component_watch
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class MinuteRecorder:
         self._process = secrets.token_hex(8)
         self.looks = MinuteLooks()
         self._looked_s: float | None = None
+        self._absence_ms = (0, 0)
+        """When no process was there before this one."""
         self.waiting: dict[datetime, Shares] = {}
         """Minutes that are not written down yet."""
         looking = "How the components do could not be seen"
@@ -60,6 +63,8 @@ class MinuteRecorder:
         )
 
     async def start(self) -> None:
+        with contextlib.suppress(*UNANSWERED):
+            self._absence_ms = await in_thread(absence_before, now_ms())
         await self._looking.start()
         await self._loop.start()
 
@@ -74,7 +79,18 @@ class MinuteRecorder:
             return
         for ago_s in missed_looks(0.0 if before_s is None else self._looked_s - before_s):
             self.looks.add(interval_start(at_ms - round(1000 * ago_s), MINUTE_MS), STOOD_STILL)
-        self.looks.add(interval_start(at_ms, MINUTE_MS), shares)
+        minute_ms = interval_start(at_ms, MINUTE_MS)
+        if before_s is None:
+            self._account_for_before(minute_ms, at_ms, shares)
+        self.looks.add(minute_ms, shares)
+
+    def _account_for_before(self, minute_ms: int, at_ms: int, shares: Shares) -> None:
+        """What the process before saw of this minute is lost with it; that nobody was there is not."""
+        gone_ms, back_ms = self._absence_ms
+        if back_ms <= minute_ms:
+            return
+        for look_ms in range(minute_ms, at_ms, round(1000 * LOOK_EVERY_S)):
+            self.looks.add(minute_ms, STOOD_STILL if gone_ms <= look_ms < back_ms else shares)
 
     async def note(self) -> None:
         # After standing still, this may be the first to go on.
@@ -106,6 +122,11 @@ class MinuteRecorder:
         if self.waiting:
             ComponentMinute.objects.add(self.waiting)
             self.waiting = {}
+
+
+def absence_before(at_ms: int) -> tuple[int, int]:
+    silent_s = ProcessReport.objects.silent_s() or 0.0
+    return (0, 0) if silent_s <= LATE_LOOK_S else (at_ms - round(1000 * silent_s), at_ms)
 
 
 def missed_looks(since_s: float) -> list[float]:

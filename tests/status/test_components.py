@@ -8,8 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
+from core.threads import in_thread
+from core.times import MINUTE_MS
 from market import runtime
 from market.streams.market_streams import prices
 from market.streams.protocol.messages import KINDS
@@ -18,7 +21,7 @@ from serving.draining import draining
 from serving.metrics.http_requests import HttpRequests, http_requests
 from serving.readiness.monitor import monitor
 from status.components import NAMES
-from status.models import ComponentMinute
+from status.models import ComponentMinute, ProcessReport
 from status.recorder import MOST_WAITING, MinuteRecorder
 from status.watch import ComponentWatch, MinuteLooks, component_watch, fresh_share
 
@@ -213,3 +216,24 @@ def test_minutes_of_three_months_ago_go_but_for_the_first() -> None:
     ComponentMinute.objects.all().prune(AT - timedelta(days=91))
     ages = [(AT - minute.at).days for minute in ComponentMinute.objects.order_by("at")]
     assert ages == [100, 90]
+
+
+@pytest.mark.parametrize(("silent_s", "share"), [(4, 1.0), (24, 0.6), (None, 1.0)])
+@pytest.mark.django_db(transaction=True)
+async def test_minute_in_which_no_process_was_there_is_not_whole(
+    monkeypatch: pytest.MonkeyPatch, silent_s: int | None, share: float
+) -> None:
+    """Killed, and started again within the minute: what the one before saw of it is gone."""
+    monkeypatch.setattr(component_watch, "look", lambda: {"rest": 1.0})
+    minute_ms = MINUTE_MS * 1_000
+    if silent_s is not None:
+        await in_thread(ProcessReport.objects.put, "before", {})
+        await in_thread(lambda: ProcessReport.objects.update(at=F("at") - timedelta(seconds=silent_s)))
+    recorder = MinuteRecorder()
+    with monkeypatch.context() as patched:
+        patched.setattr("status.recorder.now_ms", lambda: minute_ms + 40_000)
+        await recorder.start()
+        await recorder.stop()
+        patched.setattr("status.recorder.now_ms", lambda: minute_ms + 45_000)
+        await recorder.look()
+    assert recorder.looks.take(minute_ms)["rest"] == pytest.approx(share, abs=0.03)
