@@ -17,7 +17,7 @@ from django.utils.text import capfirst
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label
+from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
 from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
@@ -246,6 +246,8 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         except SignalNotActive as error:
             self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
         else:
+            if signal.user != request.user:
+                tell_of_staff(request, signal.user, f"Your signal {signal} was cancelled: {reason}")
             self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
 
 

@@ -1,5 +1,7 @@
 """The staff's site and the kinds of page it is built from; each app registers its own pages."""
 
+from accounts.login.answers import tell_of_staff
+
 from .key_pages import KeyAdmin
 from .request_pages import RequestAdmin
 from .staff_pages import NO_OWNER, TIMES, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
@@ -14,4 +16,5 @@ __all__ = [
     "button",
     "label",
     "staff_page",
+    "tell_of_staff",
 ]

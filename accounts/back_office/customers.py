@@ -23,6 +23,7 @@ from accounts.panel.usage import Chart, bars, days_of, minutes_of
 from accounts.rights import publishing_right
 from accounts.usage.near_limits import near_limits
 
+from .owners import OwnerTold
 from .staff_pages import StaffAdmin
 
 
@@ -83,7 +84,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(StaffAdmin[Account]):
+class AccountAdmin(OwnerTold, StaffAdmin[Account]):
     owner = "user"
     decides_about_owner = True
     never = ("delete",)

@@ -31,6 +31,7 @@ from accounts.number_fields import WholeNumberField
 from accounts.one_line import refuse_unprintable
 from accounts.panel.keys import IssueKeyForm
 
+from .owners import OwnerTold
 from .staff_pages import StaffAdmin, button, label, staff_page
 
 K = TypeVar("K", bound=Key)
@@ -171,7 +172,7 @@ class KeyStateFilter(admin.SimpleListFilter):
 NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 
 
-class ApiKeyAdmin(KeyAdmin[ApiKey]):
+class ApiKeyAdmin(OwnerTold, KeyAdmin[ApiKey]):
     owner = "account__user"
     issue_form = IssueApiKeyForm
     issue_one = partial(issue_key, most_a_day=None)

@@ -22,11 +22,13 @@ from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from accounts.ending.sessions import end_sessions
 from accounts.limits.tiers import save_user_access
-from accounts.login.factors import FACTOR_NAMES
+from accounts.login.factors import FACTOR_NAMES, publish_factor
 from accounts.models import Account, User
 from accounts.rights import READY_ROLE, publishing_right
+from core.events.kinds import EventKind
 
 from .customers import VisitingUserFilter
+from .owners import OwnerTold
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
 POWERS = ("is_staff", "is_superuser", "groups")
@@ -64,7 +66,7 @@ class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
+class UserAdmin(OwnerTold, DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     owner = ITSELF
     never = ("delete",)
     """Deactivate instead: what a user did stays on record."""
@@ -86,6 +88,12 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     # For superusers.
     raw_powers = ("Single permissions", {"fields": (RAW_POWERS,), "classes": ("collapse",)})
     add_fieldsets = ((None, {"fields": ("username", "password1", "password2")}),)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> User | None:
+        user: User | None = super().get_object(request, object_id, from_field)
+        if user is not None:
+            user.changed_by = request.user.get_username()
+        return user
 
     @admin.display(description="Password")
     def password_state(self, user: User) -> str:
@@ -144,7 +152,7 @@ admin.site.unregister(UserSession)
 
 
 @admin.register(EmailAddress)
-class EmailAddressAdmin(StaffAdmin[Model]):
+class EmailAddressAdmin(OwnerTold, StaffAdmin[Model]):
     owner = "user"
     list_display = ("email", "user", "primary", "verified")
     list_select_related = ("user",)
@@ -166,7 +174,7 @@ class FactorFilter(admin.SimpleListFilter):
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
+class AuthenticatorAdmin(OwnerTold, ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
     owner = "user"
@@ -183,3 +191,8 @@ class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(request.user.is_superuser)
+
+    def log_deletions(self, request: HttpRequest, rows: Any) -> Any:
+        for factor in rows:
+            publish_factor(EventKind.FACTOR_REMOVED, factor, by=request.user.get_username())
+        return super().log_deletions(request, rows)

@@ -1,4 +1,4 @@
-"""The mail that says what staff decided on a request."""
+"""The mails that say what staff decided on a request, and what else they did to an account."""
 
 from allauth.account.adapter import get_adapter
 from allauth.account.models import EmailAddress
@@ -26,3 +26,8 @@ def send_answer(request: HttpRequest, user: User, mail: str, *, page: str, **abo
     # The mail names the browser that the request came from, which allauth asks for in a context.
     with request_context(request):
         get_adapter(request).send_notification_mail(mail, user, context, email=address)
+
+
+def tell_of_staff(request: HttpRequest, user: User, what: str) -> None:
+    """`what` is one or more sentences."""
+    send_answer(request, user, "settings/email/by_staff", page="events", what=what)

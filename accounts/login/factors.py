@@ -75,7 +75,9 @@ def publish_change(
     if signal is authenticator_added and authenticator.type in FACTORS:
         # To add a factor is also to use it.
         record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
-    for account in Account.objects.filter(user_id=user.pk):
-        ControlEvent.objects.publish(
-            KINDS[signal], by=user.get_username(), account=account.pk, factor=str(authenticator.type)
-        )
+    publish_factor(KINDS[signal], authenticator, by=user.get_username())
+
+
+def publish_factor(kind: EventKind, factor: Authenticator, *, by: str) -> None:
+    for account in Account.objects.filter(user_id=factor.user_id):
+        ControlEvent.objects.publish(kind, by=by, account=account.pk, factor=str(factor.type))

@@ -62,7 +62,7 @@ class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[mis
         """A locked account is not called one that does not exist, at least to its owner."""
         email = self.cleaned_data["email"]
         if not self.users and filter_users_by_email(email, is_active=False, for_login=True):
-            get_adapter().send_mail("account/email/account_locked", email, {})
+            get_adapter().send_mail("settings/email/account_locked", email, {})
             return str(email)
         return str(super().save(request, **options))
 

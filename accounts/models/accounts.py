@@ -43,6 +43,8 @@ class User(AbstractUser):
         related_query_name="user",
         help_text="What a member of staff may do.",
     )
+    changed_by: str | None = None
+    """Who sets a new password, if not they themselves."""
     _password: str | None
     """A new one that is not saved yet."""
 
@@ -54,7 +56,7 @@ class User(AbstractUser):
             if has_new_password:
                 for account in Account.objects.filter(user=self):
                     ControlEvent.objects.publish(
-                        EventKind.PASSWORD_CHANGED, by=self.username, account=account.pk
+                        EventKind.PASSWORD_CHANGED, by=self.changed_by or self.username, account=account.pk
                     )
 
 

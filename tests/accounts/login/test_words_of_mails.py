@@ -39,6 +39,7 @@ SAID = {
     "page": "https://tickwire.test/settings/signals",
     "from_email": "ada@tickwire.test",
     "to_email": "lovelace@tickwire.test",
+    "what": "API key laptop: Revoked.",
     "address": "eve@tickwire.test",
     "deleted_email": "ada@tickwire.test",
     "decided": SimpleNamespace(wanted="Pro", answer="Tell us “more” & <better>."),
