@@ -17,10 +17,11 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from cryptography.fernet import InvalidToken
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import PSEUDONYMS, User
+from accounts.models import ASCII_ONLY, PSEUDONYMS, User
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
@@ -102,14 +103,17 @@ logger = logging.getLogger(__name__)
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
-        "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, log in with a"
+        "too_many_passwords": "Too many attempts failed. Wait a quarter of an hour, log in with a"
         " passkey, or let us mail you a link to a new password.",
+        "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, then try again.",
         "username_blacklisted": "This username is reserved. Please choose another.",
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
         """Nobody takes the place of somebody whose account was deleted."""
         cleaned: str = super().clean_username(username, shallow=shallow)
+        if not cleaned.isascii():
+            raise ValidationError(ASCII_ONLY)
         if cleaned.lower().startswith(PSEUDONYMS):
             raise self.validation_error("username_blacklisted")
         if not shallow and former_names.holds(cleaned):
@@ -119,7 +123,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         self._counted = admit_attempt(request, credentials)
         if not self._counted:
-            raise self.validation_error("too_many_login_attempts")
+            raise self.validation_error("too_many_passwords")
 
     def _rollback_login_failed_rl_usage(self) -> None:
         for used in self._counted:

@@ -21,6 +21,8 @@ PSEUDONYM = "deleted-"
 PUBLISHER = "publisher-"
 """By such a name the public ledger of signals calls a user, so that it keeps nobody's own."""
 PSEUDONYMS = (PSEUDONYM, PUBLISHER)
+ASCII_ONLY = "Use only a to z, digits and @ . + - _: other letters can look like these."
+"""For new names: publishers are known by theirs, and nobody may look like another."""
 
 
 def is_reserved(name: str) -> bool:
@@ -59,6 +61,8 @@ class UsernameField(NameField):
         super().validate(value, model_instance)
         if is_reserved(value) and not has_name(model_instance, value):
             raise ValidationError(f"The username {value!r} is reserved for the service itself.")
+        if not value.isascii() and not has_name(model_instance, value):
+            raise ValidationError(ASCII_ONLY)
 
 
 def has_name(user: models.Model | None, name: str) -> bool:

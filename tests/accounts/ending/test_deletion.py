@@ -115,6 +115,11 @@ def test_nobody_signs_up_under_a_name_of_the_service(name: str) -> None:
     assert not User.objects.exists()
 
 
+def test_nobody_signs_up_under_a_name_that_looks_like_another() -> None:
+    assert "other letters can look like these" in sign_up("\u0430urora_fx")
+    assert not User.objects.exists()
+
+
 @pytest.mark.parametrize("name", [".", "..", "-", "_@_"])
 def test_name_that_no_page_could_have_in_its_address_is_refused(name: str) -> None:
     assert "Use at least one letter or digit." in sign_up(name)
