@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote as quoted
 
+import httpx
+
 from .answers import Value
-from .errors import ApiError, Json
+from .errors import Address, ApiError, Json
 from .methods import Asked, Call, asked
 from .pages import Form, Moment, Place, Route, as_parameter
 
@@ -42,7 +44,12 @@ LOCAL = "http://127.0.0.1:8000"
 LONGEST_PAGE, LONGEST_LIST = 10_000, 500
 # What the service shows of a client, of its requests and of its streams.
 USER_AGENT = "tickwire-python/0.1.0"
-KEY, FORMER_KEY = "TICKWIRE_KEY", "TICKWIRE_API_KEY"
+KEY, FORMER_KEY, URL = "TICKWIRE_KEY", "TICKWIRE_API_KEY", "TICKWIRE_URL"
+DEFAULT_USED = (
+    f"This is the default address: to use another service, set {URL}, or pass url (--url in a command)."
+)
+FROM_ENVIRONMENT = f"The address comes from {URL}: check it, and whether the service is running."
+FROM_CALLER = "Check the address, and whether the service is running."
 # Since when anything can have been kept.
 EPOCH = 0
 
@@ -55,8 +62,10 @@ class Calls(ABC, Generic[S, N, A, H]):
     ) -> None:
         self.api_key = api_key or os.environ.get(KEY) or os.environ.get(FORMER_KEY, "")
         if not self.api_key:
-            raise ValueError(f"An API key is needed: pass api_key, or set {KEY}.")
-        self.url = (url or os.environ.get("TICKWIRE_URL") or LOCAL).rstrip("/")
+            raise ValueError(f"An API key is needed: set {KEY}, or pass api_key (--key in a command).")
+        self.url = checked(url or os.environ.get(URL) or LOCAL)
+        advice = FROM_CALLER if url else FROM_ENVIRONMENT if os.environ.get(URL) else DEFAULT_USED
+        self._address = Address(self.url, advice, timeout)
         self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 
     @abstractmethod
@@ -87,7 +96,7 @@ class Calls(ABC, Generic[S, N, A, H]):
 
     @Call
     def quotes(self, symbols: Iterable[str] | None = None) -> Asked[QuoteList]:
-        """Of many instruments at once; of all without a list. An empty one is a mistake rather than all."""
+        """Quotes of several instruments at once; without a list, of all. An empty list is an error."""
         named = None if symbols is None else _listed(symbols)
         if symbols is not None and named is None:
             raise ValueError("The list of symbols is empty: name one, or call quotes() for all instruments.")
@@ -103,8 +112,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         limit: int = LONGEST_PAGE,
         cursor: str | None = None,
     ) -> H:
-        """Every closed candle that is stored, from `start` on and before `end`. `limit` is how many a page
-        has; `cursor` goes on after a page of the same walk."""
+        """Every stored closed candle at or after `start` and before `end`. `limit` is the number of candles
+        in a page; `cursor` continues after a page of the same walk."""
         chosen: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
         return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", chosen, cursor))
 
@@ -112,7 +121,7 @@ class Calls(ABC, Generic[S, N, A, H]):
     def order_flow_buckets(
         self, symbol: str, *, start: Moment | None = None, end: Moment | None = None, limit: int = 100
     ) -> Asked[OrderFlow]:
-        """Who bought and sold, minute by minute; without `start` the newest."""
+        """The volume bought and sold in each minute; without `start`, in the newest ones."""
         return asked(f"orderflow/{_symbol(symbol)}", **_span(start, end), limit=limit)
 
     @Call
@@ -127,8 +136,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> Asked[SignalList]:
-        """The newest, by default of the active ones, unlike `all_signals`; with `start`, `end` or `cursor` a
-        page, whose `next` is the cursor of the one after."""
+        """The newest signals, by default only active ones, unlike `all_signals`. With `start`, `end` or
+        `cursor`, a page, whose `next` is the cursor of the following one."""
         place = {**_span(start, end), "cursor": cursor}
         return asked("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
 
@@ -141,7 +150,7 @@ class Calls(ABC, Generic[S, N, A, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> S:
-        """Page after page, newest first; by default those that ended too, unlike `signals`."""
+        """Page after page, newest first; by default including closed ones, unlike `signals`."""
         chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
         signals: S = self.walk(Route("signals", "items", chosen | _ranged(start, end)))
         return signals
@@ -173,7 +182,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> Asked[NewsList]:
-        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        """The newest items. With `start`, `end` or `cursor`, a page, whose `next` is the cursor of the
+        following one."""
         place = {**_span(start, end), "cursor": cursor}
         return asked("news", limit=limit, **_chosen(category, expand), **place)
 
@@ -197,7 +207,7 @@ class Calls(ABC, Generic[S, N, A, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> A:
-        """The files of the archive, by day: each with the `path` that `download` takes."""
+        """The files of the archive, by day; `download` takes the `path` of one."""
         chosen: dict[str, Value] = {"kind": kind, "symbol": symbol, **_span(start, end)}
         files: A = self.walk(Route("archive", "items", chosen))
         return files
@@ -219,11 +229,21 @@ class Calls(ABC, Generic[S, N, A, H]):
         return asked("limits")
 
     def place(self, route: Route, form: Form[C]) -> Place[C]:
-        return Place(route, form, self.retries, self.walk_retries)
+        return Place(route, form, self._address, self.retries, self.walk_retries)
 
     def _options(self) -> Json:
         headers = {"X-API-Key": self.api_key, "User-Agent": USER_AGENT}
         return {"base_url": f"{self.url}/api/", "headers": headers, "timeout": self.timeout}
+
+
+def checked(url: str) -> str:
+    try:
+        is_address = httpx.URL(url).scheme in ("http", "https")
+    except httpx.InvalidURL:
+        is_address = False
+    if not is_address:
+        raise ValueError(f"{url} is not the address of a service: write it like {LOCAL}.")
+    return url.rstrip("/")
 
 
 def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:
@@ -231,7 +251,7 @@ def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:
 
 
 def _listed(names: Iterable[str]) -> str | None:
-    """A text is one name, or several with commas between them, and never its letters."""
+    """A text is one name, or several separated by commas, and never its letters."""
     return (names if isinstance(names, str) else ",".join(names)) or None
 
 
@@ -240,7 +260,7 @@ def _span(start: Moment | None, end: Moment | None) -> dict[str, Value]:
 
 
 def _ranged(start: Moment | None, end: Moment | None) -> dict[str, Value]:
-    """Lists have pages only where they are asked for a range."""
+    """Lists have pages only if a range is requested."""
     return {**_span(EPOCH if start is None and end is None else start, end), "limit": LONGEST_LIST}
 
 

@@ -2,7 +2,7 @@ import { WalkInterrupted } from "./errors.js";
 import type { components } from "./schema.js";
 import { insisting, waitBeforeAgain, waitBeforeGoingOn } from "./waiting.js";
 
-/** A text of ISO 8601 with its zone, or milliseconds since the epoch, or a Date. */
+/** A Date, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch. */
 export type Moment = Date | string | number;
 
 type Answer = components["schemas"]["History"];
@@ -14,16 +14,16 @@ export type Candle = components["schemas"]["Candle"];
 export type HistoryAnswer = Pick<Answer, "ohlcv" | "next">;
 
 export interface Span {
-  /** The first to include; without it, the first that is stored. */
+  /** The first time to include. By default, the first stored candle. */
   start?: Moment;
-  /** The first to leave out; without it, now. */
+  /** The end, which is excluded. By default, now. */
   end?: Moment;
 }
 
 export interface HistoryOptions extends Span {
-  /** How many candles a page has. */
+  /** The number of candles in a page. */
   limit?: number;
-  /** Goes on after a page of the same walk. */
+  /** Continues after a page of the same walk. */
   cursor?: string;
 }
 
@@ -40,7 +40,7 @@ export interface Retries {
   later: number;
 }
 
-/** Closed candles, oldest first. Each iteration begins anew; a page that was read is not kept. */
+/** Closed candles, oldest first. Each iteration starts again; pages are not kept after they have been read. */
 export class History implements AsyncIterable<Candle> {
   constructor(
     private readonly ask: (cursor: string | undefined) => Promise<HistoryAnswer>,
@@ -87,5 +87,11 @@ export function plain({ start, end }: Span): Record<string, string | number | un
 }
 
 function written(moment: Moment | undefined): string | number | undefined {
-  return moment instanceof Date ? moment.toISOString() : moment;
+  if (moment instanceof Date) return moment.toISOString();
+  return typeof moment === "string" ? withZone(moment) : moment;
+}
+
+function withZone(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return `${text}T00:00Z`;
+  return /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(text) ? `${text}Z` : text;
 }
