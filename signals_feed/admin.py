@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
 from accounts.models import User
+from accounts.one_line import refuse_invisible
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
@@ -82,6 +83,7 @@ CANCELLING_EXPLAINED = (
 class CancelForm(forms.Form):
     reason = forms.CharField(
         max_length=Signal._meta.get_field("cancel_reason").max_length,
+        validators=[refuse_invisible],
         help_text="Public, and kept with the signal permanently.",
         widget=UnfoldAdminTextInputWidget,
     )

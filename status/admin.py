@@ -6,12 +6,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import TabularInline
 
-from accounts.back_office import TIMES, StaffAdmin, label
+from accounts.back_office import TIMES, StaffAdmin, VisibleText, label
 
 from .models import Incident, Note
 
 
-class NoteInline(TabularInline):  # type: ignore[misc]
+class NoteInline(VisibleText, TabularInline):  # type: ignore[misc]
     model = Note
     formfield_overrides = TIMES
     extra = 1

@@ -17,9 +17,9 @@ UNSCORED = {"status": "draft", "sentiment_score": None, "model": ""}
 FORM = {
     "title": "Dollar slips as yields ease",
     "category": "forex",
-    "published_at_0": "18/11/2026",
+    "published_at_0": "2026-11-18",
     "published_at_1": "12:00:00",
-    "initial-published_at_0": "18/11/2026",
+    "initial-published_at_0": "2026-11-18",
     "initial-published_at_1": "12:00:00",
     "sentiment_score": "0.4",
 }

@@ -206,7 +206,7 @@ def test_saving_an_item_that_was_opened_here_leads_back_here(office: Office) -> 
     form = {
         "title": "Gold steadies again",
         "category": "gold",
-        "published_at_0": "18/11/2026",
+        "published_at_0": "2026-11-18",
         "published_at_1": "12:00:00",
         "sentiment_score": "0.4",
     }
