@@ -20,7 +20,13 @@ else:
 
 
 HttpsURLField = partial(forms.URLField, assume_scheme="https")
-ScoreField = partial(FloatNumberField, min_value=-1, max_value=1)
+NO_SCORE = "A score is a number from −1 to 1, such as 0.4."
+ScoreField = partial(
+    FloatNumberField,
+    min_value=-1,
+    max_value=1,
+    error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), NO_SCORE),
+)
 # The clock of a curator may be ahead of ours.
 MOST_AHEAD = timedelta(minutes=5)
 
