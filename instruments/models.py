@@ -116,7 +116,10 @@ class Instrument(models.Model):
         max_length=20,
         unique=True,
         validators=[
-            RegexValidator(r"^[A-Z0-9][A-Z0-9._-]*$", "Upper-case letters, digits, dot, dash and underscore.")
+            RegexValidator(
+                r"^[A-Z0-9][A-Z0-9._-]*$",
+                "Use upper-case letters, digits, dots, dashes and underscores, a letter or a digit first.",
+            )
         ],
     )
     name = models.CharField(max_length=80)

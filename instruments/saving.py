@@ -18,6 +18,8 @@ from .sheets import NUMBER, SheetRow
 SHIPPED = Path(__file__).resolve().parent / "data"
 TableRow = Instrument | TradingCalendar
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+# All of them fit into a column of the database.
+MOST_DIGITS = 9
 NEW, UPDATE, SKIP = "new", "update", "skip"
 
 
@@ -62,7 +64,7 @@ class Table:
         for line, cells in rows:
             try:
                 if cells[self.key] in seen:
-                    raise ValidationError({self.key: f"“{cells[self.key]}” is in the table twice."})
+                    raise ValidationError({self.key: f"“{cells[self.key]}” is in the file twice."})
                 seen.add(cells[self.key])
                 changes.append(self._check(cells))
             except ValidationError as error:
@@ -109,14 +111,20 @@ def read_cell(field: Any, text: str) -> Any:
                 raise ValueError(f"“{text}” is not a plain number such as 0.0001.")
             return Decimal(text) if text else None
         case models.IntegerField():
-            if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-                raise ValueError(f"“{text}” is not a whole number.")
-            return int(text) if text else None
+            return read_whole(text) if text else None
         case models.BooleanField():
             if text.lower() not in BOOLEANS:
                 raise ValueError(f"“{text}” is neither true nor false.")
             return BOOLEANS[text.lower()]
     return text or field.get_default()
+
+
+def read_whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"“{text}” is not a whole number.")
+    if len(text.lstrip("0")) > MOST_DIGITS:
+        raise ValueError(f"“{text}” is too large: a whole number has at most {MOST_DIGITS} digits.")
+    return int(text)
 
 
 def write_cell(value: object) -> str:

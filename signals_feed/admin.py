@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
 from accounts.models import User
+from accounts.one_line import refuse_invisible
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
@@ -79,9 +80,19 @@ CANCELLING_EXPLAINED = (
 )
 
 
+def why_too_late(signal: Signal) -> str:
+    """Empty as long as it can be cancelled."""
+    given = f" The reason given: “{signal.cancel_reason}”" if signal.cancel_reason else ""
+    if signal.closed_at is not None:
+        how = signal.get_close_reason_display().lower()
+        return f"It closed on {exact_time(signal.closed_at)} ({how}).{given}"
+    return f"It is being cancelled and closes at the next tradable price.{given}" if given else ""
+
+
 class CancelForm(forms.Form):
     reason = forms.CharField(
         max_length=Signal._meta.get_field("cancel_reason").max_length,
+        validators=[refuse_invisible],
         help_text="Public, and kept with the signal permanently.",
         widget=UnfoldAdminTextInputWidget,
     )
@@ -209,6 +220,9 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 
     @button("Cancel this signal", permission="cancel", icon="cancel", danger=True)
     def cancel(self, request: HttpRequest, signal: Signal) -> HttpResponse:
+        if (over := why_too_late(signal)) and "answered" not in request.POST:
+            title = "This signal can no longer be cancelled"
+            return self.ask(request, forms.Form(), title=title, text=over, submit="", chosen=[signal])
         return self.ask_and_cancel(request, [signal]) or redirect(
             "admin:signals_feed_signal_change", signal.pk
         )

@@ -1,17 +1,19 @@
 """Incidents in the back office."""
 
+from collections import Counter
+
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import TabularInline
 
-from accounts.back_office import TIMES, StaffAdmin, label
+from accounts.back_office import TIMES, StaffAdmin, VisibleText, label
 
 from .models import Incident, Note
 
 
-class NoteInline(TabularInline):  # type: ignore[misc]
+class NoteInline(VisibleText, TabularInline):  # type: ignore[misc]
     model = Note
     formfield_overrides = TIMES
     extra = 1
@@ -34,10 +36,21 @@ class IncidentAdmin(StaffAdmin[Incident]):
 
     @admin.action(description="End now", permissions=("change",))
     def end_chosen(self, request: HttpRequest, queryset: QuerySet[Incident]) -> None:
-        ended = 0
-        for incident in queryset.filter(ended_at=None, started_at__lte=timezone.now()):
-            incident.ended_at = timezone.now()
-            incident.save(update_fields=("ended_at",))
-            self.log_change(request, incident, "Ended.")
-            ended += 1
-        self.message_user(request, f"Ended: {ended}.", messages.SUCCESS)
+        now, done = timezone.now(), Counter[str]()
+        for incident in queryset:
+            state = self.state(incident)
+            done[state] += 1
+            if state == "open":
+                incident.ended_at = now
+                incident.save(update_fields=("ended_at",))
+                self.log_change(request, incident, "Ended.")
+        if done["open"]:
+            self.message_user(request, f"Ended: {done['open']}.", messages.SUCCESS)
+        if done["planned"]:
+            self.message_user(
+                request,
+                f"Planned, so left alone: {done['planned']}. To call an incident off, delete it.",
+                messages.WARNING,
+            )
+        if done["over"]:
+            self.message_user(request, f"Already over: {done['over']}.", messages.INFO)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 
+from django.core.exceptions import ValidationError
 from django.db import connection, models, transaction
 from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
@@ -207,6 +208,11 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    def clean(self) -> None:
+        """As the constraint says, but at the field and in words."""
+        if self.ended_at and self.started_at and self.ended_at < self.started_at:
+            raise ValidationError({"ended_at": "An incident cannot end before it starts."})
 
 
 class Note(models.Model):

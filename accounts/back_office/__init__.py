@@ -5,6 +5,7 @@ from accounts.login.answers import tell_of_staff
 from .key_pages import KeyAdmin
 from .request_pages import RequestAdmin
 from .staff_pages import NO_OWNER, TIMES, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
+from .visible_text import VisibleText
 
 __all__ = [
     "KeyAdmin",
@@ -13,6 +14,7 @@ __all__ = [
     "RequestAdmin",
     "StaffAdmin",
     "TIMES",
+    "VisibleText",
     "button",
     "label",
     "staff_page",

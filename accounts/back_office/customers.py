@@ -146,7 +146,7 @@ def used_by(account: Account, now: datetime) -> dict[str, Any]:
             ("Requests today", today.counts.requests, None),
             ("Requests in the busiest minute today", busiest, tier.requests_per_minute),
             ("Streams opened today", today.counts.streams, None),
-            ("Streams of keys open now", sum(not each.is_of_page for each in streams), tier.streams),
+            ("Open streams (API keys)", sum(not each.is_of_page for each in streams), tier.streams),
             ("AI calls today", today.ai_calls, tier.ai_calls_per_day),
         ),
         "charts": [

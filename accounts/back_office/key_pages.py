@@ -205,5 +205,5 @@ class ApiKeyAdmin(OwnerTold, KeyAdmin[ApiKey]):
                 return self.show_once(request, successor, secret)
             except (KeyNotActive, TooManyKeys) as error:
                 form.add_error(None, str(error))
-        text = "A successor is issued and shown once. The old key works for the overlap and then no more."
+        text = "A successor is issued and shown once. The old key keeps working for the overlap, then stops."
         return self.ask(request, form, title=f"Roll {key}", text=text, submit="Roll", chosen=[key])

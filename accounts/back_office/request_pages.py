@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.login.answers import send_answer
 from accounts.models import LONGEST_REASON
+from accounts.one_line import refuse_invisible
 
 from .staff_pages import M, StaffAdmin, button, label
 
@@ -24,6 +25,7 @@ class DeclineForm(forms.Form):
     answer = forms.CharField(
         label="Reason",
         max_length=LONGEST_REASON,
+        validators=[refuse_invisible],
         help_text="The person who asked can read it.",
         widget=UnfoldAdminTextInputWidget,
     )

@@ -38,6 +38,7 @@ from accounts.number_fields import DecimalNumberField, FloatNumberField, WholeNu
 from accounts.rights import publishing_right
 
 from .changes import said_change
+from .visible_text import VisibleText
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -133,7 +134,7 @@ def staff_page(request: HttpRequest, template: str, title: str, **context: Any) 
     return TemplateResponse(request, template, context)
 
 
-class StaffAdmin(ModelAdmin[M]):
+class StaffAdmin(VisibleText, ModelAdmin[M]):
     owner: ClassVar[str | None] = None
     """The lookup from a row to the person who owns it; `NO_OWNER` where rows belong to nobody."""
     decides_about_owner: ClassVar[bool] = False

@@ -101,11 +101,16 @@ def _device_signer() -> TimestampSigner:
 logger = logging.getLogger(__name__)
 
 
+MISMATCH = "The username or email and the password do not match."
+
+
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
         "too_many_passwords": "Too many attempts failed. Wait a quarter of an hour, log in with a"
         " passkey, or let us mail you a link to a new password.",
         "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, then try again.",
+        "username_password_mismatch": MISMATCH,
+        "email_password_mismatch": MISMATCH,
         "username_blacklisted": "This username is reserved. Please choose another.",
     }
 

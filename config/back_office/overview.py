@@ -28,6 +28,7 @@ GROUPS = {
         ("Calibration", "news_calibration_page", "analytics"),
         ("Signals", "signals_feed.signal", "ads_click"),
         ("Ledger entries", "signals_feed.ledgerentry", "receipt_long"),
+        ("Site texts", "pages.sitetext", "gavel"),
     ),
     "Customers": (
         ("API keys", "accounts.apikey", "key"),
@@ -38,7 +39,6 @@ GROUPS = {
         ("Email addresses", "account.emailaddress", "alternate_email"),
         ("Second factors", "mfa.authenticator", "lock"),
         ("Tiers", "accounts.tier", "stacks"),
-        ("Site texts", "pages.sitetext", "gavel"),
         ("AI usage", "accounts.aiusage", "smart_toy"),
     ),
     "Market": (

@@ -17,6 +17,7 @@ from core.events.kinds import EventKind
 from market import runtime as market
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
+from signals_feed.publishing.actions import cancel
 from tests.accounts.back_office.office import (
     Office,
     add_to,
@@ -73,6 +74,28 @@ def test_a_closed_signal_is_refused_in_words_and_holds_up_nothing(office: Office
     assert any("already been closed or cancelled" in message for message in told)
     assert Signal.objects.get(pk=active.pk).cancel_reason == "Bad feed"
     assert logged(closed) == []
+
+
+@pytest.mark.parametrize(
+    ("is_closed", "words"),
+    [
+        (True, "It closed on 18 Nov 2026"),
+        (
+            False,
+            "It is being cancelled and closes at the next tradable price. The reason given: “Fat finger”",
+        ),
+    ],
+)
+def test_nothing_is_asked_about_a_signal_that_is_over(office: Office, is_closed: bool, words: str) -> None:
+    signal = make_signal(status="closed") if is_closed else make_signal()
+    if not is_closed:
+        cancel(signal, reason="Fat finger", by="boss")
+    page = text_of(office.get(address(signal, "cancel", signal.pk)))
+    assert "This signal can no longer be cancelled" in page
+    assert words in page
+    assert 'name="reason"' not in page
+    other = make_signal()
+    assert 'name="reason"' in text_of(office.get(address(other, "cancel", other.pk)))
 
 
 def test_a_signal_cannot_be_edited_or_deleted(office: Office) -> None:

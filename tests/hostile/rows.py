@@ -26,11 +26,11 @@ from tests.factories import NOON, make_account, make_instrument, make_signal, ma
 from .texts import PAYLOADS
 
 USERNAME = re.compile(r"[\w.@+-]+")
-PUBLISHED = {"published_at_0": "18/11/2026", "published_at_1": "12:00:00"}
+PUBLISHED = {"published_at_0": "2026-11-18", "published_at_1": "12:00:00"}
 FIRST_SYMBOL = "HOSTILE00"
 # Forms take away the space around a text.
 STRIPPED = tuple(payload.strip() for payload in PAYLOADS)
-# A label is one line of printable characters.
+# A label or a title is one line of printable characters.
 LABELS = tuple(text for text in STRIPPED if text.isprintable())
 USERNAMES = tuple(unicodedata.normalize("NFKC", text) for text in STRIPPED)
 
@@ -51,7 +51,8 @@ def type_everywhere(office: Office) -> Typed:
 def type_titles(office: Office) -> None:
     for payload in PAYLOADS:
         fields = {"title": payload, "category": "forex", "sentiment_score": "0.4", **PUBLISHED}
-        assert office.post(add_to(NewsItem), **fields).status_code == 302, payload
+        expected = 302 if payload.strip() in LABELS else 200
+        assert office.post(add_to(NewsItem), **fields).status_code == expected, payload
     office.act("publish_chosen", *NewsItem.objects.all())
 
 

@@ -90,7 +90,7 @@ def test_an_instrument_with_its_candles_cannot_be_deleted(office: Office) -> Non
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("symbol", "gbpusd", "Upper-case letters"),
+        ("symbol", "gbpusd", "Use upper-case letters"),
         ("pip_size", "0", "Must be above 0."),
         ("margin_rate", "1.1", "A share: 1 at most."),
         ("max_lot", "0.001", "Must not be below min_lot."),

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 HEADER, *ROWS = (SHIPPED / "instruments.csv").read_text().splitlines()
 EURUSD = next(row for row in ROWS if row.startswith("EURUSD"))
 COLUMNS = len(HEADER.split(","))
+SYMBOLS = "Use upper-case letters, digits, dots, dashes and underscores, a letter or a digit first."
 
 
 def load(*files: Path) -> str:
@@ -111,7 +112,7 @@ def test_bad_instruments_leave_no_calendars_behind(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("symbol", "eurusd", "Upper-case letters, digits, dot, dash and underscore."),
+        ("symbol", "eurusd", SYMBOLS),
         ("name", "", "This field cannot be blank."),
         ("type", "fx", "Value 'fx' is not a valid choice."),
         ("calendar", "mars", "There is no trading calendar “mars”."),
@@ -125,6 +126,7 @@ def test_bad_instruments_leave_no_calendars_behind(tmp_path: Path, monkeypatch: 
         ("margin_rate", "5", "A share: 1 at most."),
         ("max_lot", "0.001", "Must not be below min_lot."),
         ("digits", "2.7", "“2.7” is not a whole number."),
+        ("digits", "9" * 20, f"“{'9' * 20}” is too large: a whole number has at most 9 digits."),
         ("stale_after_s", "0", "Must be above 0."),
         ("active", "yes", "“yes” is neither true nor false."),
     ],
@@ -143,7 +145,7 @@ def test_a_cell_of_two_lines_does_not_shift_the_count(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shipped")
 def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
-    assert faults(table(tmp_path, EURUSD, EURUSD)) == ["Line 3, symbol: “EURUSD” is in the table twice."]
+    assert faults(table(tmp_path, EURUSD, EURUSD)) == ["Line 3, symbol: “EURUSD” is in the file twice."]
 
 
 @pytest.mark.parametrize(

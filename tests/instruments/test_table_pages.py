@@ -111,6 +111,14 @@ def test_the_pages_speak_of_what_they_import_and_export(office: Office) -> None:
     )
 
 
+def test_each_step_of_an_import_leads_back(office: Office) -> None:
+    make_instrument(name="An old name")
+    first = text_of(office.get(address(Instrument, "import")))
+    preview = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "new")))
+    leads = [re.findall(r'<a href="([^"]+)"[^>]*>\s*Back\s*</a>', page) for page in (first, preview)]
+    assert leads == [[list_of(Instrument)], [address(Instrument, "import")]]
+
+
 def test_the_preview_marks_what_changes(office: Office) -> None:
     make_instrument(name="An old name")
     page = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "<new>")))
@@ -176,7 +184,7 @@ def test_one_bad_row_stops_the_import_and_is_named(office: Office) -> None:
     make_instrument("BBB")
     table = exported(office, Instrument)
     page = text_of(upload(office, Instrument, table.replace("two", "2").replace("BBB,", "bbb,")))
-    assert "Line 4, <strong>symbol</strong>: Upper-case letters" in page
+    assert "Line 4, <strong>symbol</strong>: Use upper-case letters" in page
     assert not IMPORT_BUTTON.search(page)
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from accounts.ending import account_data
 from accounts.models import Tier, User
 from pages.models import SiteText
 from tests.accounts.back_office.office import Office, change, text_of
@@ -82,6 +83,36 @@ def test_texts_say_whether_staff_wrote_them(client: Client, path: str, title: st
     assert "<h1" in said
     assert "Be &lt;b&gt;kind&lt;/b&gt;." in said
     assert re.search(r"Last changed on \d{1,2} [A-Z][a-z]{2} \d{4}\.", said)
+
+
+# In which words the page speaks of each part of the file that people download.
+SPOKEN_OF = {
+    "person": "Your account",
+    "email_addresses": "email addresses",
+    "second_factors": "of each passkey, its public key and the name that you gave it",
+    "sessions": "Your sessions",
+    "page_sessions": "Your sessions",
+    "account": "Your account",
+    "rights": "Your account",
+    "keys": "Your API keys",
+    "usage": "Your usage",
+    "ai_usage": "AI calls",
+    "tier_requests": "requests for another tier",
+    "publisher_requests": "to publish signals, each with your reason, our answer",
+    "open_streams": "Your open streams",
+    "events": "changes of tier, password or email addresses",
+    "signals": "Signals that you publish",
+    **dict.fromkeys(
+        ("events_by", "log_about", "log_by", "tier_decisions", "publisher_decisions"), "your work as staff"
+    ),
+    "news_scores": "scores that you gave to news",
+}
+
+
+def test_privacy_speaks_of_all_that_can_be_downloaded(client: Client) -> None:
+    said = words(client, "/privacy")
+    assert set(account_data.sections) == set(SPOKEN_OF)
+    assert [name for name, spoken in SPOKEN_OF.items() if spoken not in said] == []
 
 
 def test_search_engines_are_kept_from_what_is_no_document(client: Client) -> None:

@@ -136,7 +136,9 @@ def test_the_page_shows_what_the_account_uses(office: Office) -> None:
     assert page.context["open_streams"] == []
     assert "<dt>Requests today</dt><dd>1,234</dd></div>" in text_of(page)
     assert "busiest minute today</dt><dd>80</dd><dd>The tier allows 120</dd>" in text_of(page)
-    assert "None is open." in text_of(page)
+    assert ">Usage</h2>" in text_of(page)
+    assert "<p>1,234 in all, at most 1,234 in a day</p>" in text_of(page)
+    assert "No streams are open." in text_of(page)
 
 
 @pytest.mark.usefixtures("alone")

@@ -91,6 +91,8 @@ def test_one_key_too_many_is_refused_in_words(office: Office, account: Account) 
 @pytest.mark.parametrize("hours", ["0", "72"])
 def test_rolling_ends_the_old_key_after_the_overlap(office: Office, account: Account, hours: str) -> None:
     old = key_of(account)
+    asked = text_of(office.get(address(old, "roll", old.pk)))
+    assert "The old key keeps working for the overlap, then stops." in asked
     secret = shown(office.post(address(old, "roll", old.pk), overlap_hours=hours, answered="1"))
     old.refresh_from_db()
     successor = ApiKey.objects.exclude(pk=old.pk).get()

@@ -164,6 +164,13 @@ def test_signing_up_logs_in_and_opens_the_key_page() -> None:
     assert "Logged in as grace." in answer.text
 
 
+def test_a_wrong_password_is_refused_in_words_of_our_own(user: User) -> None:
+    for login in ("ada", "ada@example.com", "nobody"):
+        page = Client().post("/accounts/login/", {"login": login, "password": "wrong"}).text
+        assert "The username or email and the password do not match." in page
+        assert "you specified" not in page
+
+
 def test_closed_user_is_not_let_in(user: User) -> None:
     User.objects.update(is_active=False)
     client = Client()

@@ -138,7 +138,7 @@ def test_passkey_opens_an_account_whose_password_is_locked(
     page.context.clear_cookies(name=COOKIE)
     for _ in range(3):
         log_in(page, "ada", "wrong")
-        expect(page.get_by_text("you specified are not correct")).to_be_visible()
+        expect(page.get_by_text("and the password do not match")).to_be_visible()
     log_in(page, "ada")
     expect(page.get_by_text("let us mail you a link")).to_be_visible()
     page.get_by_role("button", name="Log in with a passkey").click()

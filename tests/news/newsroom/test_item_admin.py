@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from core.events.outbox import ControlEvent
 from news.models import NewsItem
@@ -17,9 +19,9 @@ UNSCORED = {"status": "draft", "sentiment_score": None, "model": ""}
 FORM = {
     "title": "Dollar slips as yields ease",
     "category": "forex",
-    "published_at_0": "18/11/2026",
+    "published_at_0": "2026-11-18",
     "published_at_1": "12:00:00",
-    "initial-published_at_0": "18/11/2026",
+    "initial-published_at_0": "2026-11-18",
     "initial-published_at_1": "12:00:00",
     "sentiment_score": "0.4",
 }
@@ -164,3 +166,12 @@ def test_an_edit_does_not_undo_what_a_colleague_did_meanwhile(office: Office, mo
     monkeypatch.setattr(NewsItemAdmin, "save_model", reject_meanwhile)
     save(office, item, title="Dollar slips further")
     assert state_of(item)[0] == "rejected"
+
+
+@pytest.mark.parametrize(("minutes_ahead", "is_taken"), [(60 * 24 * 365 * 5, False), (30, False), (2, True)])
+def test_news_of_the_future_is_refused_in_words(office: Office, minutes_ahead: int, is_taken: bool) -> None:
+    at = timezone.now() + timedelta(minutes=minutes_ahead)
+    when = {"published_at_0": f"{at:%Y-%m-%d}", "published_at_1": f"{at:%H:%M:%S}"}
+    answer = office.post(add_to(NewsItem), **FORM | when)
+    assert NewsItem.objects.exists() is is_taken
+    assert ("This is in the future. Enter the time at which" in text_of(answer)) is not is_taken

@@ -51,7 +51,11 @@ def test_a_draft_has_its_age_in_the_form_of_every_age(office: Office) -> None:
 
 
 def test_an_empty_queue_says_where_drafts_come_from(office: Office) -> None:
-    assert "Nothing waits." in text_of(office.get(QUEUE))
+    page = text_of(office.get(QUEUE))
+    assert "Nothing to review. Drafts arrive from your <a" in page
+    assert "Ticked items:" not in page
+    draft()
+    assert "Ticked items:" in text_of(office.get(QUEUE))
 
 
 @pytest.mark.parametrize(("name", "status"), [("publish", "published"), ("reject", "rejected")])
@@ -120,7 +124,7 @@ def test_a_score_of_staff_is_kept_with_its_author(office: Office) -> None:
 def test_another_score_is_refused_in_words(office: Office, score: str) -> None:
     item = draft()
     page = act(office, "score", item, score=score)
-    assert "“Gold steadies”: " in page
+    assert "“Gold steadies”: A score is a number from −1 to 1, such as 0.4." in page
     assert logged(item) == []
 
 
@@ -206,7 +210,7 @@ def test_saving_an_item_that_was_opened_here_leads_back_here(office: Office) -> 
     form = {
         "title": "Gold steadies again",
         "category": "gold",
-        "published_at_0": "18/11/2026",
+        "published_at_0": "2026-11-18",
         "published_at_1": "12:00:00",
         "sentiment_score": "0.4",
     }
