@@ -11,7 +11,6 @@ COMING_MS = 8 * 86_400_000
 
 
 def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
-    now_ms, quote = market.now_ms(), market.quote(facts.symbol)
     return {
         "name": facts.name,
         "digits": facts.digits,
@@ -19,8 +18,7 @@ def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
         "unit": counted_in(facts.symbol, facts.type),
         "pipSize": facts.pip_size,
         "hasTrades": facts.order_flow_source == "trades",
-        "sessions": coming_sessions(facts, now_ms),
-        "quotedMs": quote.time_ms if quote else None,
+        "sessions": coming_sessions(facts, market.now_ms()),
         "staleAfterS": facts.stale_after_s,
     }
 

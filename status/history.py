@@ -23,7 +23,7 @@ class ComponentDay(msgspec.Struct):
     day: str
     up_percent: float | None
     """None where nothing was written down, or there was nothing to measure."""
-    down_minutes: int | None = None
+    down_minutes: float | None = None
 
     @property
     def on(self) -> date:
@@ -31,7 +31,10 @@ class ComponentDay(msgspec.Struct):
 
     @property
     def down(self) -> str:
-        hours, minutes = divmod(self.down_minutes or 0, 60)
+        down = self.down_minutes or 0
+        if 0 < down < 1:
+            return f"{max(1, round(60 * down))} s"
+        hours, minutes = divmod(round(down), 60)
         return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])
 
     @property
@@ -142,7 +145,8 @@ def history_of(
         of_day = seen + round(max(0, minutes_of(day, *span) - recorded) * share)
         up_of_day = min(row.get(f"{name}_up") or 0.0, of_day)
         percent = up_percent(up_of_day, of_day) if of_day else None
-        days.append(ComponentDay(day.isoformat(), percent, round(of_day - up_of_day) if of_day else None))
+        down = round(of_day - up_of_day, 2) if of_day else None
+        days.append(ComponentDay(day.isoformat(), percent, down))
         judged, up = judged + of_day, up + up_of_day
     return ComponentHistory(days, up_percent(up, judged) if judged else None)
 

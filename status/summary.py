@@ -85,7 +85,7 @@ class Summary(msgspec.Struct):
     message: str
     at: datetime
     uptime_percent: float | None
-    """Over the last 30 days, or since the first start."""
+    """The minutes in which a process served prices, over the last 30 days or since the first start."""
     days: list[DayUptime]
     latency: list[LatencyMinute]
     feeds: list[InstrumentFreshness]
@@ -172,16 +172,15 @@ def sentence(
 
 def all_well(components: Sequence[ComponentSummary]) -> str:
     """What was wrong earlier today is red below, so it is said here."""
-    measured = [each for each in components if each.days[-1].level != "none"]
-    hurt = [each for each in measured if each.days[-1].level != "good"]
+    hurt = [each for each in components if each.days[-1].level not in ("good", "none")]
     if not hurt:
         return WELL
     if len(hurt) <= MOST_NAMED:
         what = f"the {listed([each.title for each in hurt])}"
-    elif len(hurt) == len(measured):
+    elif len(hurt) == len(components):
         what = "all components"
     else:
-        what = f"{len(hurt)} of the {len(measured)} components"
+        what = f"{len(hurt)} of the {len(components)} components"
     longest = max((each.days[-1] for each in hurt), key=lambda day: day.down_minutes or 0).down
     lasted = f" for {'up to ' if hurt[1:] else ''}{longest}" if longest else ""
     return f"Everything works now. Earlier today there were problems with {what}{lasted}."

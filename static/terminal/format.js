@@ -17,7 +17,10 @@ export function signed(value, digits) {
   return (value < 0 ? MINUS : "+") + text;
 }
 
-export const clock = (ms) => `${CLOCK.format(ms)} UTC`;
+export const UTC = { offset: () => 0, label: () => "UTC" };
+/** As the clocks of a chart's zone show it. */
+export const shifted = (ms, zone = UTC) => ms + 1000 * zone.offset(ms / 1000);
+export const clock = (ms, zone = UTC) => `${CLOCK.format(shifted(ms, zone))} ${zone.label(ms / 1000)}`;
 export const moment = (time) => `${DAY.format(new Date(time))} UTC`;
 
 export function ago(time, now = Date.now()) {

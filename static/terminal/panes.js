@@ -11,13 +11,13 @@ const ALL_HAVE_HEARD_MS = 2_000;
 const part = (id) => document.getElementById(id);
 
 export class Panes {
-  /** `tap` shows an instrument; `isFresh` tells whether the prices of an instrument come. */
-  constructor({ api, link, config, shown, timeframes, tap, isFresh }) {
+  /** `tap` shows an instrument; `isFresh` tells whether the prices of an instrument come, `trading` why those of the chart do not. */
+  constructor({ api, link, config, shown, timeframes, tap, isFresh, trading }) {
     const { instruments, candlePrice } = config;
     Object.assign(this, { link, instruments, shown });
     this.chart = new Chart(part("chart"), part("chart-caption"), { api, basis: candlePrice });
     this.zones = fit(this.chart, part("price"), () => instruments[shown.symbol]);
-    this.flow = new OrderFlow(part("flow-pane"), this.chart, { api, instruments });
+    this.flow = new OrderFlow(part("flow-pane"), this.chart, { api, instruments, trading });
     this.news = new News(part("news-pane"), { api, instruments, choose: tap });
     this.signals = new Signals(part("signals-pane"), {
       api,
@@ -54,7 +54,6 @@ export class Panes {
     if (ticks.length) {
       this.chart.hear(ticks);
       this.signals.price(ticks);
-      this.flow.price(ticks);
     }
     this.flow.hear(flows);
     this.signals.hear(signals);

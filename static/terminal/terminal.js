@@ -37,7 +37,7 @@ const watchlist = new Watchlist(part("watch"), {
   learn: ({ incidents: open }) => incidents.show(open),
 });
 connection.areStale = () => watchlist.isStale;
-const trading = new TradingState(part("trading"), { row: () => watchlist.rows.get(shown.symbol), isFresh: () => isFresh(shown.symbol) });
+const trading = new TradingState(part("trading"), { row: () => watchlist.rows.get(shown.symbol), isFresh: () => isFresh(shown.symbol), zone: () => panes?.zones.zoned.zone });
 const palette = new PaletteOnDemand(part("palette"), { rows: () => watchlist.inOrder(), choose: tap });
 const shortcuts = new Shortcuts(part("shortcuts"), { palette, watchlist });
 
@@ -125,7 +125,7 @@ show();
 
 async function addPanes() {
   const { Panes } = await import("./panes.js");
-  panes = new Panes({ api, link, config, shown, timeframes, tap, isFresh });
+  panes = new Panes({ api, link, config, shown, timeframes, tap, isFresh, trading });
   // Of some instruments the next price may be long in coming. Signals and order flow are asked for.
   panes.hear({ ticks: [...early.values()], flows: [], signals: [] });
   for (const [stream, state] of Object.entries(connection.states)) panes.streamIs(stream, state);

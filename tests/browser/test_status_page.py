@@ -14,8 +14,10 @@ from status.models import ComponentMinute, Incident, Minute
 from status.views import summary_cache
 from tests.factories import make_instrument, put_quote
 
+from .audit import violations
 from .conftest import OpenPage
 from .looks import faults
+from .terminal.test_terminal import beside
 
 DAY = 1440
 BOXES = """(all) => all.map((each) => each.getBoundingClientRect())
@@ -110,3 +112,34 @@ def test_latency_has_labelled_axes_beside_the_lines(open_page: OpenPage) -> None
     assert scale
     assert lines
     assert scale["x"] + scale["width"] <= lines["x"]
+
+
+def test_page_renews_itself_while_somebody_looks(open_page: OpenPage) -> None:
+    page = open_page("/docs")
+    page.clock.install()
+    page.goto("/status")
+    signals = days(page)
+    signals.locator("li").last.focus()
+    page.route("**/status", lambda route: route.fulfill(body="Bad gateway"))
+    page.clock.run_for(61_000)
+    lost = page.get_by_text("The service is not responding, so this page is out of date.")
+    expect(lost).to_be_visible()
+    assert violations(page) == []
+
+    page.unroute_all()
+    beside(lambda: Incident.objects.update(title="The provider answers again"))
+    summary_cache.made_at = float("-inf")
+    page.clock.run_for(60_000)
+    expect(page.locator(".verdict")).to_contain_text("The provider answers again")
+    expect(lost).to_have_count(1)
+    expect(lost).to_be_hidden()
+    expect(signals.locator("li").last).to_be_focused()
+
+    signals.locator("li").last.blur()
+    beside(lambda: Incident.objects.all().delete())
+    summary_cache.made_at = float("-inf")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(".incident")).to_have_count(0)
+    signals.locator("li").last.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(signals.locator("li").nth(88)).to_be_focused()

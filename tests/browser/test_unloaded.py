@@ -72,13 +72,33 @@ def test_page_says_that_a_part_is_missing(
 
 
 def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> None:
-    page.route("**/static/terminal/keyboard/palette.js", FAULTS["missing"])
+    page.route("**/static/terminal/chart/tools/picture.js", FAULTS["missing"])
     page.goto("/terminal")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
     expect(page.locator("#unloaded")).to_have_count(0)
-    page.keyboard.press("Control+k")
+    expect(page.locator("#chart-caption")).to_contain_text("candles of")
+    page.locator("[data-tool=picture]").click()
     expect(page.locator("#unloaded")).to_have_text(WORDS)
     expect(page.locator("#connection summary")).to_be_visible()
+
+
+@pytest.mark.parametrize("fault", ["missing", "unreachable"])
+def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: Page, fault: str) -> None:
+    page.route("**/static/terminal/keyboard/palette.js", FAULTS[fault])
+    page.goto("/terminal?symbol=BTCUSD")
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("eur")
+    expect(page.get_by_text("Loading… If prices are live")).to_be_visible()
+    expect(page.locator("#unloaded")).to_have_count(0)
+    assert violations(page) == []
+
+    page.unroute_all()
+    expect(page.get_by_role("option")).to_have_count(1)
+    expect(page.locator("#palette [role=status]")).to_have_text("")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(page.locator("#unloaded")).to_have_count(0)
 
 
 def never(route: Route) -> None:

@@ -91,6 +91,14 @@ def test_missing_minutes_count_by_the_share_of_the_day_that_was_measured() -> No
     assert history("feeds").days[-1].down_minutes == round(149 * 400 / 600)
 
 
+def test_part_of_a_minute_is_told_as_down() -> None:
+    put(MIDNIGHT, 748)
+    put(MIDNIGHT + timedelta(minutes=748), 1, rest=0.77)
+    day = history("rest").days[-1]
+    assert (day.down_minutes, day.down) == (0.23, "14 s")
+    assert day.up_percent == round(100 * 748.77 / 749, 3)
+
+
 @pytest.mark.parametrize(
     ("percent", "words"),
     [

@@ -52,7 +52,7 @@ export class Chart {
     const tint = (this.tint = colours());
     this.chart.applyOptions(frame(tint));
     this.chart.applyOptions({
-      layout: { panes: { separatorColor: tint.line, separatorHoverColor: tint.upSoft } },
+      layout: { panes: { separatorColor: tint.line, separatorHoverColor: "transparent" } },
       crosshair: { vertLine: cross(tint), horzLine: cross(tint) },
     });
     this.candles.applyOptions({ upColor: tint.up, downColor: tint.down, wickUpColor: tint.up, wickDownColor: tint.down });

@@ -53,7 +53,7 @@ export class Legend {
     const change = bar.close - from;
     write(this.cells.change, `${signed(change, digits)} (${signed(from ? (100 * change) / from : 0, 2)}%)`);
     write(this.cells.volume, VOLUME.format(bar.volume));
-    this.element.dataset.direction = change < 0 ? "down" : "up";
+    this.element.dataset.direction = bar.close < bar.open ? "down" : "up";
     this.chart.tell("looked", at);
     this.fit();
   }

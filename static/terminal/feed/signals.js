@@ -1,6 +1,6 @@
 // The public feed of signals, the active ones with what they would make now.
 import { persist } from "../api.js";
-import { isOpen } from "../flow/trading.js";
+import { isOpen } from "../page/hours.js";
 import { ago, price, signed, span, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
 import { closedGain, gainNow, gainText } from "./gains.js";

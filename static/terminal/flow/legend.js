@@ -4,10 +4,8 @@ import { price, signed, write } from "../format.js";
 import { statusOf } from "../page/connection.js";
 import { CAUSES } from "../page/outage.js";
 import { timeIn } from "./times.js";
-import { wordsOf } from "./trading.js";
 
 const BEAT_MS = 1_000;
-const PATIENCE_MS = 30_000;
 const DAY_S = 86_400;
 const COMING = "Loading older order flow…";
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
@@ -15,9 +13,9 @@ const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_40
 const DIGITS = { true: 2, false: 0 };
 
 export class FlowLegend {
-  /** `zone` answers the time zone that was chosen, `goBack` brings known order flow into view. */
-  constructor(pane, { zone, goBack }) {
-    Object.assign(this, { pane, zone, quotedMs: {}, stream: null });
+  /** `zone` answers the time zone that was chosen, `goBack` brings known order flow into view, `trading` says why no prices come. */
+  constructor(pane, { trading, zone, goBack }) {
+    Object.assign(this, { pane, trading, zone, stream: null });
     this.parts = Object.fromEntries([...pane.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
     this.parts.back.addEventListener("click", goBack);
     closing(this.parts.explanation);
@@ -30,10 +28,6 @@ export class FlowLegend {
     this.beat();
   }
 
-  price(ticks) {
-    for (const { symbol, time } of ticks) this.quotedMs[symbol] = time;
-  }
-
   streamIs(state) {
     this.stream = state;
     this.beat();
@@ -42,9 +36,8 @@ export class FlowLegend {
   /** Closed, stale or cut off: the pane says which. */
   beat() {
     if (!this.facts) return;
-    const quotedMs = this.quotedMs[this.symbol] ?? this.facts.quotedMs;
-    const trading = wordsOf({ sessions: this.facts.sessions, quotedMs, patienceMs: PATIENCE_MS }, Date.now());
-    write(this.parts.trading, trading || streamWords(this.stream));
+    const { words } = this.trading;
+    write(this.parts.trading, words ? `${words}.` : streamWords(this.stream));
   }
 
   /** The numbers of one bar, each beside the scale that it is read on; of none, that it has none. */
@@ -81,8 +74,8 @@ export class FlowLegend {
 
   #wordsOf({ time, side, price: at, volume, strength }) {
     const who = side === "bid" ? "Buyers absorbed selling" : "Sellers absorbed buying";
-    const when = timeIn(this.zone(), time / 1000);
-    return `${when}: ${who} of ${price(volume, this.digits)} at ${price(at, this.facts.digits)} (strength ${strength.toFixed(1)}).`;
+    const much = price(volume, this.digits);
+    return `${timeIn(this.zone(), time / 1000)}: ${who} at ${price(at, this.facts.digits)} (${this.facts.hasTrades ? `volume ${much}` : `${much} ticks`}, strength ${strength.toFixed(1)}).`;
   }
 
   /** What stands where no bars can, or no bars are in view; `since`, where the first one of all is. */

@@ -12,12 +12,12 @@ const SHOWN = 120;
 const LATE_BARS = 2;
 
 export class OrderFlow {
-  constructor(pane, chart, { api, instruments }) {
+  constructor(pane, chart, { api, instruments, trading }) {
     Object.assign(this, { instruments, api, pane: chart, histories: new Map() });
     this.drawing = new FlowDrawing(pane.querySelector("[data-part=canvas]"));
     this.chart = this.drawing.chart;
     this.axis = new TimeAxis(chart, this.chart, { changed: () => this.follow(), rezoned: () => this.rezone() });
-    this.legend = new FlowLegend(pane, { zone: () => this.axis.zone, goBack: () => this.goBack() });
+    this.legend = new FlowLegend(pane, { trading, zone: () => this.axis.zone, goBack: () => this.goBack() });
     this.chart.subscribeCrosshairMove(({ time }) => this.look(time));
     this.shareCrosshair([chart.element, this.chart.chartElement()]);
     this.rezone();
@@ -59,10 +59,6 @@ export class OrderFlow {
 
   streamIs(state) {
     this.legend.streamIs(state);
-  }
-
-  price(ticks) {
-    this.legend.price(ticks);
   }
 
   changed(history) {

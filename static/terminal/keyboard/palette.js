@@ -19,14 +19,6 @@ export class Palette {
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
   }
 
-  open(letters = "") {
-    if (this.dialog.open) return;
-    this.input.value = letters;
-    this.dialog.showModal();
-    this.input.focus();
-    this.search();
-  }
-
   search() {
     const found = matches(this.input.value, this.rows()).slice(0, MOST);
     this.list.replaceChildren(...found.map((match, at) => option(match, at)));

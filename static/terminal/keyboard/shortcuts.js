@@ -1,42 +1,29 @@
 // The page by keyboard. Single keys are left alone while somebody writes or a dialog is open, and with modifiers.
+import { persist } from "../api.js";
 import { keep, kept } from "../page/kept.js";
 
 const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
 const OFF = "single-keys-off";
 const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 
-/** Fetched once somebody is at the page, so that the search works even if the service goes away later. What is typed
- * meanwhile is not lost. */
+/** What searches is fetched once somebody is at the page, so that it works even if the service goes away later. Until it
+ * is there, the field takes what is typed. */
 export class PaletteOnDemand {
-  #letters = "";
   #palette;
 
-  constructor(...about) {
-    this.about = about;
-    for (const sign of ["pointermove", "touchstart", "keydown"]) {
-      addEventListener(sign, () => this.#fetch().catch(() => {}), { once: true, passive: true });
-    }
+  constructor(dialog, about) {
+    Object.assign(this, { dialog, about });
+    for (const sign of ["pointermove", "touchstart", "keydown"]) addEventListener(sign, () => this.#fetch(), { once: true, passive: true });
   }
 
   async open(letters = "") {
-    this.#letters += letters;
-    try {
-      const palette = await this.#fetch();
-      palette.open(this.#letters);
-    } finally {
-      this.#letters = "";
-    }
+    this.dialog.querySelector("input").value = letters;
+    this.dialog.showModal();
+    (await this.#fetch()).search();
   }
 
-  async #fetch() {
-    this.#palette ??= import("./palette.js").then(({ Palette }) => new Palette(...this.about));
-    try {
-      return await this.#palette;
-    } catch (error) {
-      // The next time may find the service back.
-      this.#palette = undefined;
-      throw error;
-    }
+  #fetch() {
+    return (this.#palette ??= persist(() => import("./palette.js"), () => true).then(({ Palette }) => new Palette(this.dialog, this.about)));
   }
 }
 
@@ -85,7 +72,7 @@ export class Shortcuts {
 
   /** Elsewhere arrows scroll, or choose among what they are within. */
   isFree(target) {
-    return target === document.body || target.matches("button") || this.watchlist.table.contains(target);
+    return target === document.body || target.matches("button, summary") || this.watchlist.table.contains(target);
   }
 }
 

@@ -1,4 +1,6 @@
 // When markets open and which day a change is of, in the words that the page is served with.
+import { shifted } from "../format.js";
+
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 const format = (options) => new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
@@ -9,11 +11,13 @@ const MONTH = format({ month: "long" });
 
 const dayOfMonth = (ms) => `${DATE.format(ms)} ${MONTH.format(ms).slice(0, 3)}`;
 
-/** opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else. `zone` is named where others are about. */
-export function opening(opensMs, now, zone = "") {
+/** `sessions` is null where a market never closes. */
+export const isOpen = (sessions, now) => !sessions || sessions.some(([opens, closes]) => opens <= now && now < closes);
+
+/** opens Sun 22:00, in 1 d 3 h: a line may end after the comma and nowhere else. `zone` is that of a chart, which is named. */
+export function opening(opensMs, now, zone) {
   if (opensMs === null) return "";
-  const ahead = opensMs - now;
-  return phrases(opensMs, ahead, zone && ` ${zone}`).map((phrase) => phrase.replaceAll(" ", "\u00a0")).join(", ");
+  return phrases(shifted(opensMs, zone), opensMs - now, zone ? ` ${zone.label(opensMs / 1000)}` : "").map((phrase) => phrase.replaceAll(" ", "\u00a0")).join(", ");
 }
 
 function phrases(opensMs, ahead, zone) {

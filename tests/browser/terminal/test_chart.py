@@ -150,6 +150,24 @@ def test_legend_tells_the_last_candle_and_then_the_one_under_the_crosshair(
     expect(close).to_have_text(f"{tick.bid:.5f}")
 
 
+def test_legend_has_the_colour_of_its_candle(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    told = of_chart(
+        page,
+        """[[1.3, 1.2], [1, 1.1]].map(([open, close]) => {
+        chart.bars = [{ time: 60, open: 1, high: 2, low: 1, close: 1.15, volume: 1 },
+            { time: 120, open, high: 2, low: 1, close, volume: 1 }];
+        chart.tell("replaced");
+        const colour = (part) =>
+            getComputedStyle(document.querySelector(`.legend [data-part=${part}]`)).color;
+        const { tint } = chart;
+        return ["open", "high", "low", "close", "change"].map((part) =>
+            ["up", "down", "text"].find((name) => tint[name] === colour(part)));
+    })""",
+    )
+    assert told == [[*["down"] * 4, "text"], [*["up"] * 4, "text"]]
+
+
 def test_legend_tells_the_last_candle_again_after_a_drag_that_ends_elsewhere(
     charted: Ticker, open_page: OpenPage
 ) -> None:

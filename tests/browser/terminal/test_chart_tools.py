@@ -261,7 +261,10 @@ def test_menu_closes_by_escape_and_by_a_click_elsewhere(charted: Ticker, open_pa
     expect(zone.locator(".panel")).to_be_hidden()
 
 
-def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_path: Path) -> None:
+def test_picture_says_what_it_shows(
+    settings: Any, charted: Ticker, open_page: OpenPage, tmp_path: Path
+) -> None:
+    settings.DEMO = False
     page = opened(open_page, script=WRITTEN)
     switch_on(page, "SMA", "MACD")
 
@@ -272,6 +275,7 @@ def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_pa
     download.value.save_as(tmp_path / "picture.png")
     written = page.evaluate("window.written")
     assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire"} < set(written)
+    assert not {"Demo: a made-up market", "Logarithmic scale"} & set(written)
     assert {text.split()[0] for text in written} > {"O", "H", "L", "C", "Vol"}
     picture = Image.open(tmp_path / "picture.png").convert("RGB")
     box = page.locator("#chart").bounding_box()
@@ -279,6 +283,19 @@ def test_picture_says_what_it_shows(charted: Ticker, open_page: OpenPage, tmp_pa
     assert picture.height - box["height"] == pytest.approx(92, abs=2)
     head = picture.crop((0, 0, picture.width // 2, 92)).getcolors(10_000) or []
     assert len(head) > 2, "nothing is written above the chart"
+
+
+def test_picture_says_what_it_does_not_show(settings: Any, charted: Ticker, open_page: OpenPage) -> None:
+    settings.DEMO = True
+    page = opened(open_page, script=WRITTEN)
+    tool(page, "log").click()
+    page.locator("#trading").evaluate("(words) => { words.textContent = 'Closed, opens Sun 22:00 UTC'; }")
+    with page.expect_download():
+        page.evaluate("document.querySelector('[data-tool=picture]').click()")
+
+    written = set(page.evaluate("window.written"))
+    assert {"Demo: a made-up market", "Logarithmic scale"} < written
+    assert any(text.startswith("Closed, opens") for text in written)
 
 
 def test_full_screen_is_filled_by_the_chart_and_left_again(charted: Ticker, open_page: OpenPage) -> None:

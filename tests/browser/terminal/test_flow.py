@@ -140,22 +140,6 @@ def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_
     expect(caption(page)).not_to_contain_text("loading")
 
 
-def test_pane_says_since_when_no_prices_come(filled: Ticker, open_page: OpenPage) -> None:
-    page = open_page("/docs")
-    page.clock.install()
-    page.goto("/")
-    words = live(page).locator("#flow-pane [data-part=trading]")
-    filled("BTCUSD")
-    expect(words).to_have_text("")
-
-    page.clock.run_for(41_000)
-
-    expect(words).to_have_text(
-        re.compile(r"^No\snew\sprices, last\sprice\s\d\d:\d\d:\d\d\sUTC, \d+\ss\sago$")
-    )
-    assert is_whole(page, "#flow-pane .foot")
-
-
 def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, open_page: OpenPage) -> None:
     page = open_page("/docs")
     page.route("**/api/orderflow/BTCUSD?*", lambda route: route.fulfill(json={"items": [], "count": 0}))
@@ -226,30 +210,3 @@ def test_minutes_join_what_was_closed_with_what_is_heard(open_page: OpenPage) ->
     ]
     assert found["last"] == [6, 5.3]
     assert found["left"] == [6.3]
-
-
-WORDS = """async () => {
-    const { wordsOf } = await import("/static/terminal/flow/trading.js");
-    const at = (text) => Date.parse(`2026-11-${text}Z`);
-    const sessions = [[at("22T22:00"), at("27T22:00")]];
-    const words = (now, quoted) =>
-        wordsOf({ sessions, quotedMs: at(quoted), patienceMs: 30_000 }, at(now));
-    return [
-        words("21T19:00", "20T21:59:59"), words("22T22:00:05", "20T21:59:59"),
-        words("23T23:30:44", "23T23:30:04"), words("23T23:30:10", "23T23:30:04"),
-        words("28T01:00", "27T21:59"),
-        wordsOf({ sessions: null, quotedMs: null, patienceMs: 1 }, at("21T19:00")),
-    ];
-}"""
-
-
-def test_words_say_why_no_prices_come(open_page: OpenPage) -> None:
-    told = [text.replace("\N{NO-BREAK SPACE}", " ") for text in open_page("/docs").evaluate(WORDS)]
-    assert told == [
-        "Closed, opens Sun 22:00 UTC, in 1 d 3 h",
-        "",
-        "No new prices, last price 23:30:04 UTC, 40 s ago",
-        "",
-        "Closed",
-        "No price has arrived yet",
-    ]

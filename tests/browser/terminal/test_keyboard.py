@@ -197,3 +197,15 @@ def test_no_key_fires_in_a_field_with_a_modifier_or_once_switched_off(
     expect(page.locator("#shortcuts")).to_be_hidden()
     page.keyboard.press("Control+k")
     expect(palette).to_be_visible()
+
+
+def test_arrows_are_the_watchlists_again_once_a_menu_is_closed(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    for menu, choice in (("zone", "Local time"), ("indicators", "RSI")):
+        page.locator(f"[data-tool={menu}] summary").click()
+        page.get_by_text(choice).click()
+        page.keyboard.press("Escape")
+        expect(page.get_by_text(choice).locator("visible=true")).to_have_count(0 if menu == "zone" else 1)
+        before = chart_of(page).text_content()
+        page.keyboard.press("ArrowDown" if before == "BTCUSD" else "ArrowUp")
+        expect(chart_of(page)).not_to_have_text(before or "")

@@ -121,7 +121,9 @@ def test_every_number_of_an_outage_is_dim_or_says_its_age(
     page.clock.run_for(100_000)
     expect(result).to_contain_text(re.compile(rf"at {tick.bid:.5f}, 1 min \d+ s ago$"))
     assert [color(page, each) for each in dimmed] == [soft] * len(dimmed)
-    expect(page.locator("#trading")).to_have_text(re.compile(r"^No\snew\sprices, last\sprice\s.*\sago$"))
+    words = r"^No\snew\sprices, last\sprice\s\d\d:\d\d:\d\d\sUTC, .*\sago"
+    expect(page.locator("#trading")).to_have_text(re.compile(f"{words}$"))
+    expect(page.locator("#flow-pane [data-part=trading]")).to_have_text(re.compile(rf"{words}\.$"))
     assert violations(page) == []
 
     hear(server, is_heard=True)

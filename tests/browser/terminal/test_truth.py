@@ -256,3 +256,30 @@ def test_arrows_leave_one_step_in_the_history(ticker: Ticker, open_page: OpenPag
     page.go_back()
     expect(page.locator("#chart-symbol")).to_have_text("BTCUSD")
     expect(page).to_have_url(re.compile("symbol=BTCUSD"))
+
+
+def test_words_of_the_panes_are_in_the_zone_of_the_chart(
+    closed: str, ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/terminal?symbol=GBPUSD", timezone_id="Asia/Tokyo"))
+    page.locator("[data-tool=zone] summary").click()
+    page.get_by_text("Local time").click()
+    words = r"^Closed, opens\s\w+\s19:00\sUTC\+9, in\s[23]\sd(\s\d+\sh)?"
+    expect(page.locator("#trading")).to_have_text(re.compile(f"{words}$"))
+    expect(page.locator("#flow-pane [data-part=trading]")).to_have_text(re.compile(rf"{words}\.$"))
+
+
+def test_absorption_is_told_with_its_unit(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/terminal?symbol=BTCUSD"))
+    told = """async () => {
+        const { flow } = await (await import("/static/terminal/terminal.js")).complete;
+        return [true, false].map((hasTrades) => {
+            flow.legend.begin("BTCUSD", { digits: 5, hasTrades });
+            flow.legend.absorb({ time: 0, side: "ask", price: 1.15955, volume: 9, strength: 3.3 });
+            return document.getElementById("absorptions").textContent.replace(/^.*UTC: /, "");
+        });
+    }"""
+    assert page.evaluate(told) == [
+        "Sellers absorbed buying at 1.15955 (volume 9.00, strength 3.3).",
+        "Sellers absorbed buying at 1.15955 (9 ticks, strength 3.3).",
+    ]

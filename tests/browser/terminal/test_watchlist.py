@@ -301,3 +301,20 @@ def test_page_and_service_word_openings_alike(open_page: OpenPage) -> None:
         }}"""
     )
     assert said == [opening(ms, now_ms) for ms in asked]
+
+
+def test_tap_beside_the_menu_closes_it_and_nothing_else(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/", viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True))
+    box = row_of(page, "EURUSD").bounding_box()
+    assert box is not None
+    page.get_by_role("button", name="Menu", exact=True).tap()
+    menu = page.locator("#site-nav")
+    expect(menu).to_be_visible()
+    edge = menu.bounding_box()
+    assert edge is not None
+    assert edge["y"] + edge["height"] < box["y"], "the row is not beside the menu"
+
+    for shown in ("BTCUSD", "EURUSD"):
+        page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
+        expect(page.locator("#chart-symbol")).to_have_text(shown)
+        expect(menu).to_be_hidden()

@@ -1,4 +1,6 @@
 // The chart as a picture to keep, with what it shows and when written above it.
+import { PriceScaleMode } from "../charts.js";
+
 const HEAD_PX = 56;
 const LINE_PX = 18;
 const EDGE_PX = 16;
@@ -12,8 +14,9 @@ export async function savePicture(chart, zoned, { name, said, studies }) {
   const width = drawn.width / scale;
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
-  const figures = said.map((title) => ({ title, mainColour: chart.tint.text }));
-  const named = lined(pen, [figures, studies], width - 2 * EDGE_PX);
+  const inColour = (titles, mainColour) => titles.map((title) => ({ title, mainColour }));
+  const rows = [inColour(circumstances(chart), chart.tint.soft), inColour(said, chart.tint.text), studies];
+  const named = lined(pen, rows, width - 2 * EDGE_PX);
   const head = HEAD_PX + LINE_PX * (named.at(-1)?.line ?? 0);
   canvas.width = drawn.width;
   canvas.height = drawn.height + head * scale;
@@ -32,7 +35,17 @@ export async function savePicture(chart, zoned, { name, said, studies }) {
   offer(blob, `${chart.symbol}-${chart.timeframe}-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}Z.png`);
 }
 
-/** Figures, and below them the names of indicators, each in as many lines as they take. */
+/** What whoever gets the picture cannot see in it. */
+function circumstances({ chart, element }) {
+  const pane = element.closest(".pane");
+  return [
+    "demo" in pane.dataset && "Demo: a made-up market",
+    chart.priceScale("right").options().mode === PriceScaleMode.Logarithmic && "Logarithmic scale",
+    pane.querySelector(".trading").textContent,
+  ].filter(Boolean);
+}
+
+/** Circumstances and figures, and below them the names of indicators, each in as many lines as they take. */
 function lined(pen, rows, width) {
   pen.font = fontOf(SMALL);
   let line = 0;
