@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client
+from tickwire.cli.commands import at
 
 ANSWER = {"items": [], "count": 0, "rejected": [], "ohlcv": [], "next": None}
 
@@ -57,11 +58,32 @@ def test_asynchronous_client_refuses_an_empty_list_too() -> None:
         asyncio.run(ask())
 
 
-@pytest.mark.parametrize("moment", ["2026-11-26", "2026-11-26T12:00", date(2026, 11, 26), "yesterday", ""])
-def test_time_without_its_zone_is_refused_in_words_of_python(client: Client, moment: Any) -> None:
-    with pytest.raises(ValueError, match="start is .* must have a date, a time and a zone") as refused:
+@pytest.mark.parametrize("moment", ["yesterday", "2026-11-31", ""])
+def test_what_is_no_time_is_refused_in_words_of_python(client: Client, moment: str) -> None:
+    with pytest.raises(ValueError, match="start is .* must be a date or a time, such as") as refused:
         client.history("EURUSD", start=moment)
     assert "%2B" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("moment", "sent"),
+    [
+        ("2026-11-26", "2026-11-26T00:00:00Z"),
+        ("20261126", "2026-11-26T00:00:00Z"),
+        ("2026-11-26T12:00", "2026-11-26T12:00:00Z"),
+        (date(2026, 11, 26), "2026-11-26T00:00:00Z"),
+    ],
+)
+def test_time_without_a_zone_is_utc_as_at_the_command_line(
+    client: Client, asked: list[httpx.URL], moment: Any, sent: str
+) -> None:
+    assert list(client.history("EURUSD", start=moment)) == []
+    assert asked[0].params["start"] == sent
+    assert at(str(moment)) == datetime.fromisoformat(sent)
+
+
+def test_command_line_takes_milliseconds_as_the_client_does() -> None:
+    assert at("1763600400000") == datetime(2025, 11, 20, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["2026-11-26T12:00Z", "2026-11-26T12:00:00.5+01:00", "1763600400000"])

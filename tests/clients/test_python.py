@@ -369,24 +369,11 @@ def test_command_says_in_one_line_what_is_wrong(command: Command) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_command_says_when_nobody_is_there(command: Command) -> None:
-    command.environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
-    done = command("quote", SYMBOL)
-    assert done.returncode == 1
-    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/: ")
-
-
-def test_command_that_cannot_reach_anybody_names_the_service_alone(command: Command) -> None:
-    command.environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
-    done = command("candles", SYMBOL, "--start", "2026-11-01")
-    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/: ")
-
-
 def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     session = Session("/ws/market", "tw_live_any", [SYMBOL])
     for _ in range(5):
         assert session.wait_after_end(ConnectionRefusedError("nobody listens")) > 0
-    assert caplog.messages == ["/ws/market cannot be opened, and is tried again: nobody listens"]
+    assert caplog.messages == ["/ws/market cannot be opened; trying again: nobody listens"]
 
 
 def test_refusal_by_something_in_front_of_the_service_is_an_api_error() -> None:

@@ -97,6 +97,9 @@ def test_service_that_is_not_there_is_named_with_its_address(built: None) -> Non
     assert told["name"] == "ServiceUnreachable"
     assert url in told["message"]
     assert "ECONNREFUSED" in told["message"]
+    assert told["message"].endswith(
+        ". Check the address (the option url), and whether the service is running."
+    )
 
 
 def test_client_names_itself(built: None) -> None:

@@ -102,6 +102,14 @@ def test_span_is_dates_texts_or_milliseconds(keeper: Keeper) -> None:
     assert keeper.asked[0].query["end"] == iso(START_MS + 1).replace("001000Z", "001Z")
 
 
+def test_time_without_a_zone_is_utc(keeper: Keeper) -> None:
+    walked(keeper, start="2026-11-20", end="2026-11-20T12:00")
+    assert keeper.asked[0].query["start"] == "2026-11-20T00:00Z"
+    assert keeper.asked[0].query["end"] == "2026-11-20T12:00Z"
+    walked(keeper, start="2026-11-20T12:00+01:00")
+    assert keeper.asked[1].query["start"] == "2026-11-20T12:00+01:00"
+
+
 def test_batches_are_asked_for_by_their_paths(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
     def empty(_: object) -> Answer:
         return in_json({"items": [], "count": 0, "rejected": []})

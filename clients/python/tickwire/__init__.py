@@ -8,6 +8,7 @@ from .errors import (
     MissingExtra,
     ServiceUnreachable,
     StreamError,
+    TickwireError,
     WalkInterrupted,
 )
 from .pages import Moment, Page
@@ -30,6 +31,7 @@ __all__ = [
     "Page",
     "ServiceUnreachable",
     "StreamError",
+    "TickwireError",
     "Walk",
     "WalkInterrupted",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import httpx
 
-from .errors import ApiError, BrokenAnswer, Json
+from .errors import Address, ApiError, BrokenAnswer, Json, ServiceUnreachable
 
 Value = str | int | None
 
@@ -31,7 +33,10 @@ def given(parameters: dict[str, Value]) -> dict[str, str | int]:
 
 def read(answer: httpx.Response) -> Json:
     require_success(answer)
-    body: Json = answer.json()
+    try:
+        body: Json = answer.json()
+    except ValueError as fault:
+        raise BrokenAnswer(f"{answer.url} did not answer with JSON: is a Tickwire service there?") from fault
     return body
 
 
@@ -57,6 +62,20 @@ def wait_before_again(failure: Exception, attempt: int) -> float | None:
         wait_s = failure.retry_after
         return wait_s if is_passing and wait_s is not None and wait_s <= LONGEST_WAIT_S else None
     return 0.25 * 2**attempt if isinstance(failure, httpx.TransportError) else None
+
+
+def wait_before_repeating(address: Address, failure: Exception, attempt: int, retries: int) -> float:
+    """The same of one call; or what its caller is to be told."""
+    wait_s = wait_before_again(failure, attempt)
+    if wait_s is None or attempt >= retries:
+        raise_as_ours(address, failure)
+    return wait_s
+
+
+def raise_as_ours(address: Address, failure: Exception) -> NoReturn:
+    if isinstance(failure, httpx.TransportError):
+        raise ServiceUnreachable(address, failure) from failure
+    raise failure
 
 
 def wait_before_going_on(failure: Exception, attempt: int) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from .answers import FAILURES, Value, given, read, wait_before_again
+from .answers import FAILURES, Value, given, read, wait_before_repeating
 from .calls import USER_AGENT, Calls
 from .downloads import Download
 from .errors import ApiError, Json
@@ -77,13 +78,11 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
         await self._http.aclose()
 
     async def get(self, path: str, **parameters: Value) -> Json:
-        for attempt in range(self.retries + 1):
+        for attempt in count():
             try:
                 return read(await self._http.get(path, params=given(parameters)))
             except (ApiError, httpx.TransportError) as failure:
-                wait_s = wait_before_again(failure, attempt)
-                if wait_s is None or attempt == self.retries:
-                    raise
+                wait_s = wait_before_repeating(self._address, failure, attempt, self.retries)
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
 
@@ -106,7 +105,7 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
     async def download(self, path: str, to: str | Path) -> Path:
         """A file of the archive into a file or a folder. It goes on where an earlier attempt ended, and is
         there once its SHA-256 is the one that the service names."""
-        download = Download(path, to, self.retries, self.walk_retries)
+        download = Download(path, to, self._address, self.retries, self.walk_retries)
         while True:
             try:
                 if (file := await self._download(download)) is not None:

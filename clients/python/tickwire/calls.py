@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote as quoted
 
+import httpx
+
 from .answers import Value
-from .errors import ApiError, Json
+from .errors import Address, ApiError, Json
 from .methods import Asked, Call, asked
 from .pages import Form, Moment, Place, Route, as_parameter
 
@@ -42,7 +44,12 @@ LOCAL = "http://127.0.0.1:8000"
 LONGEST_PAGE, LONGEST_LIST = 10_000, 500
 # What the service shows of a client, of its requests and of its streams.
 USER_AGENT = "tickwire-python/0.1.0"
-KEY, FORMER_KEY = "TICKWIRE_KEY", "TICKWIRE_API_KEY"
+KEY, FORMER_KEY, URL = "TICKWIRE_KEY", "TICKWIRE_API_KEY", "TICKWIRE_URL"
+DEFAULT_USED = (
+    f"This is the default address: to use another service, set {URL}, or pass url (--url in a command)."
+)
+FROM_ENVIRONMENT = f"The address comes from {URL}: check it, and whether the service is running."
+FROM_CALLER = "Check the address, and whether the service is running."
 # Since when anything can have been kept.
 EPOCH = 0
 
@@ -56,7 +63,9 @@ class Calls(ABC, Generic[S, N, A, H]):
         self.api_key = api_key or os.environ.get(KEY) or os.environ.get(FORMER_KEY, "")
         if not self.api_key:
             raise ValueError(f"An API key is needed: pass api_key, or set {KEY}.")
-        self.url = (url or os.environ.get("TICKWIRE_URL") or LOCAL).rstrip("/")
+        self.url = checked(url or os.environ.get(URL) or LOCAL)
+        advice = FROM_CALLER if url else FROM_ENVIRONMENT if os.environ.get(URL) else DEFAULT_USED
+        self._address = Address(self.url, advice, timeout)
         self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 
     @abstractmethod
@@ -219,11 +228,21 @@ class Calls(ABC, Generic[S, N, A, H]):
         return asked("limits")
 
     def place(self, route: Route, form: Form[C]) -> Place[C]:
-        return Place(route, form, self.retries, self.walk_retries)
+        return Place(route, form, self._address, self.retries, self.walk_retries)
 
     def _options(self) -> Json:
         headers = {"X-API-Key": self.api_key, "User-Agent": USER_AGENT}
         return {"base_url": f"{self.url}/api/", "headers": headers, "timeout": self.timeout}
+
+
+def checked(url: str) -> str:
+    try:
+        is_address = httpx.URL(url).scheme in ("http", "https")
+    except httpx.InvalidURL:
+        is_address = False
+    if not is_address:
+        raise ValueError(f"{url} is not the address of a service: write it like {LOCAL}.")
+    return url.rstrip("/")
 
 
 def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:

@@ -11,22 +11,22 @@ from urllib.parse import quote as quoted
 
 import httpx
 
-from .answers import require_success, wait_before_again, wait_before_going_on
-from .errors import BrokenAnswer, DownloadError
+from .answers import raise_as_ours, require_success, wait_before_again, wait_before_going_on
+from .errors import Address, BrokenAnswer, DownloadError
 
 SHA256 = re.compile(r'"([0-9a-f]{64})"')
 PARTIAL, NOT_SATISFIABLE = 206, 416
 
 
 class Download:
-    def __init__(self, path: str, to: str | Path, retries: int, walk_retries: int) -> None:
+    def __init__(self, path: str, to: str | Path, address: Address, retries: int, walk_retries: int) -> None:
         self.path = f"archive/{quoted(path, safe='/')}"
         if not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise ValueError(f"{path} is not a path of the archive: use one from archive().")
         target = Path(to)
         self._target = target / path.rsplit("/", 1)[-1] if target.is_dir() else target
         self._part = self._target.with_name(self._target.name + ".part")
-        self._retries, self._walk_retries = retries, walk_retries
+        self._address, self._retries, self._walk_retries = address, retries, walk_retries
         self._hash: str | None = None
         self._failures = 0
         self._has_begun = False
@@ -50,11 +50,11 @@ class Download:
         named = SHA256.search(answer.headers.get("ETag", ""))
         if named is None:
             raise DownloadError(
-                f"The service names no SHA-256 for /api/{self.path}, so it cannot be checked."
+                f"The service gave no SHA-256 for /api/{self.path}, so the file cannot be checked."
             )
         is_going_on = answer.status_code == PARTIAL
         if is_going_on and not answer.headers.get("Content-Range", "").startswith(f"bytes {self._size()}-"):
-            raise DownloadError(f"The service sent another part of /api/{self.path} than was asked for.")
+            raise DownloadError(f"The service sent a part of /api/{self.path} that was not requested.")
         self._hash, self._has_begun = named[1], True
         # A proxy may send it in chunks, without a length: then these say whether it is whole.
         self._length = self._size() * is_going_on + int(answer.headers.get("Content-Length", 0))
@@ -72,7 +72,7 @@ class Download:
     def finish(self) -> Path | None:
         """The file; or None if it is to be asked for again."""
         if self._size() < self._length:
-            raise BrokenAnswer("The answer broke off.")
+            raise BrokenAnswer("The response ended too early.")
         with self._part.open("rb") as file:
             found = file_digest(file, "sha256").hexdigest()
         if found == self._hash:
@@ -82,9 +82,7 @@ class Download:
             # What lay there was of another file, or was damaged.
             self._is_of_before = False
             return None
-        raise DownloadError(
-            f"/api/{self.path} has the SHA-256 {found}, where the service names {self._hash}."
-        )
+        raise DownloadError(f"/api/{self.path} has the SHA-256 {found}, but should have {self._hash}.")
 
     def wait_after(self, failure: Exception) -> float:
         attempt = self._failures
@@ -92,7 +90,7 @@ class Download:
         wait = wait_before_going_on if self._has_begun else wait_before_again
         wait_s = wait(failure, attempt)
         if wait_s is None or attempt >= (self._walk_retries if self._has_begun else self._retries):
-            raise failure
+            raise_as_ours(self._address, failure)
         return wait_s
 
     def _size(self) -> int:

@@ -1,20 +1,26 @@
-"""What may go wrong, as the service says it."""
+"""The errors of the client."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 Json = dict[str, Any]
 
-BEGIN_ANEW = "Nothing was received before: start again."
-GO_ON = "What came before is good: go on after it with the cursor of this error."
+BEGIN_ANEW = "Nothing had been received: start again."
+GO_ON = "All earlier pages were received: continue with the cursor of this error."
+UNCONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ApiError(Exception):
-    """A request was refused."""
+class TickwireError(Exception):
+    """The base of this client's errors, except for wrong arguments (`ValueError`)."""
+
+
+class ApiError(TickwireError):
+    """The service rejected a request."""
 
     def __init__(self, status: int, error: Json, retry_after: float | None = None) -> None:
         super().__init__(error.get("message") or f"The service answered {status}.")
@@ -27,8 +33,8 @@ class ApiError(Exception):
         """Seconds after which the same request would succeed."""
 
 
-class StreamError(Exception):
-    """A stream ended and connecting again would not help."""
+class StreamError(TickwireError):
+    """A stream ended, and reconnecting would not help."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(error["message"])
@@ -36,42 +42,72 @@ class StreamError(Exception):
         self.status: int = error["status"]
 
 
-class BrokenAnswer(Exception):
-    """An answer was not whole. Those who walk or download ask for it again."""
+class BrokenAnswer(TickwireError):
+    """A response was incomplete or could not be read. Walks and downloads request it again."""
 
 
-class WalkInterrupted(Exception):
-    """A walk over pages stopped before its end: the service was asked for the next page again and again in
-    vain. What came is good; with `cursor` another walk goes on after it, and without one it begins anew."""
+@dataclass(frozen=True)
+class Address:
+    """The address of the service, and the sentence that helps when nothing is found there."""
+
+    url: str
+    advice: str
+    timeout: float
+
+
+class ServiceUnreachable(TickwireError, httpx.TransportError):
+    """No response was received: the connection failed, was lost or took too long. The cause is the error of
+    httpx. It is also one itself, so that `except httpx.TransportError` catches it."""
+
+    def __init__(self, address: Address, failure: httpx.TransportError) -> None:
+        httpx.TransportError.__init__(self, unreachable_words(address, failure))
+        # A failure has no request if none could be made.
+        with suppress(RuntimeError):
+            self.request = failure.request
+
+
+class WalkInterrupted(TickwireError):
+    """A walk stopped before its end, because repeated requests for the next page failed. The pages received
+    are complete; a walk with `cursor` continues after them, and without a cursor it has to start again."""
 
     def __init__(self, path: str, attempts: int, cursor: str | None, failure: Exception) -> None:
         why = str(failure) or type(failure).__name__
         page, after = ("first", BEGIN_ANEW) if cursor is None else ("next", GO_ON)
         super().__init__(
-            f"The {page} page of /api/{path} could not be had in {attempts} attempts: {why} {after}"
+            f"The {page} page of /api/{path} could not be read in {attempts} attempts: {why} {after}"
         )
         self.cursor = cursor
 
 
-class ServiceUnreachable(WalkInterrupted, httpx.TransportError):
-    """No connection was had for the first page of a walk. It is one of httpx too, as other calls raise it."""
+class WalkUnreachable(ServiceUnreachable, WalkInterrupted):
+    """No connection could be made for the first page of a walk."""
 
-    def __init__(self, path: str, attempts: int, cursor: str | None, failure: Exception) -> None:
-        super().__init__(path, attempts, cursor, failure)
-        # Those of httpx know what was asked for, where a request came of it at all.
-        if isinstance(failure, httpx.RequestError):
-            with suppress(RuntimeError):
-                self.request = failure.request
+    def __init__(self, address: Address, cursor: str | None, failure: httpx.TransportError) -> None:
+        ServiceUnreachable.__init__(self, address, failure)
+        self.cursor = cursor
 
 
-class DownloadError(Exception):
-    """A file did not arrive as the service has it."""
+class DownloadError(TickwireError):
+    """A file that was received differs from the one that the service has."""
 
 
-class MissingExtra(ImportError):
-    """What a call needs beyond the client is not installed."""
+class MissingExtra(TickwireError, ImportError):
+    """A call needs a package that is not installed."""
 
     def __init__(self, call: str, package: str, extra: str) -> None:
         super().__init__(
-            f"{call} needs {package}: pip install {package}, or the client with its extra, tickwire[{extra}]."
+            f"{call} needs {package}: run pip install {package}, or install the client with its extra, "
+            f"tickwire[{extra}]."
         )
+
+
+def unreachable_words(address: Address, failure: httpx.TransportError) -> str:
+    why = (str(failure) or type(failure).__name__).rstrip(".")
+    if isinstance(failure, UNCONNECTED):
+        return f"The service could not be reached at {address.url}: {why}. {address.advice}"
+    if isinstance(failure, httpx.TimeoutException):
+        return (
+            f"The service at {address.url} did not answer within {address.timeout:g} seconds. Try again, or "
+            "give the client a longer timeout."
+        )
+    return f"The connection to the service at {address.url} was lost: {why}. Try again."

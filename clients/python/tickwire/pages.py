@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import httpx
 
 from .answers import BROKEN_OFF, Value, given, require_success, wait_before_again, wait_before_going_on
-from .errors import ApiError, BrokenAnswer, ServiceUnreachable, WalkInterrupted
+from .errors import Address, ApiError, BrokenAnswer, WalkInterrupted, WalkUnreachable
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 Moment = datetime | str | int
-"""A datetime with its zone, an ISO 8601 text with its zone, or milliseconds since the epoch."""
+"""A datetime with a zone, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch."""
 
 # A restart of the service is over by then; what lasts longer, somebody should hear of.
 QUIET_FAILURES = 3
@@ -59,14 +59,14 @@ def read_page(answer: httpx.Response, route: Route) -> tuple[Page[Any], str | No
         body = answer.json()
         page: Page[Any] = Page(body[route.items], body["next"])
     except (ValueError, KeyError, TypeError):
-        raise BrokenAnswer("The answer was no whole page.") from None
+        raise BrokenAnswer("The response was not a complete page.") from None
     return page, page.next
 
 
 def read_csv(answer: httpx.Response, route: Route) -> tuple[str, str | None]:
     text = answer.text
     if not text.endswith("\n"):
-        raise BrokenAnswer("The answer broke off within a line.")
+        raise BrokenAnswer("The response ended in the middle of a line.")
     return text, next_cursor(answer)
 
 
@@ -82,8 +82,10 @@ class Place(Generic[C]):
     """Of one walk. Until the service was reached it gives up as soon as any call, so that a wrong address is
     told at once; then it does so late, as much would be lost."""
 
-    def __init__(self, route: Route, form: Form[C], retries: int, walk_retries: int) -> None:
-        self._route, self._form = route, form
+    def __init__(
+        self, route: Route, form: Form[C], address: Address, retries: int, walk_retries: int
+    ) -> None:
+        self._route, self._form, self._address = route, form, address
         self._cursor, self._failures = route.cursor, 0
         self._retries, self._walk_retries = retries, walk_retries
         self._was_reached = self.is_at_end = False
@@ -119,18 +121,16 @@ class Place(Generic[C]):
         if attempt >= self._walk_retries:
             raise WalkInterrupted(self.path, self._failures, self._cursor, failure) from failure
         if not isinstance(failure, ApiError) and self._failures == QUIET_FAILURES:
-            logger.warning(
-                "The next page of /api/%s does not come, and is asked for again: %s", self.path, failure
-            )
+            logger.warning("The next page of /api/%s cannot be read; trying again: %s", self.path, failure)
         return wait_s
 
     def _wait_to_begin(self, failure: Exception, attempt: int) -> float:
         wait_s = wait_before_again(failure, attempt)
         if wait_s is not None and attempt < self._retries:
             return wait_s
-        if isinstance(failure, ApiError):
-            raise failure
-        raise ServiceUnreachable(self.path, self._failures, self._cursor, failure) from failure
+        if isinstance(failure, httpx.TransportError):
+            raise WalkUnreachable(self._address, self._cursor, failure) from failure
+        raise failure
 
 
 def as_parameter(moment: Moment | None, name: str) -> Value:
@@ -139,21 +139,36 @@ def as_parameter(moment: Moment | None, name: str) -> Value:
     if not isinstance(moment, datetime):
         return _checked(str(moment), name)
     if moment.tzinfo is None:
-        raise ValueError(f"{name} needs a zone: datetime(2026, 11, 20, tzinfo=UTC), for example.")
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        raise ValueError(f"{name} needs a zone, such as datetime(2026, 11, 20, tzinfo=UTC).")
+    return as_text(moment)
 
 
 def _checked(text: str, name: str) -> str:
-    """Here, because the service's refusal says how a time is written in an address."""
-    if text.isascii() and text.isdigit():
+    """Here, because the service's own error says how a time is written in an address."""
+    if is_number(text):
         return text
     try:
-        has_zone = datetime.fromisoformat(text).tzinfo is not None
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        has_zone = False
-    if not has_zone:
         raise ValueError(
-            f"{name} is {text!r}, but must have a date, a time and a zone, such as 2026-11-20T14:00:00Z. A "
-            "datetime with its zone and milliseconds since the epoch will do as well."
-        )
-    return text
+            f"{name} is {text!r}, but must be a date or a time, such as 2026-11-20 or 2026-11-20T14:00 (UTC "
+            "unless a zone is given), a datetime with a zone, or milliseconds since the epoch."
+        ) from None
+    return text if moment.tzinfo else as_text(moment.replace(tzinfo=UTC))
+
+
+def read_moment(text: str) -> datetime:
+    """For the command line, which takes the same texts."""
+    if is_number(text):
+        return datetime.fromtimestamp(int(text) / 1000, UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def is_number(text: str) -> bool:
+    """Of milliseconds; 20261120 is a date."""
+    return text.isascii() and text.isdigit() and len(text) != len("20261120")
+
+
+def as_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -24,13 +24,13 @@ OnNotice = Callable[[Json], None]
 
 
 def warn(symbols: list[str]) -> None:
-    logger.warning("Something was missed of %s", ", ".join(symbols))
+    logger.warning("Some data was missed for %s", ", ".join(symbols))
 
 
 def log_notice(notice: Json) -> None:
     """restarting, stale, live, deactivated or new_series; all but the first name symbols."""
     level = logging.INFO if notice["code"] in ("restarting", "live") else logging.WARNING
-    logger.log(level, "The service says %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
+    logger.log(level, "Notice from the service: %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
 
 
 def as_list(names: Sequence[str]) -> list[str]:
@@ -133,7 +133,7 @@ class Session:
         if self._failures == QUIET_FAILURES:
             why = error.get("message") or failure or type(failure).__name__
             what = "does not stay open" if was_answered else "cannot be opened"
-            logger.warning("%s %s, and is tried again: %s", self.path, what, why)
+            logger.warning("%s %s; trying again: %s", self.path, what, why)
         return max(longest_s * random.uniform(0.5, 1.0), float(error.get("retry_after", 0)))  # noqa: S311
 
     def _take_gap(self, gap: Json) -> None:

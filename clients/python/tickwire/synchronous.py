@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from .answers import FAILURES, Value, given, read, wait_before_again
+from .answers import FAILURES, Value, given, read, wait_before_repeating
 from .blocking_socket import BlockingSocket
 from .calls import Calls
 from .downloads import Download
@@ -71,13 +72,11 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         self._http.close()
 
     def get(self, path: str, **parameters: Value) -> Json:
-        for attempt in range(self.retries + 1):
+        for attempt in count():
             try:
                 return read(self._http.get(path, params=given(parameters)))
             except (ApiError, httpx.TransportError) as failure:
-                wait_s = wait_before_again(failure, attempt)
-                if wait_s is None or attempt == self.retries:
-                    raise
+                wait_s = wait_before_repeating(self._address, failure, attempt, self.retries)
             time.sleep(wait_s)
         raise AssertionError("unreachable")
 
@@ -98,7 +97,7 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
     def download(self, path: str, to: str | Path) -> Path:
         """A file of the archive into a file or a folder. It goes on where an earlier attempt ended, and is
         there once its SHA-256 is the one that the service names."""
-        download = Download(path, to, self.retries, self.walk_retries)
+        download = Download(path, to, self._address, self.retries, self.walk_retries)
         while True:
             try:
                 if (file := self._download(download)) is not None:

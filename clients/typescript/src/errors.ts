@@ -1,4 +1,4 @@
-/** What the service says when it refuses. */
+/** An error as the service sends it. */
 export interface Refusal {
   code: string;
   message: string;
@@ -9,7 +9,7 @@ export interface Refusal {
   retry_after?: number;
 }
 
-/** What every error of this client is. */
+/** The base of all errors of this client. */
 export class TickwireError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -17,7 +17,7 @@ export class TickwireError extends Error {
   }
 }
 
-/** A request was refused. */
+/** The service rejected a request. */
 export class ApiError extends TickwireError {
   readonly code: string;
   readonly status: number;
@@ -46,12 +46,12 @@ export class ApiError extends TickwireError {
 /** The service could not be reached, or did not answer in time. */
 export class ServiceUnreachable extends TickwireError {
   constructor(url: string, cause: unknown) {
-    super(`The service could not be reached at ${url}: ${reason(cause)}`, { cause });
+    super(`The service could not be reached at ${url}: ${reason(cause)}. Check the address (the option url), and whether the service is running.`, { cause });
     this.name = "ServiceUnreachable";
   }
 }
 
-/** A stream ended, and connecting again would not help. */
+/** A stream ended, and reconnecting would not help. */
 export class StreamError extends TickwireError {
   readonly code: string;
   readonly status: number;
@@ -64,7 +64,7 @@ export class StreamError extends TickwireError {
   }
 }
 
-/** A walk over pages stopped before its end: the next page was asked for again and again in vain. What came is good; with `cursor` another walk goes on after it. */
+/** A walk stopped before its end, because repeated requests for the next page failed. The pages received are complete; a walk with `cursor` continues after them. */
 export class WalkInterrupted extends TickwireError {
   constructor(
     attempts: number,
@@ -72,7 +72,7 @@ export class WalkInterrupted extends TickwireError {
     cause: unknown,
   ) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    super(`The next page could not be had in ${attempts} attempts: ${why}. What came before is good: go on after it with the cursor of this error.`, { cause });
+    super(`The next page could not be read in ${attempts} attempts: ${why}. All earlier pages were received: continue with the cursor of this error.`, { cause });
     this.name = "WalkInterrupted";
   }
 }
@@ -80,7 +80,7 @@ export class WalkInterrupted extends TickwireError {
 /** `fetch` itself says only "fetch failed"; what failed is its cause. */
 function reason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure);
-  if (failure.name === "TimeoutError") return "no answer in time.";
+  if (failure.name === "TimeoutError") return "no answer in time";
   const { cause } = failure as { cause?: { code?: string; message?: string } };
   return cause?.message || cause?.code || failure.message;
 }

@@ -2,7 +2,7 @@ import { WalkInterrupted } from "./errors.js";
 import type { components } from "./schema.js";
 import { insisting, waitBeforeAgain, waitBeforeGoingOn } from "./waiting.js";
 
-/** A text of ISO 8601 with its zone, or milliseconds since the epoch, or a Date. */
+/** A Date, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch. */
 export type Moment = Date | string | number;
 
 type Answer = components["schemas"]["History"];
@@ -87,5 +87,11 @@ export function plain({ start, end }: Span): Record<string, string | number | un
 }
 
 function written(moment: Moment | undefined): string | number | undefined {
-  return moment instanceof Date ? moment.toISOString() : moment;
+  if (moment instanceof Date) return moment.toISOString();
+  return typeof moment === "string" ? withZone(moment) : moment;
+}
+
+function withZone(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return `${text}T00:00Z`;
+  return /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(text) ? `${text}Z` : text;
 }

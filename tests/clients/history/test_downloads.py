@@ -104,7 +104,7 @@ def test_file_with_another_hash_is_not_left_behind(
 ) -> None:
     whole = keeper.answer
     monkeypatch.setattr(keeper, "answer", lambda asked: whole(asked)._replace(body=CONTENT[:-1] + b"?"))
-    with pytest.raises(DownloadError, match="where the service names"):
+    with pytest.raises(DownloadError, match="but should have"):
         download(DAY, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -77,7 +77,7 @@ def test_file_that_is_there_is_not_written_over(begin: Begin, tmp_path: Path) ->
     file.write_text("precious")
     code, _, errors = said(begin(*SPAN, "--output", str(file)))
     assert (code, file.read_text()) == (1, "precious")
-    assert "is there already: add --resume" in errors
+    assert "already exists: add --resume" in errors
 
 
 @pytest.mark.parametrize("kept", [0, 10, 35, 900, 1_000, 31_000])
@@ -93,9 +93,9 @@ def test_resumed_file_is_as_if_it_was_never_stopped(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--resume",), "name it with --output"),
-        (("--start", "2025-11-20", "--bars", "5"), "leave it out with --start"),
-        (("--start", "yesterday"), "yesterday is not a date: write 2026-11-01"),
+        (("--resume",), "name that file with --output"),
+        (("--start", "2025-11-20", "--bars", "5"), "cannot be used with --start"),
+        (("--start", "yesterday"), "yesterday is not a time: write 2026-11-01"),
     ],
 )
 def test_words_that_do_not_go_together_are_refused(
@@ -124,7 +124,7 @@ def test_export_that_cannot_go_on_says_why_and_how(keeper: Keeper, begin: Begin,
     file = tmp_path / "candles.csv"
     keeper.mishaps = {1: BUSY._replace(retry_after=3_600)}
     code, _, errors = said(begin(*SPAN, "--output", str(file)))
-    hint = f"Stopped. With --resume it goes on where {file} ends."
+    hint = f"Stopped. To continue where {file} ends, repeat the command with --resume."
     assert (code, errors) == (1, f"{hint}\nrate_limit_exceeded.\n")
     assert file.read_text() == as_csv(keeper.candles[:10_000])
 
@@ -199,7 +199,9 @@ def test_interrupted_export_says_how_to_go_on(keeper: Keeper, begin: Begin, tmp_
     process.stdout.close()
     drawn = terminal.read_to_its_end()
     assert code == 130, drawn
-    assert drawn.endswith(f"\r\nStopped. With --resume it goes on where {file} ends.\r\n")
+    assert drawn.endswith(
+        f"\r\nStopped. To continue where {file} ends, repeat the command with --resume.\r\n"
+    )
     assert file.read_text() == as_csv(keeper.candles[:10_000])
 
 

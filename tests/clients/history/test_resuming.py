@@ -105,7 +105,7 @@ def test_candle_that_is_not_kept_any_more_is_not_called_a_mix(
 
 def test_instrument_without_candles_is_said_to_have_none(keeper: Keeper, file: Path, resume: Resume) -> None:
     keeper.series["USDJPY/1m"] = []
-    assert is_refused(file, resume("USDJPY"), "the service has no candles of it")
+    assert is_refused(file, resume("USDJPY"), "the service has no such candles")
 
 
 @pytest.mark.parametrize("start", [FIRST, "2025-11-20"], ids=["the first", "earlier, and nothing between"])
@@ -124,7 +124,7 @@ def test_later_start_than_that_of_the_file_is_refused(file: Path, resume: Resume
 def test_earlier_start_with_candles_between_is_refused(keeper: Keeper, file: Path, resume: Resume) -> None:
     keeper.candles = [*make_candles(3, START_MS - 9 * MINUTE_MS), *keeper.candles]
     refused = resume("EURUSD", "1m", "--start", "2025-11-20")
-    assert is_refused(file, refused, "from --start on the first candle is that of 2025-11-20T00:51Z")
+    assert is_refused(file, refused, "the first candle at or after --start is that of 2025-11-20T00:51Z")
     assert resume() == (0, "")
 
 
@@ -151,7 +151,7 @@ def test_line_that_is_no_candle_is_refused(file: Path, resume: Resume, line: str
     before = file.read_text() + f"{line}\n"
     file.write_text(before)
     code, errors = resume()
-    assert (code, "in it is no candle" in errors, file.read_text()) == (1, True, before)
+    assert (code, "in it is not a candle" in errors, file.read_text()) == (1, True, before)
 
 
 def test_help_says_what_is_checked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,8 @@ def test_missing_extra_is_named_before_anything_is_asked_for(
 ) -> None:
     said = without(package, call).stderr
     assert said.endswith(
-        f"needs {package}: pip install {package}, or the client with its extra, tickwire[{extra}].\n"
+        f"needs {package}: run pip install {package}, or install the client with its extra, "
+        f"tickwire[{extra}].\n"
     )
     assert keeper.asked == []
 

@@ -1,4 +1,4 @@
-"""The commands, and how what goes wrong is said."""
+"""The commands, and how they report errors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
-import httpx
-
-from ..errors import ApiError, BrokenAnswer, StreamError, WalkInterrupted
+from ..calls import KEY, LOCAL, URL
+from ..errors import ServiceUnreachable, TickwireError, WalkInterrupted
+from ..pages import read_moment
 from ..synchronous import Client
 from ..types import ClosedSignal, NewSignal, Signal, SignalClosed
 from .export import export
@@ -30,8 +30,8 @@ NUMBERS: tuple[Literal["open", "high", "low", "close", "volume"], ...] = (
 CANDLE = ("time", *NUMBERS)
 
 RESUME = (
-    "Go on where the file ends, if the service has the file's last candle with exactly the same values, the "
-    "last two are at least a timeframe apart, and --start, if given, leads to the file's first candle. "
+    "Continue where the file ends, if the service has the file's last candle with exactly the same values, "
+    "the last two are at least a timeframe apart, and --start, if given, leads to the file's first candle. "
     "Otherwise nothing is written."
 )
 # A place before all signals, where there is none yet.
@@ -43,16 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with Client(wanted.key, wanted.url) as client:
             wanted.run(client, wanted)
-    except (ApiError, StreamError, BrokenAnswer, ValueError) as refusal:
-        print(refusal, file=sys.stderr)
-        return 1
-    except httpx.TransportError as failure:
-        # Of a walk it says more than a line of a terminal has to.
-        why = failure.__cause__ if isinstance(failure, WalkInterrupted) else failure
-        print(f"The service could not be reached at {client.url}/: {why}", file=sys.stderr)
-        return 1
     except WalkInterrupted as interruption:
-        print(f"The service could not be asked further: {interruption.__cause__}", file=sys.stderr)
+        # The cursor in its message is of no use here: --resume continues without one.
+        is_first = isinstance(interruption, ServiceUnreachable)
+        why = interruption if is_first else f"The service stopped answering: {interruption.__cause__}"
+        print(why, file=sys.stderr)
+        return 1
+    except (TickwireError, ValueError) as error:
+        print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -69,8 +67,12 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tickwire", description="Quotes, candles and signals of a Tickwire service."
     )
-    top.add_argument("--key", help="API key; else TICKWIRE_KEY.")
-    top.add_argument("--url", help="Where the service is; else TICKWIRE_URL, else http://127.0.0.1:8000.")
+    top.add_argument("--key", help=f"Your API key. By default, {KEY} of the environment.")
+    top.add_argument(
+        "--url",
+        help=f"The address of the service, such as https://api.example.com. By default, {URL} of the "
+        f"environment or, if that is not set, {LOCAL}.",
+    )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     quote = commands.add_parser("quote", help="The current quote, once.")
@@ -79,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
 
     watch = commands.add_parser("watch", help="Prices as they happen, until Ctrl-C.")
     watch.add_argument("symbol", nargs="+")
-    watch.add_argument("--json", action="store_true", help="One JSON object a line.")
+    watch.add_argument("--json", action="store_true", help="One JSON object per line.")
     watch.set_defaults(run=show_prices)
 
     signals = commands.add_parser("signals", help="The feed of signals.")
@@ -87,29 +89,33 @@ def parser() -> argparse.ArgumentParser:
     signals.add_argument("--symbol")
     signals.add_argument("--limit", type=int, default=20)
     signals.add_argument(
-        "--follow", action="store_true", help="Then new ones as they come, and how they end."
+        "--follow", action="store_true", help="Then show new ones as they are published, and how they end."
     )
     signals.set_defaults(run=show_signals)
 
     add_candles(
-        commands.add_parser("candles", help="Candles, oldest first: the last ones, or all of a span.")
+        commands.add_parser("candles", help="Candles, oldest first: the latest ones, or all of a span.")
     )
     return top
 
 
 def add_candles(candles: argparse.ArgumentParser) -> None:
     candles.add_argument("symbol")
-    candles.add_argument("timeframe", nargs="?", help="1m, 5m, 15m, 1h, 4h or 1d; else 1h.")
+    candles.add_argument("timeframe", nargs="?", help="1m, 5m, 15m, 1h, 4h or 1d. By default, 1h.")
     candles.add_argument("--timeframe", dest="named_timeframe", help="The same, by name.")
     candles.add_argument("--csv", action="store_true")
-    last = candles.add_argument_group("the last ones")
-    last.add_argument("--bars", type=int, help="How many; else 100.")
+    last = candles.add_argument_group("the latest candles")
+    last.add_argument("--bars", type=int, help="How many. By default, 100.")
     last.add_argument("--closed-only", action="store_true")
-    span = candles.add_argument_group("all that is stored of a span, closed ones only")
-    span.add_argument("--start", type=at, help="The first to include: 2026-11-01 or 2026-11-01T12:00 (UTC).")
-    span.add_argument("--end", type=at, help="The first to leave out; else now.")
+    span = candles.add_argument_group("all closed candles of a span")
     span.add_argument(
-        "--output", type=Path, metavar="FILE", help="Write CSV into a file, with a bar on a terminal."
+        "--start",
+        type=at,
+        help="The first time to include: 2026-11-01 or 2026-11-01T12:00, in UTC unless a zone is given.",
+    )
+    span.add_argument("--end", type=at, help="The end, which is excluded. By default, now.")
+    span.add_argument(
+        "--output", type=Path, metavar="FILE", help="Write CSV to a file; a terminal shows the progress."
     )
     span.add_argument("--resume", action="store_true", help=RESUME)
     candles.set_defaults(run=show_candles)
@@ -117,12 +123,11 @@ def add_candles(candles: argparse.ArgumentParser) -> None:
 
 def at(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return read_moment(text)
+    except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
-            f"{text} is not a date: write 2026-11-01 or 2026-11-01T12:00Z"
+            f"{text} is not a time: write 2026-11-01 or 2026-11-01T12:00, which are UTC, or add a zone"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def show_quotes(client: Client, wanted: argparse.Namespace) -> None:
@@ -172,10 +177,12 @@ def describe(signal: Signal | NewSignal | SignalClosed) -> str:
 def show_candles(client: Client, wanted: argparse.Namespace) -> None:
     timeframe = wanted.timeframe or wanted.named_timeframe or "1h"
     if wanted.resume and wanted.output is None:
-        raise ValueError("--resume goes on where a file ends: name it with --output.")
+        raise ValueError("--resume continues where a file ends: name that file with --output.")
     if wanted.start or wanted.end or wanted.output:
         if wanted.bars is not None:
-            raise ValueError("--bars counts back from now: leave it out with --start, --end or --output.")
+            raise ValueError(
+                "--bars counts back from now: it cannot be used with --start, --end or --output."
+            )
         export(client, wanted, timeframe)
     else:
         show_last_candles(client, wanted, timeframe)

@@ -48,7 +48,7 @@ def tell_how_to_go_on(path: Path, progress: Progress) -> None:
         # The same words must not find a file there the next time.
         path.unlink()
     elif not progress.is_complete:
-        print(f"Stopped. With --resume it goes on where {path} ends.", file=sys.stderr)
+        print(f"Stopped. To continue where {path} ends, repeat the command with --resume.", file=sys.stderr)
 
 
 def write(
@@ -75,7 +75,9 @@ def opened(path: Path | None, is_resumed: bool) -> AbstractContextManager[TextIO
     if path is None:
         return nullcontext(sys.stdout)
     if path.exists() and not is_resumed:
-        raise ValueError(f"{path} is there already: add --resume to go on where it ends, or name another.")
+        raise ValueError(
+            f"{path} already exists: add --resume to continue where it ends, or name another file."
+        )
     return path.open("a", encoding="utf-8", newline="")
 
 

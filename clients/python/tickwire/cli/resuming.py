@@ -70,7 +70,7 @@ def row_in(path: Path, line: bytes) -> Row:
     try:
         return row_of(text)
     except ValueError:
-        raise ValueError(f"{path} cannot be resumed: {text[:100]!r} in it is no candle.") from None
+        raise ValueError(f"{path} cannot be resumed: {text[:100]!r} in it is not a candle.") from None
 
 
 def row_of(line: str) -> Row:
@@ -111,7 +111,7 @@ class Comparison:
                 "write into another file."
             )
         if start < first.time:
-            self.check_candle(first, "first", "Leave --start out to go on all the same.", start)
+            self.check_candle(first, "first", "Leave --start out to continue anyway.", start)
 
     def check_candle(self, row: Row, which: str, advice: str, start: datetime | None = None) -> None:
         """Whether the service has it, as the first from `start` on if that is given."""
@@ -132,14 +132,14 @@ class Comparison:
 
     def _of_earlier(self, found: Row, row: Row) -> str:
         return (
-            f"from --start on the first candle is that of {told(found.time)}, and the file begins only at "
-            f"{told(row.time)}."
+            f"the first candle at or after --start is that of {told(found.time)}, but the file begins "
+            f"at {told(row.time)}."
         )
 
     def _of_missing(self, row: Row, which: str) -> str:
         begins = self._first_from(None)
         if begins is None:
-            return "the service has no candles of it."
+            return "the service has no such candles."
         if begins.time <= row.time:
             return (
                 f"the service has no candle at {told(row.time)}, the {which} of the file, which is of "
@@ -147,7 +147,7 @@ class Comparison:
             )
         return (
             f"the candles that the service still has begin at {told(begins.time)}, after the {which} of the "
-            f"file at {told(row.time)}. So that one cannot be compared, and some between may be missing."
+            f"file at {told(row.time)}. That one cannot be compared, and some in between may be missing."
         )
 
     def _first_from(self, start: datetime | None) -> Row | None:
