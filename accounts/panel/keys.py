@@ -136,7 +136,7 @@ def show_secret(
         "key": key,
         "secret": secret,
         "export": f"export TICKWIRE_KEY={secret}",
-        "curl": f'curl -H "X-API-Key: {secret}" {quote}',
+        "curl": f'curl -H "X-API-Key: $TICKWIRE_KEY" {quote}',
         "rolled": rolled,
         "rolled_state": rolled.state(timezone.now()) if rolled else "",
     }

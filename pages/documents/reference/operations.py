@@ -98,6 +98,13 @@ class OperationGroup(NamedTuple):
     operations: list[Operation]
 
 
+MOMENTS = {
+    ("date-time",): "ISO 8601 time or milliseconds since the epoch",
+    ("date", "date-time"): "ISO 8601 date or time, or milliseconds since the epoch",
+}
+"""By the formats of a moment in a query."""
+
+
 @cache
 def whole() -> Json:
     found: Json = json.loads(document().body)
@@ -187,6 +194,9 @@ def parameter_type(schema: Json) -> str:
     """A list of words is written with commas, and its words are shown by themselves."""
     if schema.get("type") == "array":
         return "comma-separated list"
+    formats = [part["format"] for part in schema.get("oneOf", ()) if "format" in part]
+    if formats:
+        return MOMENTS[tuple(formats)]
     return "string" if "enum" in schema else schemas().type_words(schema)
 
 

@@ -223,5 +223,12 @@ def test_curl_line_names_the_address_the_page_was_opened_at(page: Client, origin
     answer = page.post(
         KEYS, {"name": "laptop", "newest": "none"}, secure=scheme == "https", headers={"host": host}
     )
-    line = f'curl -H "X-API-Key: {answer.context["secret"]}" {origin}/api/market/EURUSD/quote'
+    line = f'curl -H "X-API-Key: $TICKWIRE_KEY" {origin}/api/market/EURUSD/quote'
     assert html.escape(line) in answer.text
+
+
+def test_command_to_try_reads_the_key_from_the_line_above_it(page: Client) -> None:
+    answer = page.post(KEYS, {"name": "laptop", "newest": "none"})
+    secret = answer.context["secret"]
+    assert secret not in answer.context["curl"]
+    assert answer.text.index(f"export TICKWIRE_KEY={secret}") < answer.text.index("$TICKWIRE_KEY")

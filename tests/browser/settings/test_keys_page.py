@@ -1,4 +1,5 @@
-import shlex
+import json
+import subprocess
 import time
 
 import httpx
@@ -103,16 +104,17 @@ def _quoted(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("_quoted")
-def test_copied_curl_line_works_as_it_is(open_page: OpenPage) -> None:
+def test_copied_lines_work_as_they_are_in_one_shell(open_page: OpenPage) -> None:
     page = open_page()
     sign_up(page)
     issue(page)
-    page.get_by_role("button", name="Copy the curl line").click()
-    page.get_by_text("Copied.").wait_for()
-    command, _, header, url = shlex.split(clipboard(page))
-    name, _, value = header.partition(": ")
-    answer = httpx.get(url, headers={name: value})
-    assert (command, answer.status_code, answer.json()["symbol"]) == ("curl", 200, "EURUSD")
+    lines = []
+    for name in ("Copy the export line", "Copy the curl line"):
+        page.get_by_role("button", name=name).click()
+        page.get_by_text("Copied.").wait_for()
+        lines.append(clipboard(page))
+    ran = subprocess.run(["sh", "-ec", "\n".join(lines)], capture_output=True, timeout=PATIENCE_S, check=True)
+    assert json.loads(ran.stdout)["symbol"] == "EURUSD"
 
 
 def test_reload_shows_the_list_without_the_secret(open_page: OpenPage) -> None:

@@ -55,6 +55,19 @@ def test_fields_of_a_described_object_are_told_too() -> None:
     assert {"closed_by", "closed_by.manual"} <= set(shown)
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/api/market/{symbol}/history", "ISO 8601 time or milliseconds since the epoch"),
+        ("/api/signals", "ISO 8601 time or milliseconds since the epoch"),
+        ("/api/archive", "ISO 8601 date or time, or milliseconds since the epoch"),
+    ],
+)
+def test_moments_say_how_they_are_written(path: str, words: str) -> None:
+    shown = re.findall(r'<dt><code>(?:start|end)</code> <span class="kind">([^<]+)</span>', page_of(path))
+    assert shown == [words, words]
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) -> None:
     answers = operation(path)["responses"]
