@@ -95,7 +95,7 @@ def rest_entries() -> Iterator[Entry]:
 def stream_entries() -> Iterator[Entry]:
     yield Entry("Connecting", "/docs/streams")
     yield Entry("Messages", "/docs/streams/messages")
-    yield Entry("Refusals and close codes", "/docs/streams/refusals")
+    yield Entry("Errors and close codes", "/docs/streams/errors")
     for number, stream in enumerate(streams.described_streams().values()):
         yield Entry(stream.title, stream.address, "" if number else "The streams")
 

@@ -49,7 +49,7 @@ def quick_start(values: Filled) -> Words:
 
 
 def clients(values: Filled) -> Words:
-    labels = {"install": "Install", "errors": "Refusals", "resume": "Streams", "history": "History"}
+    labels = {"install": "Install", "errors": "Errors", "resume": "Streams", "history": "History"}
     tabs = {name: from_templates(name, label, values) for name, label in labels.items()}
     return {**tabs, "wheel": wheel_name()}
 
@@ -90,7 +90,7 @@ OWN_PAGES = {
         lambda values: {**streams.shared_words(), "sample": from_templates("stream", "Connect", values)},
     ),
     "/docs/streams/messages": OwnPage("docs/streams/messages.html", lambda values: streams.shared_words()),
-    "/docs/streams/refusals": OwnPage("docs/streams/refusals.html", lambda values: streams.shared_words()),
+    "/docs/streams/errors": OwnPage("docs/streams/errors.html", lambda values: streams.shared_words()),
     **{
         f"/docs/streams/{kind.name}": OwnPage("docs/streams/stream.html", stream(kind.name)) for kind in KINDS
     },

@@ -17,6 +17,7 @@ LEVELS = {"h1": 1, "h2": 2, "h3": 3}
 # A command or a JSON text is read as well in several lines, and copied as one.
 WRAPPED = {"bash", "console", "http", "json", "sh"}
 SHORT_CELL = 20
+FIGURE_COLUMNS, FIGURE_CELL = 4, 42
 # Marks between which a benchmark or a test writes its results.
 COMMENT = re.compile(r"^<!-- .* -->$", re.MULTILINE)
 Address = Callable[[str], str | None]
@@ -153,17 +154,28 @@ class PageRenderer(RendererHTML):
         return cell_opened(tokens[idx])
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
-        kind = ' class="short"' if is_short(tokens[idx + 1 :]) else ""
+        of_table = list(takewhile(lambda each: each.type != "table_close", tokens[idx + 1 :]))
+        kind = ' class="short"' if is_short(of_table) else ' class="figures"' if has_figures(of_table) else ""
         return f'<div class="scroll" tabindex="0" role="group" aria-label="Table"><table{kind}>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: object, env: object) -> str:
         return "</table></div>\n"
 
 
-def is_short(tokens: Iterable[Token]) -> bool:
+def is_short(table: Iterable[Token]) -> bool:
     """A table of single words and numbers, whose cells may be narrow."""
-    cells = (token for token in takewhile(lambda each: each.type != "table_close", tokens))
-    return all(len(cell.content) <= SHORT_CELL for cell in cells if cell.type == "inline")
+    return longest_cell(table) <= SHORT_CELL
+
+
+def has_figures(table: Sequence[Token]) -> bool:
+    """A table of many columns of figures, which nobody could read in narrow cells."""
+    columns = sum(token.type == "th_open" for token in table)
+    begin = next((at for at, token in enumerate(table) if token.type == "tbody_open"), len(table))
+    return columns >= FIGURE_COLUMNS and longest_cell(table[begin:]) <= FIGURE_CELL
+
+
+def longest_cell(tokens: Iterable[Token]) -> int:
+    return max((len(cell.content) for cell in tokens if cell.type == "inline"), default=0)
 
 
 parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer).enable("table")

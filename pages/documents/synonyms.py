@@ -31,7 +31,7 @@ ALSO_CALLED = {
     "/docs/streams#connect": f"authentication authenticate auth api key handshake connect {STREAMS}",
     "/docs/streams#go-on": f"reconnect reconnecting reconnection resume backoff lost replay {STREAMS}",
     "/docs/streams/messages#heartbeat": "keepalive keep alive",
-    "/docs/streams/refusals": f"websocket error errors codes close {STREAMS}",
+    "/docs/streams/errors": f"websocket error errors codes close {STREAMS}",
     "/docs/operate/scale": "scaling cluster horizontal load balancer kubernetes",
     "/docs/operate/install": "deploy deployment docker self host hosting",
 }

@@ -11,7 +11,7 @@ from tests.factories import make_instrument, make_signal, put_quote
 
 OWN = ["/docs", "/docs/clients", "/docs/without-client", "/docs/streams"]
 STREAMS = [f"/docs/streams/{name}" for name in ("market", "orderflow", "candles", "signals", "news")]
-ON_A_PHONE = ["/docs", "/docs/api/getSignalProof", "/docs/api/errors", "/docs/api", "/docs/streams/refusals"]
+ON_A_PHONE = ["/docs", "/docs/api/getSignalProof", "/docs/api/errors", "/docs/api", "/docs/streams/errors"]
 CUT = """
 (parts) => ["shell", "python", "javascript"].flatMap((language) => {
   document.documentElement.dataset.language = language;
@@ -74,3 +74,28 @@ def test_limits_fit_a_phone(quoted: None, open_page: OpenPage) -> None:
     page = open_page("/docs", viewport={"width": 360, "height": 740})
     assert cut(page, ["/docs", "/docs/api"], ".doc .scroll, .doc :is(th, td)") == []
     assert page.locator(".doc table.short").count() == 1
+
+
+WRAPPED_FIGURES = """
+() => [...document.querySelectorAll(".doc .figures tbody td:not(:first-child)")].filter((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return new Set([...range.getClientRects()].map((part) => Math.round(part.bottom / 8))).size > 1;
+}).map((cell) => cell.textContent)
+"""
+PLACES = """
+() => [...document.querySelectorAll(".doc .scroll:has(.figures)")].map((box) => {
+  box.scrollLeft = 120;
+  const cell = box.querySelector("tbody td");
+  return [box.scrollLeft, cell.getBoundingClientRect().left - box.getBoundingClientRect().left];
+})
+"""
+
+
+def test_figures_stay_in_one_line_beside_the_name_of_their_row(open_page: OpenPage) -> None:
+    page = open_page("/docs/performance", viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert page.evaluate(WRAPPED_FIGURES) == []
+    places = page.evaluate(PLACES)
+    assert len(places) > 10
+    assert {left for moved, left in places if moved} == {0}

@@ -50,7 +50,7 @@ FIRST = [
     ("getQuote", "/docs/api/getQuote"),
     ("getArchiveFile", "/docs/api/getArchiveFile"),
     ("websocket auth", "/docs/streams#connect"),
-    ("websocket errors", "/docs/streams/refusals"),
+    ("websocket errors", "/docs/streams/errors"),
     ("reconnect", "/docs/streams#go-on"),
     ("heartbeat", "/docs/streams/messages#heartbeat"),
     ("symbol_not_found", "/docs/api/errors"),
@@ -114,8 +114,8 @@ def addresses(page: Page) -> list[str]:
     ("words", "address"),
     [
         ("How do I delete my account?", "/docs/operate/accounts#delete-the-account"),
-        ("reconnect after 4429", "/docs/streams/refusals"),
-        ("websocket close code 4429", "/docs/streams/refusals"),
+        ("reconnect after 4429", "/docs/streams/errors"),
+        ("websocket close code 4429", "/docs/streams/errors"),
         ("how it is computed", "/docs/computed"),
     ],
 )
@@ -131,7 +131,7 @@ def test_websocket_finds_the_streams_first(open_page: OpenPage) -> None:
 
 def test_what_has_most_of_the_words_is_found(open_page: OpenPage) -> None:
     page = search(open_page, "zebra slow_consumer close")
-    assert addresses(page)[0] == "/docs/streams/refusals"
+    assert addresses(page)[0] == "/docs/streams/errors"
     expect(page.get_by_role("status")).to_have_text("Nothing matches every word. These come closest.")
     page.get_by_role("combobox").fill("slow_consumer close")
     expect(page.get_by_role("status")).to_be_hidden()

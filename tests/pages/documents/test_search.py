@@ -32,7 +32,7 @@ def test_every_page_is_in_it(passages: Any) -> None:
         ("cumulative_delta", "/docs/streams/orderflow#orderflowtick"),
         ("resume.epoch", "/docs/streams/messages#subscribe"),
         ("X-Last-Closed", "/docs/api/headers"),
-        ("slow_consumer", "/docs/streams/refusals"),
+        ("slow_consumer", "/docs/streams/errors"),
         ("tickwire-server doctor", "/docs/operate/doctor"),
         ("absorption counts towards the minute", "/docs/computed#flow"),
     ],
