@@ -73,7 +73,7 @@ class InstrumentItem(msgspec.Struct):
 
 class InstrumentList(msgspec.Struct):
     items: Annotated[Sequence[InstrumentItem], Meta(description="Ordered by symbol.")]
-    count: Annotated[int, Meta(ge=0, description="Instruments in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Instruments in this response.")]
 
 
 FIELDS = tuple(name for name in InstrumentItem.__struct_fields__ if name not in EXPANSIONS)

@@ -74,7 +74,7 @@ class ArchiveList(msgspec.Struct):
     component: ClassVar[str] = "ArchiveList"
 
     items: Annotated[Sequence[ArchiveFile], Meta(description="By day, then by path.")]
-    count: Annotated[int, Meta(ge=0, description="Files in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Files in this response.")]
     next: Annotated[str | None, Meta(description="The cursor of the next page; null on the last page.")]
 
 

@@ -93,7 +93,7 @@ OF_THE_WINDOW = (
 OF_AI_CALLS = {"X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"}
 SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
 MEANINGS = {
-    400: "A parameter is refused; the body names it and what is allowed.",
+    400: "A parameter is invalid; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
     403: "The key was sent without TLS, or its tier does not include this.",
     404: "Nothing exists by the name in the path or in a parameter.",

@@ -55,7 +55,7 @@ class FlowList(msgspec.Struct):
 
     symbol: Symbol
     items: Annotated[Sequence[FlowBucket], Meta(description="Oldest first.")]
-    count: Annotated[int, Meta(ge=0, description="Minutes in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Minutes in this response.")]
 
 
 TWO_MINUTES = FlowList(

@@ -58,7 +58,7 @@ class RejectedSymbol(msgspec.Struct):
 
 class QuoteList(msgspec.Struct):
     items: Annotated[Sequence[ListedQuote], Meta(description="In the order requested.")]
-    count: Annotated[int, Meta(ge=0, description="Quotes in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Quotes in this response.")]
     rejected: Annotated[Sequence[RejectedSymbol], Meta(description="Symbols without a quote.")]
 
 

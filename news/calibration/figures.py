@@ -66,7 +66,7 @@ class Calibration(msgspec.Struct):
     as_of: Annotated[Moment, Meta(description="When the figures were computed; at most a minute ago.")]
     enough: Annotated[int, Meta(description="With fewer items than this, the figures are not significant.")]
     items: Annotated[list[Figures], Meta(description="One for each category, label and horizon.")]
-    count: Annotated[int, Meta(description="Rows in this answer.")]
+    count: Annotated[int, Meta(description="Rows in this response.")]
 
 
 SAMPLE = Calibration(

@@ -61,7 +61,7 @@ class LedgerItem(msgspec.Struct):
 class Ledger(msgspec.Struct):
     head: Annotated[HeadOfLedger, Meta(description="Where the ledger ends now.")]
     items: Annotated[list[LedgerItem], Meta(description="Oldest first.")]
-    count: Annotated[int, Meta(ge=0, description="Entries in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Entries in this response.")]
 
 
 FIRST_PAYLOAD = (

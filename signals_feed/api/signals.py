@@ -60,7 +60,7 @@ class FilterSerializer(QuerySerializer):
 
 class SignalList(msgspec.Struct):
     items: Annotated[list[AnySignal], Meta(description="Newest first.")]
-    count: Annotated[int, Meta(ge=0, description="Signals in this answer.")]
+    count: Annotated[int, Meta(ge=0, description="Signals in this response.")]
     next: Annotated[
         str | None | UnsetType,
         Meta(description="Only with `start`, `end` or `cursor`: the cursor of the next page."),

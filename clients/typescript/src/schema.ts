@@ -490,7 +490,7 @@ export interface components {
         ArchiveList: {
             /** @description By day, then by path. */
             items: components["schemas"]["ArchiveFile"][];
-            /** @description Files in this answer. */
+            /** @description Files in this response. */
             count: number;
             /** @description The cursor of the next page; null on the last page. */
             next: string | null;
@@ -570,7 +570,7 @@ export interface components {
             enough: number;
             /** @description One for each category, label and horizon. */
             items: components["schemas"]["NewsCalibration"][];
-            /** @description Rows in this answer. */
+            /** @description Rows in this response. */
             count: number;
         };
         Candle: {
@@ -928,7 +928,7 @@ export interface components {
         InstrumentList: {
             /** @description Ordered by symbol. */
             items: components["schemas"]["Instrument"][];
-            /** @description Instruments in this answer. */
+            /** @description Instruments in this response. */
             count: number;
         };
         Ledger: {
@@ -936,7 +936,7 @@ export interface components {
             head: components["schemas"]["LedgerHead"];
             /** @description Oldest first. */
             items: components["schemas"]["LedgerItem"][];
-            /** @description Entries in this answer. */
+            /** @description Entries in this response. */
             count: number;
         };
         LedgerAt: {
@@ -1222,7 +1222,7 @@ export interface components {
             symbol: string;
             /** @description Oldest first. */
             items: components["schemas"]["OrderFlowMinute"][];
-            /** @description Minutes in this answer. */
+            /** @description Minutes in this response. */
             count: number;
         };
         OrderFlowDriver: {
@@ -1409,7 +1409,7 @@ export interface components {
         QuoteList: {
             /** @description In the order requested. */
             items: components["schemas"]["ListedQuote"][];
-            /** @description Quotes in this answer. */
+            /** @description Quotes in this response. */
             count: number;
             /** @description Symbols without a quote. */
             rejected: components["schemas"]["RejectedSymbol"][];
@@ -1463,7 +1463,7 @@ export interface components {
         SignalList: {
             /** @description Newest first. */
             items: components["schemas"]["Signal"][];
-            /** @description Signals in this answer. */
+            /** @description Signals in this response. */
             count: number;
             /** @description Only with `start`, `end` or `cursor`: the cursor of the next page. */
             next?: string | null;
@@ -1909,7 +1909,7 @@ export interface operations {
                     "application/json": components["schemas"]["InstrumentList"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1970,7 +1970,7 @@ export interface operations {
                     "application/json": components["schemas"]["Market"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2146,7 +2146,7 @@ export interface operations {
                     "application/vnd.apache.arrow.stream": string;
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2249,7 +2249,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuoteList"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2307,7 +2307,7 @@ export interface operations {
                     "application/json": components["schemas"]["OrderFlow"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2386,7 +2386,7 @@ export interface operations {
                     "application/json": components["schemas"]["SignalList"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2455,7 +2455,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ledger"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2669,7 +2669,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewsList"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2758,7 +2758,7 @@ export interface operations {
                     "application/json": components["schemas"]["Analysis"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2901,7 +2901,7 @@ export interface operations {
                     "application/json": components["schemas"]["ArchiveList"];
                 };
             };
-            /** @description A parameter is refused; the body names it and what is allowed. */
+            /** @description A parameter is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

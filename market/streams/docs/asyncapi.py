@@ -36,7 +36,7 @@ INTRODUCTION = """Prices, order flow, candles, trade signals and news over WebSo
 
 Connect and send `subscribe` within 10 seconds. Data frames have no `type`, except absorption signals and
 closures; all other frames have one. Send at most 10 messages a second (20 at once) of at most 16 KiB
-each. The service sends a WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one, the
+each. The service sends a WebSocket ping every 10 s. Errors arrive as `error`; after a fatal one, the
 socket closes with the code given here. An optional field that is `null` counts as absent. Numbers have no
 exponent: 0.00003."""
 SEQ = (
@@ -73,7 +73,7 @@ LIMITS: dict[str, str] = {
     "Symbols in one message": f"{MAX_SYMBOLS}; subscriptions add up",
     "Size of a message": f"{MAX_BYTES // 1024} KiB",
     "Messages you send": f"{A_SECOND} a second, {BURST} at once",
-    "Attempts without a valid key": "60 a minute from one address, including REST; after that, each refusal"
+    "Attempts without a valid key": "60 a minute from one address, including REST; after that, each error"
     " says how long to wait. Valid keys are never affected",
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds closes the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"

@@ -155,7 +155,7 @@ class Control(msgspec.Struct, omit_defaults=True):
 
 
 class Error(Control, tag="error", kw_only=True):
-    """A refusal. If it is fatal, the socket closes."""
+    """An error. If it is fatal, the socket closes."""
 
     error: Annotated[ErrorDetails, Meta(description="What is wrong.")]
     fatal: Annotated[bool, Meta(description="Whether the socket closes.")]

@@ -35,7 +35,7 @@ def document() -> Any:
 
 
 NAMES = ("market", "orderflow", "candles", "signals", "news")
-PAGES = ("/docs/streams", *(f"/docs/streams/{name}" for name in ("messages", "refusals", *NAMES)))
+PAGES = ("/docs/streams", *(f"/docs/streams/{name}" for name in ("messages", "errors", *NAMES)))
 
 
 def read(path: str) -> str:
