@@ -16,7 +16,7 @@ those that are allowed. `tickwire-server settings-table --write` generates this 
 code reads.
 
 A **secret** may also be in a file that `NAME_FILE` names, such as `SECRET_KEY_FILE=/run/secrets/secret_key`.
-A newline at the end of the file is ignored, and setting both is refused. An empty file counts as unset, but
+A newline at the end of the file is ignored, and setting both is an error. An empty file counts as unset, but
 the file of a **production** variable must not be empty. These variables have to be set with `PRODUCTION=1`.
 No message and no log line shows a secret, [unless it is too short](logs.md#secrets). The units and
 `compose.yaml` in `deploy/` name a file for each secret.
@@ -35,11 +35,11 @@ ADDRESSES = """\
 
 In a user name, a password or a path, write `%23` for #, `%3F` for ?, `%40` for @, `%2F` for / and `%25` for
 %. The query is passed to PostgreSQL's client library as it is; an option that it does not know is
-refused. With several hosts and `target_session_attrs=read-write`, connections go to the host that accepts
+an error. With several hosts and `target_session_attrs=read-write`, connections go to the host that accepts
 writes.
 
 Behind PgBouncer with `pool_mode = transaction`, set `DATABASE_POOLER=transaction`. Then no cursors outlive
-a transaction, and no `options` are sent, because PgBouncer refuses them. Set what they would set for the
+a transaction, and no `options` are sent, because PgBouncer rejects them. Set what they would set for the
 role instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `tickwire-server
 migrate` with the address of PostgreSQL itself, because its session limits how long it waits for tables.
 """

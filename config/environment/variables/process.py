@@ -6,7 +6,7 @@ HIGHEST_PORT = 65_535
 PROCESS = VariableGroup(
     "The installation",
     (
-        switch("PRODUCTION", False, "Refuses to start with unsafe settings, and closes demo features."),
+        switch("PRODUCTION", False, "Does not start with unsafe settings, and closes demo features."),
         switch(
             "DEMO",
             None,
@@ -83,7 +83,7 @@ HTTP = VariableGroup(
         words(
             "ALLOWED_HOSTS",
             None,
-            "The host names of the service; a request for any other name is refused.",
+            "The host names of the service; a request for any other name is rejected.",
             otherwise="the loopback names, and `HOST`",
             is_needed=True,
             read=read_host,

@@ -100,7 +100,8 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
         ),
     ] = UNSET
     takeover: Annotated[
-        bool, Meta(description="At the stream limit, closes your oldest stream instead of rejecting this one.")
+        bool,
+        Meta(description="At the stream limit, closes your oldest stream instead of rejecting this one."),
     ] = False
 
 
