@@ -44,7 +44,7 @@ TITLES: dict[int, str] = {
     31: "Leaked keys",
     32: "A key in a URL",
     33: "The time that refusing a key takes",
-    34: "Refusals that reveal whether a key exists",
+    34: "Errors that reveal whether a key exists",
     35: "SIGTERM with open streams and requests",
     36: "A rolling restart",
     37: "Twice and ten times the sustainable load",

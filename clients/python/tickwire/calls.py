@@ -96,7 +96,7 @@ class Calls(ABC, Generic[S, N, A, H]):
 
     @Call
     def quotes(self, symbols: Iterable[str] | None = None) -> Asked[QuoteList]:
-        """Of many instruments at once; of all without a list. An empty one is a mistake rather than all."""
+        """Quotes of several instruments at once; without a list, of all. An empty list is an error."""
         named = None if symbols is None else _listed(symbols)
         if symbols is not None and named is None:
             raise ValueError("The list of symbols is empty: name one, or call quotes() for all instruments.")
@@ -112,8 +112,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         limit: int = LONGEST_PAGE,
         cursor: str | None = None,
     ) -> H:
-        """Every closed candle that is stored, from `start` on and before `end`. `limit` is how many a page
-        has; `cursor` goes on after a page of the same walk."""
+        """Every stored closed candle at or after `start` and before `end`. `limit` is the number of candles
+        in a page; `cursor` continues after a page of the same walk."""
         chosen: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
         return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", chosen, cursor))
 
@@ -121,7 +121,7 @@ class Calls(ABC, Generic[S, N, A, H]):
     def order_flow_buckets(
         self, symbol: str, *, start: Moment | None = None, end: Moment | None = None, limit: int = 100
     ) -> Asked[OrderFlow]:
-        """Who bought and sold, minute by minute; without `start` the newest."""
+        """The volume bought and sold in each minute; without `start`, in the newest ones."""
         return asked(f"orderflow/{_symbol(symbol)}", **_span(start, end), limit=limit)
 
     @Call
@@ -136,8 +136,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> Asked[SignalList]:
-        """The newest, by default of the active ones, unlike `all_signals`; with `start`, `end` or `cursor` a
-        page, whose `next` is the cursor of the one after."""
+        """The newest signals, by default only active ones, unlike `all_signals`. With `start`, `end` or
+        `cursor`, a page, whose `next` is the cursor of the following one."""
         place = {**_span(start, end), "cursor": cursor}
         return asked("signals", status=status, symbol=symbol, user=user, limit=limit, **place)
 
@@ -150,7 +150,7 @@ class Calls(ABC, Generic[S, N, A, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> S:
-        """Page after page, newest first; by default those that ended too, unlike `signals`."""
+        """Page after page, newest first; by default including closed ones, unlike `signals`."""
         chosen: dict[str, Value] = {"status": status, "symbol": symbol, "user": user}
         signals: S = self.walk(Route("signals", "items", chosen | _ranged(start, end)))
         return signals
@@ -182,7 +182,8 @@ class Calls(ABC, Generic[S, N, A, H]):
         end: Moment | None = None,
         cursor: str | None = None,
     ) -> Asked[NewsList]:
-        """The newest; with `start`, `end` or `cursor` a page, whose `next` is the cursor of the one after."""
+        """The newest items. With `start`, `end` or `cursor`, a page, whose `next` is the cursor of the
+        following one."""
         place = {**_span(start, end), "cursor": cursor}
         return asked("news", limit=limit, **_chosen(category, expand), **place)
 
@@ -206,7 +207,7 @@ class Calls(ABC, Generic[S, N, A, H]):
         start: Moment | None = None,
         end: Moment | None = None,
     ) -> A:
-        """The files of the archive, by day: each with the `path` that `download` takes."""
+        """The files of the archive, by day; `download` takes the `path` of one."""
         chosen: dict[str, Value] = {"kind": kind, "symbol": symbol, **_span(start, end)}
         files: A = self.walk(Route("archive", "items", chosen))
         return files
@@ -250,7 +251,7 @@ def _chosen(category: Iterable[str], expand: Iterable[str]) -> dict[str, Value]:
 
 
 def _listed(names: Iterable[str]) -> str | None:
-    """A text is one name, or several with commas between them, and never its letters."""
+    """A text is one name, or several separated by commas, and never its letters."""
     return (names if isinstance(names, str) else ",".join(names)) or None
 
 
@@ -259,7 +260,7 @@ def _span(start: Moment | None, end: Moment | None) -> dict[str, Value]:
 
 
 def _ranged(start: Moment | None, end: Moment | None) -> dict[str, Value]:
-    """Lists have pages only where they are asked for a range."""
+    """Lists have pages only if a range is requested."""
     return {**_span(EPOCH if start is None and end is None else start, end), "limit": LONGEST_LIST}
 
 

@@ -95,8 +95,8 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
             time.sleep(wait_s)
 
     def download(self, path: str, to: str | Path) -> Path:
-        """A file of the archive into a file or a folder. It goes on where an earlier attempt ended, and is
-        there once its SHA-256 is the one that the service names."""
+        """Downloads a file of the archive to a file or into a folder. Continues where an earlier attempt
+        stopped; the file appears once its SHA-256 matches the one that the service names."""
         download = Download(path, to, self._address, self.retries, self.walk_retries)
         while True:
             try:
@@ -127,7 +127,7 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
     def order_flow(
         self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
     ) -> Generator[OrderFlowTick | AbsorptionSignal, None, None]:
-        """Who bought and sold, and absorption; of all instruments where none is named."""
+        """The volume bought and sold with each tick, and absorption; without symbols, of all instruments."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
 
     def follow_candles(
@@ -138,9 +138,9 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
     ) -> Generator[CandleUpdate, None, None]:
-        """The last closed candle of each timeframe, which may be days old, then each as it is closed: `time`
-        of a frame says when. One of the same `candle.time` replaces it. With `forming` its state before that
-        too, once a second: `closed` is false then."""
+        """The last closed candle of each timeframe, which may be days old, then each candle when it closes,
+        which is the `time` of its frame. One with the same `candle.time` replaces the earlier one. With
+        `forming`, also its state before that, once a second, with `closed` false."""
         session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
         return self._follow(session)
 
@@ -152,7 +152,8 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
     ) -> Generator[NewSignal | SignalClosed, None, None]:
-        """Signals as they are published and, with a `type`, as they end; first those after the one named."""
+        """Signals when they are published and, with a `type`, when they end. With `since`, first those after
+        that one."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
 
     def follow_news(
@@ -163,8 +164,8 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
     ) -> Generator[PublishedNews, None, None]:
-        """News as it enters the feed, of all instruments and categories where none is named; first what came
-        after the item whose id is `since`."""
+        """News items when they enter the feed, of all instruments and categories unless some are named. With
+        `since`, first those after the item with that id."""
         return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
 
     def _follow(self, session: Session) -> Generator[Any, None, None]:

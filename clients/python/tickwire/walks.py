@@ -1,4 +1,4 @@
-"""Walks over everything that the service keeps of something, page by page."""
+"""Walks over everything that the service stores of something, page by page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AsksLater(Protocol):
 
 
 class Walk(Generic[T]):
-    """Each iteration begins anew; a page that was read is not kept."""
+    """Each iteration starts again; pages are not kept after they have been read."""
 
     def __init__(self, client: Asks, route: Route) -> None:
         self._client, self._route = client, route
@@ -53,7 +53,7 @@ class History(Walk[Candle]):
     """Closed candles, oldest first."""
 
     def csv_pages(self) -> Generator[str, None, None]:
-        """As the service writes CSV: each page with the line of names first."""
+        """Pages as CSV, as the service writes them: each begins with the line of column names."""
         return self._walk(CSV)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -77,7 +77,7 @@ class History(Walk[Candle]):
 
 
 class AsyncWalk(Generic[T]):
-    """Each iteration begins anew; a page that was read is not kept."""
+    """Each iteration starts again; pages are not kept after they have been read."""
 
     def __init__(self, client: AsksLater, route: Route) -> None:
         self._client, self._route = client, route
@@ -100,7 +100,7 @@ class AsyncHistory(AsyncWalk[Candle]):
     """Closed candles, oldest first."""
 
     def csv_pages(self) -> AsyncGenerator[str, None]:
-        """As the service writes CSV: each page with the line of names first."""
+        """Pages as CSV, as the service writes them: each begins with the line of column names."""
         return self._walk(CSV)
 
     async def to_pandas(self) -> pandas.DataFrame:

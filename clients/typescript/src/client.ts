@@ -18,13 +18,13 @@ type Body<P extends Path> = Operation<P> extends { responses: { 200: { content: 
 export interface Options {
   apiKey: string;
   url?: string;
-  /** How often a request is sent again after a 429, a 503 or a broken connection. */
+  /** How often a request is repeated after a 429, a 503 or a lost connection. */
   retries?: number;
-  /** The same of each page of a walk but its first. */
+  /** The same for each page of a walk except the first. */
   walkRetries?: number;
   timeoutMs?: number;
   fetch?: typeof fetch;
-  /** Where there is no global one (Node before 22): that of the package ws. */
+  /** Needed where there is no global one (Node before 22): that of the package ws. */
   WebSocket?: typeof WebSocket;
 }
 
@@ -42,7 +42,7 @@ export class Tickwire {
     this.url = (options.url ?? "http://127.0.0.1:8000").replace(/\/+$/, "");
   }
 
-  /** Any path of the reference, typed by it: `get("/api/market/{symbol}/quote", { symbol: "BTCUSD" })`. */
+  /** Any path of the reference, with its types: `get("/api/market/{symbol}/quote", { symbol: "BTCUSD" })`. */
   async get<P extends Path>(path: P, inPath: InPath<P>, query: Partial<Query<P>> = {}): Promise<Body<P>> {
     return (await this.insist(fill(path, inPath as Record<string, string>), query as Values)) as Body<P>;
   }
@@ -55,14 +55,14 @@ export class Tickwire {
     return this.get("/api/market/{symbol}", { symbol }, query);
   }
 
-  /** Of many instruments at once; of all without a list. An empty one is a mistake rather than all. */
+  /** Quotes of several instruments at once; without a list, of all. An empty list is an error. */
   async quotes(symbols?: string[]): Promise<Quotes> {
     const named = symbols?.join(",");
     if (named === "") throw new Error("The list of symbols is empty: name one, or call quotes() for all instruments.");
     return (await this.insist("/api/quotes", { symbols: named })) as Quotes;
   }
 
-  /** Every closed candle that is stored: `for await (const candle of tickwire.history("EURUSD", "1m"))`. */
+  /** Every stored closed candle: `for await (const candle of tickwire.history("EURUSD", "1m"))`. */
   history(symbol: string, timeframe: Timeframe = "1m", options: HistoryOptions = {}): History {
     const path = fill("/api/market/{symbol}/history", { symbol });
     const query = { timeframe, ...plain(options), limit: options.limit ?? LONGEST_PAGE };
@@ -73,7 +73,7 @@ export class Tickwire {
     return new History(ask, options.cursor, { first: retries, later: walkRetries });
   }
 
-  /** Who bought and sold, minute by minute; without `start` the newest. */
+  /** The volume bought and sold in each minute; without `start`, in the newest ones. */
   orderFlowBuckets(symbol: string, options: Span & { limit?: number } = {}): Promise<OrderFlowBuckets> {
     const path = fill("/api/orderflow/{symbol}", { symbol });
     return this.insist(path, { ...plain(options), limit: options.limit }) as Promise<OrderFlowBuckets>;
@@ -100,17 +100,17 @@ export class Tickwire {
     return this.stream("/ws/orderflow", { symbols, ...options });
   }
 
-  /** The last closed candle of each of `timeframes`, then each as it is closed; with `events: ["forming"]` its state before that too. */
+  /** The last closed candle of each of `timeframes`, then each candle when it closes; with `events: ["forming"]`, also its state before that. */
   followCandles(symbols: string[], options: StreamOptions = {}): Stream<CandleUpdate> {
     return this.stream("/ws/candles", { symbols, features: ["snapshot"], ...options });
   }
 
-  /** New signals and, with a `type`, how they end. */
+  /** Signals when they are published and, with a `type`, when they end. */
   followSignals(symbols: string[] = [], options: StreamOptions = {}): Stream<NewSignal | ClosedSignal> {
     return this.stream("/ws/signals", { symbols, events: ["signal.closed"], ...options });
   }
 
-  /** News as it enters the feed; `symbols` and `categories` choose, none of either means all. */
+  /** News items when they enter the feed; `symbols` and `categories` select, and without them you receive all. */
   followNews(options: StreamOptions & { categories?: NewsCategory[] } = {}): Stream<PublishedNews> {
     return this.stream("/ws/news", { symbols: [], ...options });
   }

@@ -14,16 +14,16 @@ export type Candle = components["schemas"]["Candle"];
 export type HistoryAnswer = Pick<Answer, "ohlcv" | "next">;
 
 export interface Span {
-  /** The first to include; without it, the first that is stored. */
+  /** The first time to include. By default, the first stored candle. */
   start?: Moment;
-  /** The first to leave out; without it, now. */
+  /** The end, which is excluded. By default, now. */
   end?: Moment;
 }
 
 export interface HistoryOptions extends Span {
-  /** How many candles a page has. */
+  /** The number of candles in a page. */
   limit?: number;
-  /** Goes on after a page of the same walk. */
+  /** Continues after a page of the same walk. */
   cursor?: string;
 }
 
@@ -40,7 +40,7 @@ export interface Retries {
   later: number;
 }
 
-/** Closed candles, oldest first. Each iteration begins anew; a page that was read is not kept. */
+/** Closed candles, oldest first. Each iteration starts again; pages are not kept after they have been read. */
 export class History implements AsyncIterable<Candle> {
   constructor(
     private readonly ask: (cursor: string | undefined) => Promise<HistoryAnswer>,

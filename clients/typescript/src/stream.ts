@@ -6,15 +6,15 @@ export interface StreamOptions {
   symbols?: string[];
   features?: string[];
   events?: string[];
-  /** Of candles, for all symbols; without it 1m. */
+  /** Of candles, for all symbols. By default, 1m. */
   timeframes?: Timeframe[];
-  /** Of news: only these. */
+  /** Only news of these categories. */
   categories?: string[];
-  /** Told the symbols of which something could not be had again. */
+  /** Receives the symbols of which something was missed and could not be recovered. */
   onMissed?: (symbols: string[]) => void;
-  /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`) or change between simulated and real prices (`new_series`), before a restart. */
+  /** Receives notices: `stale` when prices stop and `live` when they continue, `deactivated` for symbols that are no longer offered, `new_series` when real prices replace simulated ones or vice versa, and `restarting`. */
   onNotice?: (notice: Notice) => void;
-  /** The id of a signal, "closed:" and the id of one that was closed, or the id of an item of news as a text: first comes what came after it. Without it, from now on. */
+  /** Starts after this place: the id of a signal, "closed:" and the id of a closed one, or the id of a news item as a string. By default, from now on. */
   since?: string;
 }
 
@@ -58,7 +58,7 @@ const SILENCE_MS = 20_000;
 const MOST_WAITING = 100_000;
 const SILENT = new Set(["heartbeat", "pong", "unsubscribed", "subscriptions", "conflated"]);
 
-/** Frames as they come. A connection that breaks comes back and goes on where it was. */
+/** Frames as they arrive. After a lost connection, the stream reconnects and continues where it was. */
 export class Stream<F> implements AsyncIterable<F> {
   private frames: F[] = [];
   private wake: (() => void) | undefined;

@@ -44,4 +44,4 @@ def test_methods_show_their_parameters_and_what_they_do() -> None:
             "closed_only",
         ]
         assert inspect.getdoc(client.quotes) == inspect.getdoc(Client.quotes)
-        assert "empty one is a mistake" in str(inspect.getdoc(client.quotes))
+        assert "empty list is an error" in str(inspect.getdoc(client.quotes))

@@ -76,7 +76,7 @@ def three(bid: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_without_an_engine_the_refusal_says_when_to_retry(servers: list[Process], key: str) -> None:
+def test_without_an_engine_the_error_says_when_to_retry(servers: list[Process], key: str) -> None:
     refused = push(servers[0], key, three(1))
     told = refused.json()["error"]
     assert (refused.status_code, told["code"]) == (503, "overloaded")

@@ -171,7 +171,7 @@ def quote_for(seconds: float, server: Process, key: str) -> list[float]:
 
 
 @pytest.mark.row("37", "503 with Retry-After")
-def test_a_refusal_is_a_page_for_browsers_and_json_for_programs() -> None:
+def test_an_error_is_a_page_for_browsers_and_json_for_programs() -> None:
     shown, told = (
         refuse_page({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
     )

@@ -37,7 +37,7 @@ MOST_HELD_UP = 0.05
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "with 60 clients: no failed request or push, no gap, no refusal with 4429"),
+    pytest.mark.row("36", "with 60 clients: no failed request or push, no gap, no stream rejected with 4429"),
 ]
 
 

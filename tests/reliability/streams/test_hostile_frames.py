@@ -175,7 +175,7 @@ EXPECTED = {"invalid_message", "invalid_api_key", "subscribed", "unsubscribed", 
 
 @pytest.mark.row("17", "no wrong code, no unhandled exception")
 @pytest.mark.parametrize("path", PATHS)
-def test_random_messages_get_a_reply_or_a_refusal(
+def test_random_messages_get_a_reply_or_an_error(
     server: Process, key: str, path: str, seed: int, tell: Tell
 ) -> None:
     drawn: list[tuple[int, bytes]] = []
