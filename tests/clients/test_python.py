@@ -146,7 +146,7 @@ def test_used_up_allowance_is_waited_for_and_the_call_succeeds(server: Server, k
 def test_client_without_a_key_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TICKWIRE_KEY", "TICKWIRE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match="or set TICKWIRE_KEY"):
+    with pytest.raises(ValueError, match="set TICKWIRE_KEY, or pass api_key"):
         Client()
 
 
@@ -367,6 +367,13 @@ def test_command_says_in_one_line_what_is_wrong(command: Command) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "EURUSD" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_command_says_to_which_service_an_unknown_key_was_sent(command: Command) -> None:
+    command.environment["TICKWIRE_KEY"] = "tw_live_of_another_service"
+    done = command("quote", SYMBOL)
+    where = f"It was sent to {command.environment['TICKWIRE_URL']}; TICKWIRE_URL or --url names another"
+    assert (where in done.stderr, done.stderr.count("\n")) == (True, 1)
 
 
 def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

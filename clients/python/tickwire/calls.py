@@ -62,7 +62,7 @@ class Calls(ABC, Generic[S, N, A, H]):
     ) -> None:
         self.api_key = api_key or os.environ.get(KEY) or os.environ.get(FORMER_KEY, "")
         if not self.api_key:
-            raise ValueError(f"An API key is needed: pass api_key, or set {KEY}.")
+            raise ValueError(f"An API key is needed: set {KEY}, or pass api_key (--key in a command).")
         self.url = checked(url or os.environ.get(URL) or LOCAL)
         advice = FROM_CALLER if url else FROM_ENVIRONMENT if os.environ.get(URL) else DEFAULT_USED
         self._address = Address(self.url, advice, timeout)

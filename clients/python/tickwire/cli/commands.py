@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ..calls import KEY, LOCAL, URL
-from ..errors import ServiceUnreachable, TickwireError, WalkInterrupted
+from ..errors import ApiError, ServiceUnreachable, TickwireError, WalkInterrupted
 from ..pages import read_moment
 from ..synchronous import Client
 from ..types import ClosedSignal, NewSignal, Signal, SignalClosed
@@ -48,6 +48,12 @@ def main(arguments: list[str] | None = None) -> int:
         is_first = isinstance(interruption, ServiceUnreachable)
         why = interruption if is_first else f"The service stopped answering: {interruption.__cause__}"
         print(why, file=sys.stderr)
+        return 1
+    except ApiError as error:
+        # A key of one service is unknown to every other.
+        is_unknown = error.status == 401
+        where = f" It was sent to {client.url}; {URL} or --url names another service." if is_unknown else ""
+        print(f"{error}{where}", file=sys.stderr)
         return 1
     except (TickwireError, ValueError) as error:
         print(error, file=sys.stderr)
