@@ -28,4 +28,4 @@ class LastBackup(models.Model):
         constraints = (models.CheckConstraint(name="last_backup_is_one_row", condition=Q(pk=1)),)
 
     def __str__(self) -> str:
-        return f"{self.finished_at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.finished_at:%Y-%m-%d %H:%M:%S} UTC"
