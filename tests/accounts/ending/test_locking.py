@@ -8,9 +8,8 @@ from django.test import Client
 
 from accounts.models import User
 from tests.accounts.back_office.office import Office, change
+from tests.accounts.login.factors import PASSWORD, log_in
 from tests.factories import make_account, make_user
-
-from .factors import PASSWORD, log_in
 
 pytestmark = pytest.mark.django_db
 PAGE, EMAIL = "/settings/keys", "ada@example.com"
