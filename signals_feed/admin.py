@@ -229,8 +229,17 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 
     @admin.action(description="Cancel with a reason", permissions=("cancel",))
     def cancel_chosen(self, request: HttpRequest, queryset: QuerySet[Signal]) -> HttpResponse | None:
-        chosen = self.few_enough(request, queryset.select_related("instrument", "user"))
+        chosen = self.few_enough(request, queryset.select_related("instrument", "user")) or []
+        if "answered" not in request.POST:
+            chosen = self.still_open(request, chosen)
         return self.ask_and_cancel(request, chosen, action="cancel_chosen") if chosen else None
+
+    def still_open(self, request: HttpRequest, chosen: list[Signal]) -> list[Signal]:
+        """Without those that are over, which are named."""
+        for signal in chosen:
+            if over := why_too_late(signal):
+                self.message_user(request, f"{self.describe(signal)}: {over}", messages.WARNING)
+        return [signal for signal in chosen if not why_too_late(signal)]
 
     def ask_and_cancel(
         self, request: HttpRequest, chosen: list[Signal], action: str = ""

@@ -98,6 +98,15 @@ def test_nothing_is_asked_about_a_signal_that_is_over(office: Office, is_closed:
     assert 'name="reason"' in text_of(office.get(address(other, "cancel", other.pk)))
 
 
+def test_the_action_asks_only_about_signals_that_can_be_cancelled(office: Office) -> None:
+    over, active = make_signal(status="closed"), make_signal()
+    answer = office.act("cancel_chosen", over, active)
+    assert "Cancel this signal" in text_of(answer)
+    assert [message.partition("It closed")[1] for message in said(answer)] == ["It closed"]
+    assert f'value="{over.pk}"' not in text_of(answer)
+    assert 'name="reason"' not in text_of(office.act("cancel_chosen", over))
+
+
 def test_a_signal_cannot_be_edited_or_deleted(office: Office) -> None:
     signal = make_signal()
     office.post(change(signal), entry="2", status="closed", close_price="9", pnl="1000")
