@@ -17,6 +17,7 @@ from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
 from signals_feed.figures import exact_time, in_words, tick_number
 from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Evidence, Signal
+from signals_feed.publishing.active import result_now
 from signals_feed.rules import paid_entry
 
 from .levels_picture import WIDTH, draw_levels
@@ -58,6 +59,7 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
         "signal": signal,
         "paid": paid,
         "lasted": lasted(signal),
+        "now": result_now(signal) if signal.closed_at is None else {},
         "check": check_signals([signal])[signal.pk],
         "proof": proof,
         "steps": shown_steps(proof, signal.instrument.digits),

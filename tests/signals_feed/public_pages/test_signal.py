@@ -17,7 +17,7 @@ from signals_feed.public_pages.signal import in_digits, lasted
 from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
-from tests.factories import NOON, make_instrument, make_user
+from tests.factories import NOON, make_instrument, make_user, put_quote
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +108,17 @@ def test_active_signal_has_terms_and_no_result() -> None:
     assert "The terms hold." in shown
     assert "Evidence at entry" in shown
     assert not any(word in shown for word in ("Evidence at exit", "Verified", "<dt>Exit", "pips"))
+
+
+def test_active_signal_says_what_it_would_give_now() -> None:
+    signal = make_published(published_at=NOON, user=make_user("anna"))
+    assert '<p class="sum' not in page(signal)
+    # A buyer gets out on the bid.
+    put_quote("EURUSD", 1.0826, 1.0827)
+    shown = page(signal)
+    assert '<p class="sum loss">\N{MINUS SIGN}0.50\xa0R</p>' in shown
+    assert '<span class="phrase">\N{MINUS SIGN}16.0\xa0pips</span>' in shown
+    assert "if it had closed when this page was loaded, at 1.08260" in shown
 
 
 def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:

@@ -3,7 +3,7 @@ import { price } from "../../terminal/format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const BARS = 96;
-const GUTTER = 72;
+const GUTTER = 86;
 const EDGE = 12;
 const LABEL_HEIGHT = 15;
 const TICKS = 6;
@@ -77,8 +77,8 @@ export class LevelsChart {
     if (!known.length) return null;
     const [low, high] = [Math.min(...known), Math.max(...known)];
     const span = high - low || high * 0.001;
-    const near = Object.values(this.#levels).filter((price) => price > low - 2 * span && price < high + 2 * span);
-    return [Math.min(low, ...near), Math.max(high, ...near)].map((price, at) => price + (at ? 1 : -1) * span * 0.02);
+    const near = Object.values(this.#levels).filter((price) => price && price > low - 2 * span && price < high + 2 * span);
+    return [Math.max(0, Math.min(low, ...near) - span * 0.02), Math.max(high, ...near) + span * 0.02];
   }
 
   /** A price of the grid is left out where a level stands. */
@@ -128,10 +128,11 @@ export class LevelsChart {
     });
   }
 
-  /** Each level with the place of its price at the right; those that would meet are moved apart. */
+  /** Each level with the place of its price at the right; those that would meet are moved apart. An arrow leads to one off the scale. */
   #labels(y, height) {
     const levels = Object.entries({ now: this.#now, ...this.#levels }).filter(([, price]) => price);
-    const labels = levels.map(([name, price]) => ({ name, price, at: y(price) })).sort((one, other) => one.at - other.at);
+    const away = (at) => (at < 0 ? "↑ " : at > height ? "↓ " : "");
+    const labels = levels.map(([name, price]) => ({ name, price, at: y(price), away: away(y(price)) })).sort((one, other) => one.at - other.at);
     let lowest = -Infinity;
     for (const label of labels) lowest = label.shown = Math.max(Math.min(Math.max(label.at, EDGE), height - EDGE), lowest + LABEL_HEIGHT);
     const over = Math.max(0, lowest - (height - EDGE));
@@ -140,9 +141,9 @@ export class LevelsChart {
   }
 
   #lines(right, labels) {
-    return labels.flatMap(({ name, price, at, shown }) => [
-      part("line", { class: `level ${name}`, x1: 0, x2: right, y1: at, y2: at }),
-      part("text", { class: `label ${name}`, x: right + 6, y: shown + 4 }, this.#text(price)),
+    return labels.flatMap(({ name, price, at, shown, away }) => [
+      ...(away ? [] : [part("line", { class: `level ${name}`, x1: 0, x2: right, y1: at, y2: at })]),
+      part("text", { class: `label ${name}`, x: right + 6, y: shown + 4 }, away + this.#text(price)),
     ]);
   }
 
