@@ -118,19 +118,10 @@ def test_another_category_has_a_draft_scored_for_it(
     assert item.category == "macro"
 
 
-@pytest.mark.parametrize(
-    ("score", "reason"),
-    [
-        ("1.01", "less than or equal to 1"),
-        ("-2", "greater than or equal to -1"),
-        ("nan", "Enter a number."),
-        ("inf", "Enter a number."),
-        ("much", "Enter a number."),
-    ],
-)
-def test_a_score_out_of_range_is_refused_in_words(office: Office, score: str, reason: str) -> None:
+@pytest.mark.parametrize("score", ["1.01", "-2", "nan", "inf", "much"])
+def test_a_score_out_of_range_is_refused_in_words(office: Office, score: str) -> None:
     item = make_news(sentiment_score=0.4, model="lexicon")
-    assert reason in text_of(save(office, item, sentiment_score=score))
+    assert "A score is a number from −1 to 1" in text_of(save(office, item, sentiment_score=score))
     assert state_of(item) == ("published", 0.4, "lexicon")
 
 
