@@ -295,6 +295,12 @@ def test_level_off_the_scale_is_marked_as_such(open_page: OpenPage) -> None:
     expect(chart.locator("line.target, line.stop")).to_have_count(0)
     expect(chart.locator("line.entry")).to_have_count(1)
     assert misplaced(page, "[data-chart]", "text.label") == []
+    edges = """(chart) => ["rect.risk", "rect.reward", "text.time"]
+        .map((each) => chart.querySelector(each).getBoundingClientRect())
+        .map(({ top, bottom }) => [top, bottom])"""
+    (_, risk_ends), (reward_begins, _), (times_begin, _) = chart.evaluate(edges)
+    assert reward_begins >= chart.evaluate("(chart) => chart.getBoundingClientRect().top")
+    assert risk_ends <= times_begin
 
 
 CHEAP = """async (low) => {
