@@ -67,7 +67,7 @@ export class LevelsChart {
     const y = (price) => EDGE + ((high - price) / (high - low)) * (height - 2 * EDGE);
     const right = width - GUTTER;
     const labels = this.#labels(y, height);
-    this.svg.replaceChildren(...this.#grid(low, high, y, right, labels), ...this.#times(right, height), ...this.#zones(y, right), ...this.#candles(y, right), ...this.#lines(right, labels));
+    this.svg.replaceChildren(...this.#grid(low, high, y, right, labels), ...this.#times(right, height), ...this.#zones(y, right, height), ...this.#candles(y, right), ...this.#lines(right, labels));
   }
 
   /** That of the candles, and the levels near enough not to flatten them. */
@@ -106,11 +106,11 @@ export class LevelsChart {
     return [...marks, part("text", { class: "time", x: right + 6, y: height + 15 }, "UTC")];
   }
 
-  #zones(y, right) {
+  #zones(y, right, height) {
     const { entry, stop, target } = this.#levels;
     if (!entry) return [];
     const zone = (name, price) => {
-      const [top, bottom] = [y(Math.max(price, entry)), y(Math.min(price, entry))];
+      const [top, bottom] = [Math.max(price, entry), Math.min(price, entry)].map((edge) => Math.min(Math.max(y(edge), 0), height));
       return part("rect", { class: name, x: right * 0.66, width: right * 0.34, y: top, height: bottom - top });
     };
     return [...(stop ? [zone("risk", stop)] : []), ...(target ? [zone("reward", target)] : [])];
