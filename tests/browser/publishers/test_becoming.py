@@ -39,7 +39,7 @@ def test_request_is_sent_seen_and_withdrawn(server: Server, session: str, open_p
     page = opened(open_page, server, session)
     for term in ("never change", "never deleted", "counts on your public scorecard"):
         expect(page.get_by_role("main")).to_contain_text(term)
-    expect(page.get_by_text("Tell us by which rule you trade.")).to_be_visible()
+    expect(page.locator(".notice.warning")).to_contain_text("Tell us by which rule you trade.")
     page.get_by_role("button", name="Send the request").click()
     assert page.get_by_label("What you would publish").evaluate("field => field.validity.valueMissing")
     page.get_by_label("What you would publish").fill(WHY)
