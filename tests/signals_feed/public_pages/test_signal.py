@@ -103,6 +103,7 @@ def test_price_has_the_digits_of_its_instrument_and_is_never_rounded(exact: str,
     assert in_digits(exact, 5) == shown
 
 
+@pytest.mark.usefixtures("own_market")
 def test_active_signal_has_terms_and_no_result() -> None:
     shown = page(make_published(published_at=NOON))
     assert "The terms hold." in shown
@@ -110,6 +111,7 @@ def test_active_signal_has_terms_and_no_result() -> None:
     assert not any(word in shown for word in ("Evidence at exit", "Verified", "<dt>Exit", "pips"))
 
 
+@pytest.mark.usefixtures("own_market")
 def test_active_signal_says_what_it_would_give_now() -> None:
     signal = make_published(published_at=NOON, user=make_user("anna"))
     assert '<p class="sum' not in page(signal)
@@ -118,7 +120,7 @@ def test_active_signal_says_what_it_would_give_now() -> None:
     shown = page(signal)
     assert '<p class="sum loss">\N{MINUS SIGN}0.50\xa0R</p>' in shown
     assert '<span class="phrase">\N{MINUS SIGN}16.0\xa0pips</span>' in shown
-    assert "if it had closed when this page was loaded, at 1.08260" in shown
+    assert "if it had closed at the last price before this page was loaded, 1.08260" in shown
 
 
 def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
