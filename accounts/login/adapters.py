@@ -150,6 +150,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Somebody with a second factor confirms with it: the password alone must not remove it."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        if not user.is_authenticated:
+            return methods
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
         has_app = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
         # The first one is asked for; a passkey comes last from allauth.

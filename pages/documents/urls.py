@@ -24,7 +24,11 @@ def name_of(path: str) -> str:
 urlpatterns = [
     re_path(r"^docs/?$", own_page, name="docs"),
     *(path(page.removeprefix("/"), own_page, name=name_of(page)) for page in OWN_PAGES if page != "/docs"),
-    path("docs/streams/refusals", RedirectView.as_view(url="/docs/streams/errors", permanent=True)),
+    path(
+        "docs/streams/refusals",
+        RedirectView.as_view(url="/docs/streams/errors", permanent=True),
+        name="streams_errors_before",
+    ),
     path("clients/<str:name>", client_package, name="client_package"),
     path("docs/search.json", search_index, name="docs_search"),
     path("docs/api/<str:name>", operation_page, name="operation"),

@@ -22,7 +22,7 @@ from signals_feed.rules import (
     result,
 )
 
-PRICE = re.compile(r"[-+]?[0-9]*\.?[0-9]+|[-+]?[0-9]+\.")
+PRICE = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 PRICES = ("entry", "stop_loss", "take_profit")
 
 
