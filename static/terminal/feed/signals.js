@@ -128,7 +128,7 @@ export class Signals {
   }
 
   tellWhen(item, { closed_at: closedAt, timestamp }) {
-    write(partOf(item, "when"), ago(closedAt ?? timestamp));
+    write(partOf(item, "when"), `${closedAt ? "closed " : ""}${ago(closedAt ?? timestamp)}`);
   }
 
   item(signal) {

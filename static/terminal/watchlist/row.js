@@ -91,7 +91,7 @@ export class Row {
     this.change = last === null || !previousClose ? null : (100 * (last - previousClose)) / previousClose;
     write(this.cells.change, this.change === null ? "" : `${signed(this.change, 2)}%`);
     // As it is written: a change of 0.00% has no direction.
-    this.turn("direction", Math.round(100 * this.change));
+    this.turn(Math.round(100 * this.change));
   }
 
   /** What is open and has said nothing for too long: only the service knows what became of it. */
@@ -99,9 +99,9 @@ export class Row {
     return this.state === "open" && now - this.heardAt > this.staleAfterMs;
   }
 
-  turn(what, change) {
+  turn(change) {
     const direction = change > 0 ? "up" : change < 0 ? "down" : "";
-    if (this.element.dataset[what] !== direction) this.element.dataset[what] = direction;
+    if (this.element.dataset.direction !== direction) this.element.dataset.direction = direction;
   }
 
   mark(state) {
@@ -127,7 +127,6 @@ export class Row {
   draw() {
     this.showChange();
     this.line.setAttribute("d", lineOf(this.closes));
-    this.turn("trend", this.closes.at(-1) - this.closes[0]);
     this.drawRange();
   }
 
