@@ -63,6 +63,7 @@ class MinuteRecorder:
         )
 
     async def start(self) -> None:
+        # While the database is away, nobody can tell who was there before; the service starts all the same.
         with contextlib.suppress(*UNANSWERED):
             self._absence_ms = await in_thread(absence_before, now_ms())
         await self._looking.start()

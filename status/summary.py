@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 from django.utils import timezone
+from django.utils.text import get_text_list
 
 from core import clock
 from core.times import age_text, midnight
@@ -189,7 +190,7 @@ def all_well(components: Sequence[ComponentSummary]) -> str:
 def listed(names: Sequence[str]) -> str:
     """As part of a sentence."""
     lower = [name if name.startswith("REST") else name[0].lower() + name[1:] for name in names]
-    return ", ".join(lower[:-1]) + (" and " if lower[1:] else "") + lower[-1]
+    return get_text_list(lower, "and")
 
 
 def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:

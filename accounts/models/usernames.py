@@ -21,7 +21,7 @@ PSEUDONYM = "deleted-"
 PUBLISHER = "publisher-"
 """By such a name the public ledger of signals calls a user, so that it keeps nobody's own."""
 PSEUDONYMS = (PSEUDONYM, PUBLISHER)
-ASCII_ONLY = "Use only a to z, digits and @ . + - _: other letters can look like these."
+ASCII_ONLY = "Use only English letters, digits and @ . + - _, because other letters can look like these."
 """For new names: publishers are known by theirs, and nobody may look like another."""
 
 
