@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import expm1, log, tanh
 
-from django.utils.text import get_text_list
-
 from analysis.answer import Finding, TimeframeTrend, TrendEvidence, VolatilityEvidence
 from analysis.facts import AnalysedBar, Facts
 from news.labels import sentiment_label
@@ -84,16 +82,18 @@ def trend_of(timeframe: str, weight: float, bars: Sequence[AnalysedBar], price: 
     return TimeframeTrend(timeframe, weight, *rounded)
 
 
-def describe_trend(trends: list[TimeframeTrend]) -> str:
+def describe_trend(found: list[TimeframeTrend]) -> str:
     words = {"bullish": "up", "bearish": "down", "neutral": "sideways"}
     by_word = {
-        word: [each.timeframe for each in trends if sentiment_label(each.score) == label]
+        word: [each.timeframe for each in found if sentiment_label(each.score) == label]
         for label, word in words.items()
     }
-    parts = [
-        f"{word} on {get_text_list(timeframes, 'and')}" for word, timeframes in by_word.items() if timeframes
-    ]
+    parts = [f"{word} on {listed(timeframes)}" for word, timeframes in by_word.items() if timeframes]
     return f"The trend is {', '.join(parts)}."
+
+
+def listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 TIMEFRAME = "1h"
