@@ -2,6 +2,7 @@
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
 import { listen } from "./chart/tools/shortcuts.js";
+import { timeframeFor } from "./chart/zones/shapes.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
@@ -25,9 +26,9 @@ export class Panes {
       isFresh,
       changed: () => this.drawSignals(),
       point: (id) => this.chart.zones.highlight(id),
-      bring: ({ id, symbol }) => {
-        tap(symbol);
-        this.chart.zones.bring(id);
+      bring: (signal) => {
+        tap(signal.symbol, timeframeFor(signal, shown.timeframe, Date.now()));
+        this.chart.zones.bring(signal.id);
       },
     });
     listen(part("price"), timeframes);

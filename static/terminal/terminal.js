@@ -108,8 +108,8 @@ function show() {
 }
 
 /** On a phone the list is longer than the window: what was tapped is to be seen. */
-function tap(symbol) {
-  choose({ symbol });
+function tap(symbol, timeframe = shown.timeframe) {
+  choose({ symbol, timeframe });
   if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
 }
 

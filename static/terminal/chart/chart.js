@@ -4,11 +4,10 @@ import { persist } from "../api.js";
 import { colours, frame, onThemeChange } from "../colours.js";
 import { price, priceOf } from "../format.js";
 import { Forming } from "./forming.js";
-import { barOf, joined } from "./history.js";
+import { NEWEST, barOf, joined } from "./history.js";
 import { ZonedScale } from "./zone.js";
 import { SignalZones } from "./zones/signal_zones.js";
 
-const BARS = 500;
 const BAR_PX = 7;
 const RIGHT_BARS = 6;
 // Far more than come while candles are asked for: what is older is in the answer.
@@ -89,7 +88,7 @@ export class Chart {
 
   async ask(isWanted) {
     try {
-      return await this.api.get(`market/${this.symbol}`, { timeframe: this.timeframe, bars: BARS });
+      return await this.api.get(`market/${this.symbol}`, { timeframe: this.timeframe, bars: NEWEST });
     } catch (error) {
       if (isWanted()) this.tell("failed", error);
       throw error;

@@ -1,5 +1,7 @@
 // The stored candles before those that are shown, a window at a time: /history itself runs from old to new.
 export const PAGE = 1_000;
+// As many of the newest candles are loaded at first.
+export const NEWEST = 500;
 
 export const barOf = ({ time, ...bar }) => ({ time: Date.parse(time) / 1000, ...bar });
 

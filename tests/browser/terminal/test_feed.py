@@ -19,13 +19,14 @@ from market.prices import interval_start
 from tests.browser.conftest import OpenPage
 from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker
-from tests.factories import make_signal, make_user
+from tests.factories import make_signal, make_user, put_candles
 from tests.patience import PATIENCE_S
 
+from .charted import charted, until_chart
 from .test_flow import candles, is_whole
 from .test_terminal import beside, bid, live, publisher, ticker
 
-__all__ = ("publisher", "ticker")
+__all__ = ("charted", "publisher", "ticker")
 UNREADABLE = "no answer of the service"
 
 
@@ -144,6 +145,35 @@ def test_signal_that_is_pointed_at_stands_out_and_a_click_brings_its_chart(
     expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
     page.locator("#news-title").hover()
     expect(signal).to_have_class(re.compile("picked"))
+
+
+IN_SIGHT = """(() => {
+    const { from, to } = chart.chart.timeScale().getVisibleLogicalRange();
+    const [shape] = chart.zones.shapes;
+    return Boolean(shape) && shape.start > from && shape.end < to;
+})()"""
+
+
+@pytest.mark.parametrize(("began_h", "timeframe"), [(3, "1m"), (10, "5m")])
+def test_click_on_a_closed_signal_shows_all_of_it(
+    charted: Ticker, publisher: User, open_page: OpenPage, began_h: int, timeframe: str
+) -> None:
+    hour_ms = interval_start(clock.now_ms(), 60 * MINUTE_MS)
+    put_candles("EURUSD", "5m", [hour_ms - back * 5 * MINUTE_MS for back in range(200, 0, -1)])
+    began = moment(interval_start(clock.now_ms(), MINUTE_MS)) - timedelta(hours=began_h)
+
+    def closed_signal() -> Any:
+        instrument = Instrument.objects.get(symbol="EURUSD")
+        ended = {"status": "closed", "closed_at": began + timedelta(hours=2), "close_reason": "stop_loss"}
+        return make_signal(instrument=instrument, user=publisher, published_at=began, **ended)
+
+    beside(closed_signal)
+    page = live(open_page("/terminal?symbol=BTCUSD&tf=1m"))
+
+    page.locator("#signals li.signal").get_by_role("button").click()
+
+    until_chart(page, f"chart.symbol === 'EURUSD' && chart.isShown && {IN_SIGHT}")
+    expect(page.get_by_role("radio", name=timeframe, exact=True)).to_be_checked()
 
 
 def test_chart_draws_what_ended_even_if_the_list_is_too_short_for_it(

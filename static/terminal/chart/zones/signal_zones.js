@@ -6,6 +6,8 @@ import { shapesOf } from "./shapes.js";
 const MARK = 10;
 // Where candles are narrower than this, one box is around several.
 const LEAST_BOX = 3;
+// All of a signal that is brought into sight fits, with room on both sides.
+const WIDER = 1.5;
 
 export class SignalZones {
   #views;
@@ -23,7 +25,7 @@ export class SignalZones {
   /** Of the instrument that is shown. */
   draw(signals) {
     this.signals = signals;
-    this.#bringWanted();
+    this.#planBringing();
     this.update?.();
   }
 
@@ -33,7 +35,6 @@ export class SignalZones {
 
   replaced() {
     this.under = null;
-    this.#bringWanted();
   }
 
   get labels() {
@@ -64,7 +65,12 @@ export class SignalZones {
   /** Into sight, as soon as its candles are there. */
   bring(id) {
     this.wanted = id;
-    this.#bringWanted();
+    this.#planBringing();
+  }
+
+  /** The library moves to where other candles begin within a frame: what is in sight before it says nothing. */
+  #planBringing() {
+    if (this.wanted && this.chart.isShown) requestAnimationFrame(() => this.#bringWanted());
   }
 
   #bringWanted() {
@@ -72,11 +78,12 @@ export class SignalZones {
     const scale = chart.timeScale();
     const range = scale.getVisibleLogicalRange();
     const signal = this.signals.find(({ id }) => id === this.wanted);
-    if (!signal || !bars.length || !range) return;
+    if (!signal || !this.chart.isShown || !bars.length || !range) return;
     this.wanted = null;
     const [{ start, end }] = shapesOf([signal], bars, { from: -Infinity, to: Infinity }).concat({ start: -1, end: -1 });
     if (start < 0 || (start >= range.from && end <= range.to)) return;
-    const width = range.to - range.from;
+    const length = Math.min(end, bars.length) - start;
+    const width = Math.max(range.to - range.from, WIDER * length);
     const from = start - width / 4;
     scale.setVisibleLogicalRange({ from, to: from + width });
   }
