@@ -10,6 +10,8 @@ import { TimeAxis } from "./time_axis.js";
 
 const SHOWN = 120;
 const LATE_BARS = 2;
+// A glance at an instrument is shorter, and asks for nothing old: requests are limited.
+const GLANCE_MS = 700;
 
 export class OrderFlow {
   constructor(pane, chart, { api, instruments, trading }) {
@@ -42,6 +44,8 @@ export class OrderFlow {
     this.legend.begin(symbol, this.instruments[symbol]);
     this.history.minutes.miss();
     this.history.refresh();
+    clearTimeout(this.glance);
+    this.glance = setTimeout(() => ((this.glance = null), this.reachBack()), GLANCE_MS);
     this.draw();
   }
 
@@ -99,7 +103,7 @@ export class OrderFlow {
   }
 
   reachBack() {
-    if (this.axis.seen) this.history.reachBackTo(this.axis.seen.from);
+    if (!this.glance && this.axis.seen) this.history.reachBackTo(this.axis.seen.from);
   }
 
   draw() {

@@ -289,9 +289,12 @@ def test_picture_says_what_it_does_not_show(settings: Any, charted: Ticker, open
     settings.DEMO = True
     page = opened(open_page, script=WRITTEN)
     tool(page, "log").click()
-    page.locator("#trading").evaluate("(words) => { words.textContent = 'Closed, opens Sun 22:00 UTC'; }")
     with page.expect_download():
-        page.evaluate("document.querySelector('[data-tool=picture]').click()")
+        # At once: the page writes there each second.
+        page.evaluate("""() => {
+            document.getElementById("trading").textContent = "Closed, opens Sun 22:00 UTC";
+            document.querySelector("[data-tool=picture]").click();
+        }""")
 
     written = set(page.evaluate("window.written"))
     assert {"Demo: a made-up market", "Logarithmic scale"} < written

@@ -13,6 +13,7 @@ from core.times import MINUTE_MS, iso_s
 from market.prices import interval_start
 from tests.browser.conftest import OpenPage
 from tests.contract.streams.ticker import Ticker
+from tests.patience import wait_until
 
 from .charted import REACH
 from .test_flow import candles, filled
@@ -21,6 +22,8 @@ from .test_terminal import live, publisher, ticker
 __all__ = ("filled", "publisher", "ticker")
 BAR_MS, DAY_MS = 15 * MINUTE_MS, 24 * 60 * MINUTE_MS
 BARS = 200
+# Minutes of one answer.
+FULL = 500
 # Without order flow, counted from its newest bar.
 GAP = range(20, 30)
 
@@ -301,3 +304,35 @@ def test_crosshair_is_at_one_time_after_the_bars_have_moved_below_it(charted_flo
     expect(charted_flow.locator("#flow-pane [data-part=opened]")).to_contain_text(opened)
     for each in ("chart", "flow"):
         charted_flow.wait_for_function(f"(given) => ({LINE})(given) > 0.4", arg=[each, time])
+
+
+def test_glance_at_an_instrument_asks_for_nothing_old(filled: Ticker, open_page: OpenPage) -> None:
+    """Requests of a page are limited: arrows through the watchlist may not use them up."""
+    asked: list[str] = []
+
+    def newest(route: Route) -> None:
+        if "end=" in route.request.url:
+            asked.append(route.request.url)
+        last_ms = interval_start(clock.now_ms(), MINUTE_MS) - MINUTE_MS
+        items = [flow(n, last_ms - n * MINUTE_MS) for n in reversed(range(FULL))]
+        route.fulfill(json={"items": items if "end=" not in route.request.url else [], "count": FULL})
+
+    page = open_page("/docs")
+    page.route("**/api/market/*?*", candles)
+    page.route("**/api/orderflow/*?*", newest)
+    page.clock.install()
+    page.goto("/terminal?symbol=BTCUSD&tf=15m")
+    expect(live(page).locator("#flow-pane")).to_contain_text("Delta per 15m bar")
+    page.evaluate(REACH)
+    until(page, "chart.isShown && flow.history.isComplete")
+    assert any("BTCUSD" in url for url in asked)
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 5)
+
+    page.get_by_role("button", name="EURUSD").click()
+    wait_until(lambda: says(page, "flow.history.hasLoaded && chart.isShown"))
+    page.clock.run_for(300)
+    assert not [url for url in asked if "EURUSD" in url]
+
+    page.clock.run_for(2_000)
+    wait_until(lambda: says(page, "flow.history.isComplete"))
+    assert [url for url in asked if "EURUSD" in url]
