@@ -6,6 +6,7 @@ runs beside its requests."""
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
+from allauth.mfa.signals import authenticator_used
 from django.apps import apps
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -141,6 +142,7 @@ def tell_of_logins() -> None:
     for changing in (factors, mailboxes):
         for changed in changing.KINDS:
             changed.connect(changing.publish_change)
+    authenticator_used.connect(factors.tell_of_recovery_code)
 
 
 def complete_migrations() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
@@ -76,6 +77,18 @@ def publish_change(
         # To add a factor is also to use it.
         record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
     publish_factor(KINDS[signal], authenticator, by=user.get_username())
+
+
+@transaction.atomic
+def tell_of_recovery_code(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    """Whoever reads the owner's notes gets in with one, where the factor itself would stay with the owner."""
+    if authenticator.type != Authenticator.Type.RECOVERY_CODES:
+        return
+    publish_factor(EventKind.RECOVERY_CODE_USED, authenticator, by=user.get_username())
+    # allauth wrote to another copy of it.
+    authenticator.refresh_from_db()
+    left = len(authenticator.wrap().get_unused_codes())
+    get_adapter(request).send_notification_mail("mfa/email/recovery_code_used", user, {"left": left})
 
 
 def publish_factor(kind: EventKind, factor: Authenticator, *, by: str) -> None:

@@ -35,6 +35,7 @@ WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
     EventKind.FACTOR_ADDED: lambda facts: f"{FACTORS[facts['factor']]} added.",
     EventKind.FACTOR_REMOVED: lambda facts: f"{FACTORS[facts['factor']]} removed.",
     EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} replaced.",
+    EventKind.RECOVERY_CODE_USED: lambda facts: "A recovery code was used.",
     EventKind.ADDRESS_ADDED: lambda facts: "An email address was added.",
     EventKind.ADDRESS_CONFIRMED: lambda facts: "An email address was confirmed.",
     EventKind.ADDRESS_REMOVED: lambda facts: "An email address was removed.",

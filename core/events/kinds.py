@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     FACTOR_ADDED = "factor.added"
     FACTOR_REMOVED = "factor.removed"
     FACTOR_RENEWED = "factor.renewed"
+    RECOVERY_CODE_USED = "recovery_code.used"
     ADDRESS_ADDED = "address.added"
     ADDRESS_CONFIRMED = "address.confirmed"
     ADDRESS_REMOVED = "address.removed"

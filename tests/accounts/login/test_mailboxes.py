@@ -56,6 +56,31 @@ def open_link(client: Client) -> None:
     client.post(link)
 
 
+def link_to_confirm(client: Client) -> str:
+    add_as_owner(client)
+    (found,) = (
+        re.search(r"/accounts/confirm-email/\S+", str(sent.body)) for sent in mail.outbox if OTHER in sent.to
+    )
+    assert found is not None
+    return found[0]
+
+
+def test_link_of_somebody_else_logs_nobody_out_until_it_is_confirmed(page: Client) -> None:
+    link = link_to_confirm(page)
+    make_user("bob", PASSWORD)
+    bob = log_in("bob")
+
+    shown = bob.get(link).text
+
+    assert "You are logged in as bob. Confirming the address logs you out." in shown
+    assert "logs you out" not in page.get(link).text
+    assert bob.get("/settings/keys").status_code == 200
+    assert addresses()[OTHER] == (False, False)
+    bob.post(link)
+    assert bob.get("/settings/keys").status_code == 302
+    assert addresses()[OTHER] == (True, False)
+
+
 def mails_to(address: str) -> list[str]:
     return [str(sent.subject) for sent in mail.outbox if sent.to == [address]]
 

@@ -122,6 +122,28 @@ def test_a_new_factor_is_told_by_mail_and_among_the_events(ada: User, mailoutbox
     assert "Recovery codes were added." in page
 
 
+def test_a_recovery_code_that_was_used_is_told_by_mail_and_among_the_events(
+    ada: User, mailoutbox: list[EmailMessage]
+) -> None:
+    client = log_in("ada")
+    secret = enrol(client)
+    codes = recovery_codes(client)
+    mailoutbox.clear()
+    assert prove(log_in("ada"), code_of(secret))
+    assert mailoutbox == []
+
+    assert prove(log_in("ada"), codes[0])
+
+    (mail,) = mailoutbox
+    assert mail.to == ["ada@example.com"]
+    assert mail.subject == "A recovery code of your Tickwire account was used"
+    assert "9 are left." in mail.body
+    for code in codes[1:]:
+        prove(log_in("ada"), code)
+    assert "None is left: create new ones" in mailoutbox[-1].body
+    assert client.get("/settings/events").text.count("A recovery code was used.") == 10
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_factor_is_added_though_the_mail_server_is_away(
     ada: User, settings: Any, caplog: pytest.LogCaptureFixture
