@@ -92,14 +92,19 @@ class AccountAdmin(OwnerTold, StaffAdmin[Account]):
     set_once = ("user",)
     form = AccountForm
     change_form_after_template = "admin/accounts/usage.html"
-    list_display = ("user", "tier", "is_demo", "created_at")
-    list_filter = (VisitorFilter, "tier", "is_demo", NearLimitsFilter)
+    list_display = ("user", "tier", "is_active", "is_demo", "created_at")
+    list_filter = (VisitorFilter, "tier", "user__is_active", "is_demo", NearLimitsFilter)
     ordering = ("-pk",)
     search_fields = ("user__username__startswith", "user__email__startswith")
     search_help_text = "Username or email starts with…"
     autocomplete_fields = ("user",)
-    fields = ("user", "tier", "may_publish", "keys", "is_demo", "created_at")
-    readonly_fields = ("keys", "is_demo", "created_at")
+    fields = ("user", "tier", "is_active", "may_publish", "keys", "is_demo", "created_at")
+    readonly_fields = ("is_active", "keys", "is_demo", "created_at")
+
+    @admin.display(boolean=True, description="active", ordering="user__is_active")
+    def is_active(self, account: Account) -> bool:
+        """Whoever is locked asks support first. The page of the user locks and unlocks."""
+        return account.pk is None or account.user.is_active
 
     @admin.display(description="API keys")
     def keys(self, account: Account) -> str:

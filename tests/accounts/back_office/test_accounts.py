@@ -154,6 +154,16 @@ def test_the_page_lists_what_the_account_has_open(office: Office) -> None:
         slot.release()
 
 
+@pytest.mark.parametrize("is_active", [True, False])
+def test_list_and_page_say_whether_the_account_is_locked(office: Office, is_active: bool) -> None:
+    account = make_account(make_user("marta", is_active=is_active))
+
+    for page, cell in ((list_of(Account), "field-is_active"), (change(account), r">\s*Active\s*</label>")):
+        said = re.search(rf'{cell}.*?title="(True|False)"', office.get(page).text, re.DOTALL)
+        assert said is not None, page
+        assert said[1] == str(is_active)
+
+
 def test_a_new_account_can_be_opened_for_a_publisher(office: Office) -> None:
     ada = make_user("ada")
     office.post(
