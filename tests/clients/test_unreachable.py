@@ -111,7 +111,13 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "words", [("quote", "EURUSD"), ("candles", "EURUSD"), ("candles", "EURUSD", "--start", "2026-11-01")]
+    "words",
+    [
+        ("quote", "EURUSD"),
+        ("watch", "EURUSD"),
+        ("candles", "EURUSD"),
+        ("candles", "EURUSD", "--start", "2026-11-01"),
+    ],
 )
 def test_command_says_it_in_one_line(words: tuple[str, ...]) -> None:
     done = run(*words, TICKWIRE_URL=NOWHERE)

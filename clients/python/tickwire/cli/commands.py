@@ -145,6 +145,8 @@ def show_quotes(client: Client, wanted: argparse.Namespace) -> None:
 
 
 def show_prices(client: Client, wanted: argparse.Namespace) -> None:
+    # A stream waits for a service that is away. Whoever has just typed its address wants to hear of it.
+    client.limits()
     for tick in client.watch(*wanted.symbol):
         if wanted.json:
             say(as_json(tick))
