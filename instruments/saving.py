@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models, transaction
 
+from accounts.one_line import refuse_invisible_in_lines
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
@@ -82,9 +83,12 @@ class Table:
         errors: dict[str, Any] = {}
         for name in self.columns:
             try:
+                refuse_invisible_in_lines(cells[name])
                 setattr(row, name, read_cell(self.model._meta.get_field(name), cells[name]))
             except ValueError as error:
                 errors[name] = [str(error)]
+            except ValidationError as error:
+                errors[name] = error.messages
         if known and not errors and self.cells(row) == before:
             return RowChange(SKIP, row, before, before)
         try:

@@ -114,6 +114,7 @@ def test_bad_instruments_leave_no_calendars_behind(tmp_path: Path, monkeypatch: 
     [
         ("symbol", "eurusd", SYMBOLS),
         ("name", "", "This field cannot be blank."),
+        ("name", "Euro\u202e", "Character 5 of this text is invisible (U+202E). Remove it."),
         ("type", "fx", "Value 'fx' is not a valid choice."),
         ("calendar", "mars", "There is no trading calendar “mars”."),
         ("pip_size", "", "This field cannot be null."),
