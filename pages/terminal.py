@@ -94,8 +94,9 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
     """For accounts, unless it is public. `coming_past` tells what the demo is still making."""
     if not may_look(request):
         return redirect_to_login(request.get_full_path())
-    rows, wanted = watchlist(), request.GET.get("symbol", "").upper()
+    rows, asked = watchlist(), request.GET.get("symbol", "").upper()
     timeframe = request.GET.get("tf", "").lower()
+    wanted = asked.replace("/", "")
     symbol = first_choice(rows, wanted)
     config = {
         "csrf": get_token(request),
@@ -114,7 +115,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "incidents": open_incidents(),
         "headlines": headlines(),
         "chosen": next((row for row in rows if row.symbol == symbol), None),
-        "unknown": "" if wanted == symbol else wanted[:MOST_SHOWN],
+        "unknown": "" if wanted == symbol else asked[:MOST_SHOWN],
         "unknown_timeframe": "" if timeframe in TIMEFRAMES else timeframe[:MOST_SHOWN],
         "past": coming_past(),
         "demo": settings.DEMO,

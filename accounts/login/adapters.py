@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import ASCII_ONLY, PSEUDONYMS, User
+from accounts.models import PSEUDONYMS, User, fault_of_new
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
@@ -117,8 +117,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def clean_username(self, username: str, shallow: bool = False) -> str:
         """Nobody takes the place of somebody whose account was deleted."""
         cleaned: str = super().clean_username(username, shallow=shallow)
-        if not cleaned.isascii():
-            raise ValidationError(ASCII_ONLY)
+        if fault := fault_of_new(cleaned):
+            raise ValidationError(fault)
         if cleaned.lower().startswith(PSEUDONYMS):
             raise self.validation_error("username_blacklisted")
         if not shallow and former_names.holds(cleaned):

@@ -6,13 +6,12 @@ from .accounts import TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, Key, PageSession
 from .requests import LONGEST_REASON, RequestState, StaffRequest, request_constraints
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
-from .usernames import ASCII_ONLY, PSEUDONYM, PSEUDONYMS, PUBLISHER
+from .usernames import PSEUDONYM, PSEUDONYMS, PUBLISHER, fault_of_new
 
 __all__ = [
     "LONGEST_REASON",
     "MINUTE_S",
     "PSEUDONYM",
-    "ASCII_ONLY",
     "PSEUDONYMS",
     "PUBLISHER",
     "TIER_LIMITS",
@@ -30,5 +29,6 @@ __all__ = [
     "Usage",
     "UsageCounts",
     "User",
+    "fault_of_new",
     "request_constraints",
 ]

@@ -23,12 +23,22 @@ PUBLISHER = "publisher-"
 PSEUDONYMS = (PSEUDONYM, PUBLISHER)
 ASCII_ONLY = "Use only English letters, digits and @ . + - _, because other letters can look like these."
 """For new names: publishers are known by theirs, and nobody may look like another."""
+LONGEST_NEW = 30
+TOO_LONG = f"Use at most {LONGEST_NEW} characters."
+"""For new names: they stand in lists, on charts and in pictures."""
 
 
 def is_reserved(name: str) -> bool:
     # Forms and managers normalize a name only after it was validated.
     plain = unicodedata.normalize("NFKC", name).lower()
     return plain in settings.ACCOUNT_USERNAME_BLACKLIST or plain.startswith(PSEUDONYMS)
+
+
+def fault_of_new(name: str) -> str:
+    """Why nobody new may have this name; empty if they may."""
+    if not name.isascii():
+        return ASCII_ONLY
+    return TOO_LONG if len(name) > LONGEST_NEW else ""
 
 
 class UsernameField(NameField):
@@ -39,7 +49,7 @@ class UsernameField(NameField):
             "username",
             max_length=150,
             unique=True,
-            help_text="At most 150 letters, digits and @ . + - _ only.",
+            help_text=f"At most {LONGEST_NEW} letters, digits and @ . + - _ only.",
             # A name of dots alone would be lost in the address of a page.
             validators=[
                 UnicodeUsernameValidator(),
@@ -52,6 +62,7 @@ class UsernameField(NameField):
         """In migrations it is what it was before: the table is the same."""
         name, _, arguments, options = super().deconstruct()
         options["validators"] = options["validators"][:1]
+        options["help_text"] = "At most 150 letters, digits and @ . + - _ only."
         return name, "django.db.models.CharField", arguments, options
 
     def clone(self) -> UsernameField:
@@ -61,8 +72,9 @@ class UsernameField(NameField):
         super().validate(value, model_instance)
         if is_reserved(value) and not has_name(model_instance, value):
             raise ValidationError(f"The username {value!r} is reserved for the service itself.")
-        if not value.isascii() and not has_name(model_instance, value):
-            raise ValidationError(ASCII_ONLY)
+        fault = fault_of_new(value)
+        if fault and not has_name(model_instance, value):
+            raise ValidationError(fault)
 
 
 def has_name(user: models.Model | None, name: str) -> bool:

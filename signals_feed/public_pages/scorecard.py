@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect
+from itertools import accumulate
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -16,7 +18,9 @@ from signals_feed.publishers.lookup import Publisher, find, scorecards
 from signals_feed.publishers.scorecards import ENOUGH, Scorecard
 
 KEPT_S = 300
-LONGEST_NAME = 28
+# What a name may take of the picture, in widths of its letters: those of Inter in bold, rounded up.
+NAME_EM = 16.6
+WIDE, NARROW = "MW@mw", "fijlrtI.,-"
 MOST_POINTS = 60
 # Those of static/site/tokens.css, which an image on another site does not have.
 COLOURS = {
@@ -59,7 +63,7 @@ def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str
     name = NOT_IN_XML.sub("\ufffd", publisher.name)
     context: dict[str, Any] = {
         "name": name,
-        "short_name": name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…",
+        "short_name": fitting(name),
         "card": card,
         "enough": ENOUGH,
         "colours": colours,
@@ -69,3 +73,20 @@ def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str
         "height": equity.HEIGHT,
     }
     return render_to_string("signals/publishers/scorecard.svg", context)
+
+
+def fitting(name: str) -> str:
+    """As much of the name as there is room for."""
+    taken = list(accumulate(map(em_of, name)))
+    if not taken or taken[-1] <= NAME_EM:
+        return name
+    return name[: bisect(taken, NAME_EM - em_of("…"))] + "…"
+
+
+def em_of(letter: str) -> float:
+    if letter in WIDE:
+        return 1.0
+    if letter in NARROW:
+        return 0.45
+    # Of other scripts the browser has a font of its own.
+    return 0.75 if letter.isupper() else 0.65 if letter.isascii() else 1.0

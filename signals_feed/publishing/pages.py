@@ -42,10 +42,11 @@ def offered() -> list[tuple[str, str]]:
 NO_PRICE = "This is not a price. Write it like 1.0842."
 
 
-def price_input(help_text: str, label: str = "Entry") -> forms.DecimalField:
+def price_input(help_text: str, label: str = "Entry", *, required: bool = True) -> forms.DecimalField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
     return DecimalNumberField(
         label=label,
+        required=required,
         max_digits=18,
         decimal_places=8,
         widget=widget,
@@ -66,7 +67,12 @@ def traded(wanted: str) -> str:
 class PublishForm(forms.Form):
     symbol = forms.ChoiceField(choices=offered, label="Instrument")
     direction = forms.ChoiceField(choices=Signal.Direction.choices)
-    entry = price_input("For a buy, the ask or higher; for a sell, the bid or lower. At most 1% away.")
+    # A price that was typed is often worse than that of the moment in which the form is sent.
+    entry = price_input(
+        "Leave it empty for the market price at the moment you publish. Otherwise, for a buy the ask or"
+        " higher, for a sell the bid or lower, and at most 1% away.",
+        required=False,
+    )
     stop_loss = price_input(
         "Below the entry for a buy, above it for a sell. The distance to the entry is 1 R.", "Stop"
     )

@@ -27,18 +27,24 @@ PRICES = ("entry", "stop_loss", "take_profit")
 
 
 def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
-    """What is wrong with the terms so far, by field; once all prices are right, their risk and reward."""
+    """What is wrong with the terms so far, by field; once all prices are right, their risk and reward.
+    Without an entry, that is the market's."""
     direction = typed.get("direction", "")
     texts = {name: text for name in PRICES if (text := typed.get(name, "").strip())}
     if quote is None or direction not in ("buy", "sell") or not texts:
         return {}
     prices = {name: price for name, text in texts.items() if (price := read_price(text)) is not None}
-    example = f"{quote.ask if direction == 'buy' else quote.bid:.{facts.digits}f}"
+    market = quote.ask if direction == "buy" else quote.bid
+    example = f"{market:.{facts.digits}f}"
+    is_at_market = "entry" not in texts
+    if is_at_market:
+        prices = {"entry": market, **prices}
     faults = {name: f"This is not a price. Write it like {example}." for name in texts if name not in prices}
     faults |= {each.field: str(each) for each in faults_of(direction, prices, quote, facts.digits)}
     if faults or len(prices) < len(PRICES):
         return {"faults": faults}
-    return computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))
+    found = computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))
+    return {**found, "is_at_market": True} if is_at_market else found
 
 
 def computed(facts: InstrumentFacts, quote: Quoted, terms: SignalTerms) -> dict[str, Any]:

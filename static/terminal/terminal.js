@@ -94,6 +94,8 @@ function isFresh(symbol) {
 }
 
 function choose(change) {
+  // What the address asked for in vain is of no interest any more.
+  for (const notice of document.querySelectorAll("[data-unknown]")) notice.remove();
   if (address.go(change)) show();
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -108,11 +109,11 @@ def test_quote_beside_the_form_is_live_and_says_when_it_is_not(open_page: OpenPa
     page.get_by_label("Instrument").select_option("GBPUSD")
     page.locator("[data-bid]", has_text="1.31020").wait_for()
     page.get_by_label("Direction").select_option("sell")
-    page.get_by_role("button", name="Use the market price").click()
-    assert page.get_by_label("Entry").input_value() == "1.31020"
+    expect(page.get_by_label("Entry")).to_have_attribute("placeholder", "1.31020")
 
     page.route("**/live?*", lambda route: route.fulfill(status=200, body="no JSON"))
     page.get_by_text("The quote could not be loaded").wait_for()
+    expect(page.locator("[data-age]")).to_have_text(re.compile(r"^\d+ s$"))
     page.unroute("**/live?*")
     page.get_by_text("The quote could not be loaded").wait_for(state="hidden")
 
@@ -283,19 +284,42 @@ def test_chart_shows_the_candles_and_the_levels_that_are_typed(open_page: OpenPa
     expect(page.get_by_role("button", name="1h", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
-def test_market_price_is_offered_where_the_field_begins(open_page: OpenPage) -> None:
+def test_signal_without_an_entry_is_published_at_the_market(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)
-    take = page.get_by_role("button", name="Use the market price as the entry")
-    # Where its words begin, and not its box.
-    left = """(button) => {
-        const words = document.createRange();
-        words.selectNodeContents(button);
-        return words.getBoundingClientRect().left;
-    }"""
-    label = page.locator("label", has_text="Entry").bounding_box()
-    assert label is not None
-    assert take.evaluate(left) == pytest.approx(label["x"], abs=1)
+    fill(page, entry="")
+    expect(page.get_by_label("Entry")).to_have_attribute("placeholder", "1.08424")
+    page.get_by_text("1 : 1.78").first.wait_for()
+    review(page)
+    expect(page.get_by_role("dialog")).to_contain_text("Market price, now 1.08424")
+    # A buy at the price that was shown would be refused now.
+    quote("EURUSD", 1.0855)
+
+    page.get_by_role("button", name="Publish permanently").click()
+
+    page.get_by_text("Published: buy EURUSD.").wait_for()
+    expect(page.locator("[data-signal] dd").first).to_have_text("1.08564")
+
+
+def test_card_of_a_signal_says_that_it_has_ended(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page)
+    publish(page)
+    page.locator("[data-result]", has_text="−1.4").wait_for()
+    other = page.context.new_page()
+    other.goto(PAGE)
+    other.locator("summary", has_text="Close now").click()
+    other.get_by_role("button", name="Yes, close it now").click()
+    other.get_by_text("Closed: buy EURUSD").wait_for()
+    page.bring_to_front()
+
+    ended = page.locator("li.card", has_text="It has ended.")
+    expect(ended.locator("h3")).to_have_text("Buy EURUSD ended")
+    expect(page.locator("[data-signal]")).to_have_count(0)
+    expect(page.get_by_text("Close now")).to_have_count(0)
+    ended.get_by_role("link").click()
+    page.get_by_text("The result holds.").wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

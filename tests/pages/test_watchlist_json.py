@@ -53,4 +53,5 @@ def test_unknown_symbol_of_the_address_is_escaped_and_short(client: Client, sett
     make_instrument("EURUSD")
     page = client.get("/terminal?symbol=<script>xxxxxxxxxxxxxxxxxxxxxxxx").content.decode()
     assert "<strong>&lt;SCRIPT&gt;XXXXXXXXXXXX</strong>" in page
-    assert "There is no instrument" not in client.get("/terminal?symbol=eurusd").content.decode()
+    for known in ("eurusd", "EUR/USD"):
+        assert "There is no instrument" not in client.get("/terminal", {"symbol": known}).content.decode()

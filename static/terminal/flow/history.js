@@ -44,7 +44,9 @@ export class FlowHistory {
     const { confirmed } = this.minutes;
     if (confirmed === undefined || Date.now() / 1000 - confirmed > (MOST * MINUTE_MS) / 1000) return this.refresh();
     const items = await this.#ask({ start: (confirmed + 60) * 1000, limit: MOST }).catch(() => null);
-    if (!items?.length) return;
+    // Not only in a minute: until it is answered, the page says that order flow is not.
+    if (!items) return this.refresh();
+    if (!items.length) return;
     this.minutes.confirm(items);
     this.#changed(this);
   }

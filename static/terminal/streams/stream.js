@@ -127,7 +127,7 @@ export class Stream {
     this.wasAnswered = true;
     this.answeredAt = performance.now();
     const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
-    this.note({ status: "live", reconnects, recovered: true, isStale: false, isSilent: false, message: "", code: "" });
+    this.note({ status: "live", reconnects, isStale: false, isSilent: false, message: "", code: "" });
     this.wasLive = true;
   }
 

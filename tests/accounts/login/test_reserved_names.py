@@ -1,11 +1,13 @@
-"""No command makes a user under whose name the service acts; whoever has such a name keeps it."""
+"""Names that nobody new gets: those under which the service acts, and others; whoever has one keeps it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from accounts.models import Account, User
 from tests.factories import make_user
@@ -52,3 +54,13 @@ def test_user_from_before_keeps_a_name_of_other_letters() -> None:
     make_user("андрей").clean_fields(exclude=["email"])
     with pytest.raises(CommandError, match="other letters"):
         call_command("createsuperuser", username="андрей2", email="", interactive=False)
+
+
+def test_new_name_has_room_on_every_page() -> None:
+    longest = "n" * 30
+    make_user(f"{longest}before").full_clean(exclude=["email"])
+    User(username=longest, password="x").clean_fields(exclude=["email"])
+    with pytest.raises(ValidationError, match="at most 30 characters"):
+        User(username=f"{longest}n", password="x").clean_fields(exclude=["email"])
+    answer = Client().post("/accounts/signup/", {"username": f"{longest}n"})
+    assert "Use at most 30 characters." in answer.text

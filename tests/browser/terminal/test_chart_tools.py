@@ -285,6 +285,23 @@ def test_picture_says_what_it_shows(
     assert len(head) > 2, "nothing is written above the chart"
 
 
+def test_picture_has_the_figures_of_the_last_candle(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page, script=WRITTEN)
+    box = page.locator("#chart").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 60, box["y"] + 60)
+    last, shown = (
+        of_chart(page, "chart.bars.at(-1).close.toFixed(chart.digits)"),
+        page.locator("[data-part=close]"),
+    )
+    expect(shown).not_to_have_text(last)
+
+    with page.expect_download():
+        page.evaluate("document.querySelector('[data-tool=picture]').click()")
+
+    assert f"C {last}" in page.evaluate("window.written")
+
+
 def test_picture_says_what_it_does_not_show(settings: Any, charted: Ticker, open_page: OpenPage) -> None:
     settings.DEMO = True
     page = opened(open_page, script=WRITTEN)

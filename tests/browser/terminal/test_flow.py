@@ -140,6 +140,19 @@ def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_
     expect(caption(page)).not_to_contain_text("loading")
 
 
+def test_minute_that_was_not_answered_is_asked_for_again(filled: Ticker, open_page: OpenPage) -> None:
+    page = open_page("/docs")
+    # What is asked for each minute fails: the pane is to ask for everything then.
+    page.route("**/api/orderflow/*?start=*", lambda route: route.fulfill(body="no answer of the service"))
+    page.clock.install()
+    page.goto("/")
+    expect(caption(live(page))).to_contain_text("Order flow of BTCUSD")
+    with page.expect_request("**/api/orderflow/BTCUSD?limit=*"):
+        page.clock.run_for(61_000)
+
+    expect(page.locator("#connection li", has_text="Order flow")).to_contain_text("live")
+
+
 def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, open_page: OpenPage) -> None:
     page = open_page("/docs")
     page.route("**/api/orderflow/BTCUSD?*", lambda route: route.fulfill(json={"items": [], "count": 0}))

@@ -99,6 +99,40 @@ def test_each_line_of_the_connection_says_that_the_service_is_away(
     assert states == [[f"{pane}: {words}" for pane in PANES] for words in said]
 
 
+# A request that timed out, and one that the service refused.
+FAILURES = """async () => {
+    const { Connection } = await import("/static/terminal/page/connection.js");
+    const { Failure } = await import("/static/terminal/api.js");
+    const connection = new Connection(document.getElementById("connection").cloneNode(true));
+    connection.answered("news", new DOMException("signal timed out", "TimeoutError"));
+    connection.answered("signals", new Failure({ code: "overloaded", message: "Try again shortly." }));
+    return [...connection.lines.children].map((line) => line.textContent).slice(-2);
+}"""
+
+
+def test_lines_have_no_words_of_the_browser(ticker: Ticker, open_page: OpenPage) -> None:
+    assert live(open_page("/")).evaluate(FAILURES) == [
+        "Signals: service overloaded; Try again shortly.",
+        "News: no answer",
+    ]
+
+
+# A stream that was opened three times, and could not catch up the second time.
+REOPENED = """async () => {
+    const { Stream } = await import("/static/terminal/streams/stream.js");
+    const stream = new Stream("/ws/market", null, { hear() {}, tell() {} });
+    return [[], ["BTCUSD"], []].map((unrecovered) => {
+        Object.assign(stream, { socket: { readyState: 0 }, wasAnswered: false, asked: [] });
+        stream.on_subscribed({ epoch: "e", unrecovered });
+        return [stream.state.reconnects, stream.state.recovered];
+    });
+}"""
+
+
+def test_what_was_missed_once_stays_missed(open_page: OpenPage) -> None:
+    assert open_page("/docs").evaluate(REOPENED) == [[0, True], [1, False], [2, False]]
+
+
 def test_outage_dims_prices_and_counts_their_age(ticker: Ticker, server: Server, open_page: OpenPage) -> None:
     (tick,) = ticker("BTCUSD")
     page = open_page("/docs")
@@ -192,6 +226,8 @@ def test_unknown_symbol_of_an_address_is_named(ticker: Ticker, open_page: OpenPa
     notice = page.locator("main > .notice")
     expect(notice).to_contain_text(f"There is no instrument {asked.upper()} here.")
     expect(page.locator("#chart-symbol")).to_have_text("BTCUSD")
+    page.get_by_role("button", name="EURUSD").click()
+    expect(notice).to_have_count(0)
 
 
 @pytest.mark.parametrize("asked", ["2h", "<b>x</b>"])

@@ -146,3 +146,11 @@ def test_its_colours_are_those_of_the_site() -> None:
     assert {
         theme: {name: site[name][theme] for name in colours} for theme, colours in COLOURS.items()
     } == COLOURS
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"), [("anna", "anna"), ("W" * 20, "W" * 15 + "…"), ("i" * 30, "i" * 30)]
+)
+def test_name_is_cut_where_its_room_ends(name: str, drawn: str) -> None:
+    make_signal(user=make_user(name))
+    assert f">{drawn}</text>" in Client().get(f"/publishers/{name}/scorecard.svg").text

@@ -105,6 +105,18 @@ def test_signal_is_published_and_listed(page: Client, anna: User) -> None:
     assert str(signal.pk) in answer.text
 
 
+def test_empty_entry_is_the_market_price_of_the_moment(page: Client) -> None:
+    told = page.get(LIVE, TERMS | {"entry": ""}).json()["preview"]
+    assert (told["is_at_market"], told["entry"], told["faults"]) == (True, "1.08424", {})
+    assert "is_at_market" not in page.get(LIVE, TERMS).json()["preview"]
+    put_quote("EURUSD", 1.0848, 1.08494)
+
+    assert send(page, entry="").status_code == 302
+
+    signal = Signal.objects.get()
+    assert (signal.entry, signal.tradable_price) == (Decimal("1.08494"), Decimal("1.08494"))
+
+
 def test_form_sent_twice_is_one_signal(page: Client) -> None:
     token = str(uuid4())
     answers = [send(page, token=token).status_code for _ in range(2)]
@@ -136,7 +148,7 @@ def test_another_form_is_another_signal(page: Client) -> None:
         ({"entry": "1.0842412"}, "entry", "5 decimals"),
         ({"entry": "dear"}, "entry", "This is not a price. Write it like 1.0842."),
         ({"entry": "-5"}, "entry", "The entry must be a price above 0."),
-        ({"entry": ""}, "entry", "required"),
+        ({"stop_loss": ""}, "stop_loss", "required"),
         ({"stop_loss": "1.09"}, "stop_loss", "The stop of a buy must be below the entry."),
         ({"take_profit": "1.07"}, "take_profit", "The target of a buy must be above the entry."),
         ({"direction": "hold"}, "direction", "hold"),
@@ -265,6 +277,7 @@ def test_each_field_says_what_is_wrong_before_the_others_are_typed(page: Client)
 
     assert faults() == {}
     assert faults(entry="abc") == {"entry": "This is not a price. Write it like 1.08424."}
+    assert faults(stop_loss="1.0900") == {"stop_loss": "The stop of a buy must be below the entry."}
     assert faults(entry="1.0850", stop_loss="1.0900") == {
         "stop_loss": "The stop of a buy must be below the entry."
     }

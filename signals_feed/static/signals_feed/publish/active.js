@@ -10,7 +10,21 @@ export async function askLive(terms = {}) {
   return answer.json();
 }
 
-export function showResult({ id, price, gain, r, tone }) {
+/** Those that are in no answer any more have ended: what stood on their cards is no longer so. */
+export function showResults(signals) {
+  const active = new Set(signals.map(({ id }) => id));
+  for (const card of live.querySelectorAll("[data-signal]")) if (!active.has(card.dataset.signal)) card.replaceWith(ended(card));
+  signals.forEach(showResult);
+}
+
+function ended(card) {
+  const shown = live.querySelector("template").content.cloneNode(true).firstElementChild;
+  shown.querySelector("h3").prepend(card.querySelector("h3").firstChild.textContent);
+  shown.querySelector("a").href = card.dataset.page;
+  return shown;
+}
+
+function showResult({ id, price, gain, r, tone }) {
   const card = live.querySelector(`[data-signal="${id}"]`);
   if (!card || !price) return;
   card.querySelector("[data-price]").textContent = price;

@@ -13,7 +13,8 @@ export class Confirming {
     const { symbol, direction } = this.#form.elements;
     const fill = (name, text) => (this.#dialog.querySelector(`[data-part="${name}"]`).textContent = text);
     fill("what", `${direction.selectedOptions[0].text} ${symbol.value}`);
-    for (const name of ["entry", "stop_loss", "take_profit", "ratio"]) fill(name, preview[name]);
+    for (const name of ["stop_loss", "take_profit", "ratio"]) fill(name, preview[name]);
+    fill("entry", preview.is_at_market ? `Market price, now ${preview.entry}` : preview.entry);
     for (const name of ["risk", "reward"]) fill(name, `${preview[name].r}, ${preview[name].gain}`);
     this.#dialog.showModal();
   }

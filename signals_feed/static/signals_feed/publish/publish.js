@@ -2,7 +2,7 @@
 // every second while somebody looks, and with every change of the form.
 import { Token } from "../../terminal/streams/token.js";
 import { price as priceText } from "../../terminal/format.js";
-import { EVERY_MS, askLive, showResult } from "./active.js";
+import { EVERY_MS, askLive, showResults } from "./active.js";
 import { LevelsChart } from "./chart.js";
 import { Confirming } from "./confirming.js";
 
@@ -10,18 +10,19 @@ const form = document.querySelector("form[data-publish]");
 const quote = document.querySelector("[data-quote]");
 const part = (name) => quote.querySelector(`[data-${name}]`);
 const stake = (name) => form.querySelector(`[data-part="${name}"]`);
-const take = form.querySelector("[data-take]");
 const why = form.querySelector("[data-why]");
 const send = form.querySelector("[data-send]");
 const token = new Token(form.elements.csrfmiddlewaretoken.value);
 const confirming = new Confirming(form);
 const chart = new LevelsChart(part("chart"), ask);
 const PRICES = ["entry", "stop_loss", "take_profit"];
+const NEEDED = ["stop_loss", "take_profit"];
 const TYPED_MS = 150;
 const CANDLES_EVERY_MS = 60_000;
 const HINT = stake("hint").textContent;
-const INCOMPLETE = "A price is missing.";
+const INCOMPLETE = "The stop or the target is missing.";
 let known = null;
+let knownAt = 0;
 let asked = 0;
 let typing = null;
 
@@ -43,21 +44,30 @@ function age(ms) {
 
 function showQuote(latest) {
   known = latest;
+  knownAt = performance.now();
   part("symbol").textContent = latest.symbol;
   const digits = latest.bid?.split(".")[1]?.length ?? 0;
   for (const name of ["bid", "ask", "spread"]) part(name).textContent = latest[name] ? priceText(latest[name], digits) : "–";
-  part("age").textContent = latest.bid ? age(latest.age_ms) : "no quote yet";
-  take.hidden = latest.state !== "open" || !latest.bid;
+  showAge();
   why.hidden = !latest.why;
   // Read out again only when it changes.
   if (why.textContent !== latest.why) why.textContent = latest.why;
   showWhetherReady();
   if (latest.bid) chart.setQuote(Number(latest.bid), digits);
+  showLevels();
 }
+
+/** It goes on while the service is away. */
+function showAge() {
+  part("age").textContent = known?.bid ? age(known.age_ms + performance.now() - knownAt) : "no quote yet";
+}
+
+/** What an empty entry stands for. */
+const marketPrice = () => (form.elements.direction.value === "buy" ? known?.ask : known?.bid) ?? "";
 
 /** Nothing can be sent while the market is closed, or while a price is missing. */
 function showWhetherReady() {
-  send.disabled = Boolean(known?.why) || PRICES.some((name) => !form.elements[name].value.trim());
+  send.disabled = Boolean(known?.why) || NEEDED.some((name) => !form.elements[name].value.trim());
 }
 
 function showPreview({ risk, reward, ratio, faults = {} }) {
@@ -111,7 +121,9 @@ function numberOf(text) {
 }
 
 function showLevels() {
-  const [entry, stop, target] = PRICES.map((name) => numberOf(form.elements[name].value));
+  const { entry: field } = form.elements;
+  field.placeholder = marketPrice();
+  const [entry, stop, target] = [field.value.trim() || marketPrice(), ...NEEDED.map((name) => form.elements[name].value)].map(numberOf);
   chart.setLevels({ entry, stop, target });
 }
 
@@ -123,7 +135,7 @@ function show(latest) {
   part("lost").hidden = true;
   if (latest.quote) showQuote(latest.quote);
   showPreview(latest.preview);
-  latest.signals.forEach(showResult);
+  showResults(latest.signals);
 }
 
 async function refresh() {
@@ -134,7 +146,9 @@ async function refresh() {
     // An older answer must not overwrite that of the instrument chosen since.
     if (mine === asked) show(latest);
   } catch {
-    if (mine === asked) part("lost").hidden = false;
+    if (mine !== asked) return;
+    part("lost").hidden = false;
+    showAge();
   }
 }
 
@@ -175,15 +189,8 @@ async function showCandles() {
   }
 }
 
-take.addEventListener("click", () => {
-  form.elements.entry.value = form.elements.direction.value === "buy" ? known.ask : known.bid;
-  clearFault(form.elements.entry);
-  form.elements.entry.focus();
-  showLevels();
-  showWhetherReady();
-  refresh();
-});
 form.elements.symbol.addEventListener("change", () => {
+  known = null;
   for (const name of PRICES) {
     form.elements[name].value = "";
     clearFault(form.elements[name]);
@@ -215,7 +222,6 @@ form.addEventListener("submit", (event) => {
 });
 document.addEventListener("visibilitychange", refresh);
 part("timeframes").hidden = false;
-form.elements.entry.closest(".field").append(take);
 showLevels();
 showWhetherReady();
 showCandles();

@@ -24,8 +24,9 @@ export class Toolbar {
     this.offerIndicators(pane.querySelector("[data-part=indicators]"), pane.querySelector("#indicator-choice"));
   }
 
-  /** What the legend says of the candle that is looked at. */
+  /** What the legend says of the last candle: a picture has no crosshair that would tell of which other one. */
   said() {
+    this.chart.chart.clearCrosshairPosition();
     return [...this.pane.querySelectorAll("[data-part=legend] > .phrase")].map(({ textContent }) => textContent);
   }
 
