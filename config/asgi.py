@@ -27,6 +27,7 @@ from serving.draining import draining  # noqa: E402
 from serving.http.short_path import STATE_NAME  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
+from serving.websocket.absent import ask_for_websocket, refuse_stream  # noqa: E402
 from serving.websocket.session import WebSocketSession  # noqa: E402
 from signals_feed.stream import SignalsConsumer  # noqa: E402
 
@@ -76,11 +77,6 @@ answer_page = PageHandler()
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
-async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Closes before the handshake, which a client sees as 403."""
-    await send({"type": "websocket.close"})
-
-
 def session(make: Callable[[], WebSocketSession]) -> Asgi:
     return lambda scope, receive, send: make()(scope, receive, send)
 
@@ -102,7 +98,7 @@ SOCKETS: dict[str, Asgi] = {
 def answer_socket(scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
     """Channels' router would stay in memory beside each socket, with a scope of its own."""
     path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
-    return SOCKETS.get(path, refuse)(scope, receive, send)
+    return SOCKETS.get(path, refuse_stream)(scope, receive, send)
 
 
 # Under any server; `serve` and `check` name everything that is unsafe.
@@ -124,6 +120,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await answer_api(scope, receive, send)
         elif path == HTTP_PATH:
             await answer_mirror(scope, send)
+        elif path[1:] in SOCKETS:
+            await ask_for_websocket(scope, receive, send)
         else:
             await answer_page(scope, receive, send)
     else:

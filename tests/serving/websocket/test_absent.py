@@ -1,0 +1,38 @@
+"""A stream that there is not, and a stream that is asked for like a page: what the answer says."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.client import Server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("path", ["/ws/markets", "/ws/Market", "/ws", "/nothing", "/api/session"])
+def test_handshake_at_another_path_is_told_that_no_stream_is_there(server: Server, path: str) -> None:
+    with pytest.raises(InvalidStatus) as refused, connect(server.url.replace("http", "ws", 1) + path):
+        pass
+    answer = refused.value.response
+    error = json.loads(answer.body)["error"]
+    assert (answer.status_code, error["code"], error["status"]) == (404, "not_found", 404)
+    assert error["message"] == "There is no stream at this path. /docs/streams lists all of them."
+    assert answer.headers["X-Request-Id"] == error["request_id"]
+    assert answer.headers["X-API-Version"] == "1"
+
+
+@pytest.mark.parametrize("path", ["/ws/market", "/ws/market/", "/ws/news", "/ws/ingest"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_request_for_a_stream_is_told_to_use_a_websocket(server: Server, path: str, method: str) -> None:
+    answer = httpx.request(method, server.url + path)
+    assert answer.status_code == 426
+    assert (answer.headers["Upgrade"], answer.headers["X-API-Version"]) == ("websocket", "1")
+    if method != "HEAD":
+        error = answer.json()["error"]
+        assert error["code"] == "invalid_upgrade"
+        assert "connect to it with a WebSocket client" in error["message"]
