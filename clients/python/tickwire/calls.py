@@ -43,7 +43,7 @@ C = TypeVar("C")
 LOCAL = "http://127.0.0.1:8000"
 LONGEST_PAGE, LONGEST_LIST = 10_000, 500
 # What the service shows of a client, of its requests and of its streams.
-USER_AGENT = "tickwire-python/0.1.0"
+USER_AGENT = "tickwire-python/0.2.0.dev0"
 KEY, FORMER_KEY, URL = "TICKWIRE_KEY", "TICKWIRE_API_KEY", "TICKWIRE_URL"
 DEFAULT_USED = (
     f"This is the default address: to use another service, set {URL}, or pass url (--url in a command)."

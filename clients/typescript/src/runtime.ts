@@ -1,4 +1,4 @@
-const USER_AGENT = "tickwire-typescript/0.1.0";
+const USER_AGENT = "tickwire-typescript/0.2.0-dev.0";
 
 const node = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node;
 
