@@ -71,8 +71,8 @@ def check(terms: SignalTerms, quote: Quoted, digits: int) -> tuple[Decimal, Deci
     _check_price("entry", entry, digits)
     _check_price("stop_loss", terms.stop_loss, digits)
     _check_price("take_profit", terms.take_profit, digits)
-    _check_entry(terms.direction, entry, tradable)
-    _check_stop(terms.direction, terms.stop_loss, entry, quote)
+    _check_entry(terms.direction, entry, tradable, digits)
+    _check_stop(terms.direction, terms.stop_loss, entry, quote, digits)
     _check_target(terms.direction, terms.take_profit, entry)
     return entry, tradable
 
@@ -91,22 +91,22 @@ def _check_price(field: str, value: Decimal, digits: int) -> None:
         )
 
 
-def _check_entry(direction: str, entry: Decimal, tradable: Decimal) -> None:
+def _check_entry(direction: str, entry: Decimal, tradable: Decimal, digits: int) -> None:
     if direction == "buy" and entry < tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a buy may not be below the ask, which is {tradable:,f}: nobody sells lower.",
+            f"The entry of a buy may not be below the ask, which is {tradable:,.{digits}f}: nobody sells lower.",
         )
     if direction == "sell" and entry > tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a sell may not be above the bid, which is {tradable:,f}: nobody pays more.",
+            f"The entry of a sell may not be above the bid, which is {tradable:,.{digits}f}: nobody pays more.",
         )
     if abs(entry - tradable) > tradable * FARTHEST:
-        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {tradable:,f}.")
+        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {tradable:,.{digits}f}.")
 
 
-def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted) -> None:
+def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted, digits: int) -> None:
     """It lies beyond the price at which it could be closed now, or the spread would close it."""
     is_buy = direction == "buy"
     if not (stop < entry if is_buy else stop > entry):
@@ -116,7 +116,7 @@ def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted) ->
         side, price = ("bid", quote.bid) if is_buy else ("ask", quote.ask)
         raise SignalRefused(
             "stop_loss",
-            f"The stop would be reached at once: a {direction} closes at the {side}, now {price:,f}.",
+            f"The stop would be reached at once: a {direction} closes at the {side}, now {price:,.{digits}f}.",
         )
 
 
@@ -136,9 +136,9 @@ def faults_of(
         try:
             _check_price(field, price, digits)
             if field == "entry":
-                _check_entry(direction, price, quote.ask if direction == "buy" else quote.bid)
+                _check_entry(direction, price, quote.ask if direction == "buy" else quote.bid, digits)
             elif entry is not None and field == "stop_loss":
-                _check_stop(direction, price, entry, quote)
+                _check_stop(direction, price, entry, quote, digits)
             elif entry is not None:
                 _check_target(direction, price, entry)
         except SignalRefused as refusal:

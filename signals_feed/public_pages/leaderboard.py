@@ -36,11 +36,14 @@ class LeaderboardRow(NamedTuple):
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     order, is_reversed = read_order(request.GET.get("sort", ""))
-    ranking = rank(read_standings(), order, reverse=is_reversed)
-    places = range(1, len(ranking.ranked) + 1)
+    standings = read_standings()
+    ranking = rank(standings, order, reverse=is_reversed)
+    # However the table is sorted, the first place is that of the best.
+    best_first = rank(standings, FIRST_ORDER).ranked
+    places = {each.publisher.user_id: place for place, each in enumerate(best_first, start=1)}
     context = {
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
-        "ranked": [row(place, each) for place, each in zip(places, ranking.ranked, strict=True)],
+        "ranked": [row(places[each.publisher.user_id], each) for each in ranking.ranked],
         "too_few": [row(None, each) for each in ranking.too_few],
         "enough": ENOUGH,
         "most_checked": MOST_OF_PUBLISHER,

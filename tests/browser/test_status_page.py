@@ -124,6 +124,10 @@ def test_page_renews_itself_while_somebody_looks(open_page: OpenPage) -> None:
     page.clock.run_for(61_000)
     lost = page.get_by_text("The service is not responding, so this page is out of date.")
     expect(lost).to_be_visible()
+    expect(page.locator(".verdict .seen")).to_be_hidden()
+    state = page.locator(".component .state").first
+    before = 'state => getComputedStyle(state, "::after").content'
+    assert state.evaluate(before) == '" then"'
     assert violations(page) == []
 
     page.unroute_all()
@@ -133,6 +137,8 @@ def test_page_renews_itself_while_somebody_looks(open_page: OpenPage) -> None:
     expect(page.locator(".verdict")).to_contain_text("The provider answers again")
     expect(lost).to_have_count(1)
     expect(lost).to_be_hidden()
+    expect(page.locator(".verdict .seen")).to_be_visible()
+    assert state.evaluate(before) == "none"
     expect(signals.locator("li").last).to_be_focused()
 
     signals.locator("li").last.blur()

@@ -29,7 +29,7 @@ export class Watchlist {
     this.tint = colours();
     onThemeChange(() => (this.tint = colours()));
     this.sort = SORTS.includes(kept("sort")) ? kept("sort") : "group";
-    this.favourites = new Set((kept("favourites") ?? "").split(" ").filter(Boolean));
+    this.favourites = keptFavourites();
     for (const element of this.table.querySelectorAll("tr[data-symbol]")) {
       this.add(new Row(element, instruments[element.dataset.symbol], () => this.tint, basis), choose);
     }
@@ -58,10 +58,13 @@ export class Watchlist {
     }
   }
 
+  /** Another tab may have others by now. */
   favour({ symbol, star }) {
+    this.favourites = keptFavourites();
     if (star.checked) this.favourites.add(symbol);
     else this.favourites.delete(symbol);
     keep("favourites", [...this.favourites].join(" "));
+    for (const row of this.rows.values()) row.star.checked = this.favourites.has(row.symbol);
     this.arrange();
     star.focus();
   }
@@ -185,6 +188,8 @@ export class Watchlist {
     else next.element.scrollIntoView({ block: "nearest" });
   }
 }
+
+const keptFavourites = () => new Set((kept("favourites") ?? "").split(" ").filter(Boolean));
 
 function heading(title) {
   const row = document.createElement("tr");

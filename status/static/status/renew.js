@@ -6,7 +6,9 @@ async function renew() {
   if (document.hidden) return;
   try {
     replace([...content.children], await partsNow());
+    content.classList.remove("lost");
   } catch {
+    content.classList.add("lost");
     content.querySelector("[data-lost]").hidden = false;
   }
 }

@@ -71,6 +71,20 @@ def switch_on(page: Page, *names: str) -> None:
     page.mouse.move(0, 0)
 
 
+def test_indicators_of_another_tab_are_kept(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    other = page.context.new_page()
+    other.goto("/")
+    switch_on(other, "SMA")
+    page.bring_to_front()
+    switch_on(page, "RSI")
+
+    other.reload()
+
+    for name in ("SMA", "RSI"):
+        expect(row(other, name)).to_be_visible()
+
+
 def row(page: Page, name: str) -> Any:
     return page.locator(".study", has_text=name)
 
@@ -290,11 +304,8 @@ def test_picture_has_the_figures_of_the_last_candle(charted: Ticker, open_page: 
     box = page.locator("#chart").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 60, box["y"] + 60)
-    last, shown = (
-        of_chart(page, "chart.bars.at(-1).close.toFixed(chart.digits)"),
-        page.locator("[data-part=close]"),
-    )
-    expect(shown).not_to_have_text(last)
+    last = of_chart(page, "chart.bars.at(-1).close.toFixed(chart.digits)")
+    expect(page.locator("[data-part=close]")).not_to_have_text(last)
 
     with page.expect_download():
         page.evaluate("document.querySelector('[data-tool=picture]').click()")
@@ -306,12 +317,12 @@ def test_picture_says_what_it_does_not_show(settings: Any, charted: Ticker, open
     settings.DEMO = True
     page = opened(open_page, script=WRITTEN)
     tool(page, "log").click()
+    # The page writes there each second.
+    page.locator("#trading").evaluate("""(words) => {
+        Object.defineProperty(words, "textContent", { get: () => "Closed, opens Sun 22:00 UTC", set() {} });
+    }""")
     with page.expect_download():
-        # At once: the page writes there each second.
-        page.evaluate("""() => {
-            document.getElementById("trading").textContent = "Closed, opens Sun 22:00 UTC";
-            document.querySelector("[data-tool=picture]").click();
-        }""")
+        page.evaluate("document.querySelector('[data-tool=picture]').click()")
 
     written = set(page.evaluate("window.written"))
     assert {"Demo: a made-up market", "Logarithmic scale"} < written

@@ -195,6 +195,21 @@ def test_rows_without_a_price_are_skeletons_until_one_may_have_come(
     assert row_of(page, "NEWUSD").evaluate("(row) => row.offsetHeight") == height
 
 
+def test_favourites_of_another_tab_are_kept(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    other = page.context.new_page()
+    other.goto("/")
+    live(other).get_by_role("checkbox", name="BTCUSD, favourite").check()
+
+    page.bring_to_front()
+    page.get_by_role("checkbox", name="EURUSD, favourite").check()
+
+    expect(page.get_by_role("checkbox", name="BTCUSD, favourite")).to_be_checked()
+    other.reload()
+    for symbol in ("BTCUSD", "EURUSD"):
+        expect(other.get_by_role("checkbox", name=f"{symbol}, favourite")).to_be_checked()
+
+
 def test_favourites_come_first_and_are_remembered(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
     page.get_by_role("checkbox", name="EURUSD, favourite").check()

@@ -143,6 +143,15 @@ def test_every_column_sorts_best_first_and_turns_round() -> None:
     assert names(page("?sort=nonsense")) == names(page()) == ORDERED["average_r"]
 
 
+@pytest.mark.parametrize("query", ["", "?sort=-average_r", "?sort=name", "?sort=-signals"])
+def test_place_is_that_of_the_results_in_every_order(query: str) -> None:
+    make_publisher("anna", won=1, lost=ENOUGH)
+    make_publisher("bert", won=ENOUGH, days=1)
+    shown = page(query)
+    places = {name: re.search(r'class="place number">(.)<', row_of(shown, name)) for name in ("anna", "bert")}
+    assert {name: found and found[1] for name, found in places.items()} == {"anna": "2", "bert": "1"}
+
+
 def test_column_says_how_it_is_sorted() -> None:
     make_publisher("anna", won=1)
     assert re.findall(r'aria-sort="(\w+)"><a href="([^"]+)"', page()) == [("descending", "?sort=-average_r")]

@@ -108,7 +108,8 @@ export class LevelsChart {
 
   #zones(y, right, height) {
     const { entry, stop, target } = this.#levels;
-    if (!entry) return [];
+    // On the same side of the entry, one of them is wrong.
+    if (!entry || (stop && target && stop > entry === target > entry)) return [];
     const zone = (name, price) => {
       const [top, bottom] = [Math.max(price, entry), Math.min(price, entry)].map((edge) => Math.min(Math.max(y(edge), 0), height));
       return part("rect", { class: name, x: right * 0.66, width: right * 0.34, y: top, height: bottom - top });

@@ -89,6 +89,8 @@ function figure(end) {
 
 /** What is wrong stands at its field, and is read out with it. */
 function mark(input, fault = "") {
+  // What the service refused was about the market of then.
+  if (fault) document.getElementById(`${input.id}_error`)?.remove();
   const told = messageOf(input);
   if (told.textContent !== fault) told.textContent = fault;
   if (fault) input.setAttribute("aria-invalid", "true");

@@ -27,6 +27,8 @@ export class Toolbar {
   /** What the legend says of the last candle: a picture has no crosshair that would tell of which other one. */
   said() {
     this.chart.chart.clearCrosshairPosition();
+    // The library tells of it later.
+    this.chart.tell("pointed");
     return [...this.pane.querySelectorAll("[data-part=legend] > .phrase")].map(({ textContent }) => textContent);
   }
 
@@ -55,14 +57,14 @@ export class Toolbar {
   }
 
   offerIndicators(list, template) {
-    this.chosen = keptObject("indicators");
+    const chosen = keptObject("indicators");
     for (const indicator of INDICATORS) {
       const row = template.content.cloneNode(true).firstElementChild;
       const name = row.querySelector("[data-part=name]");
       const box = row.querySelector("input[type=checkbox]");
       name.textContent = indicator.title;
-      box.checked = Boolean(this.chosen[indicator.name]?.on);
-      const fields = Object.keys(indicator.settings).map((setting) => field(indicator, setting, this.chosen[indicator.name]?.[setting]));
+      box.checked = Boolean(chosen[indicator.name]?.on);
+      const fields = Object.keys(indicator.settings).map((setting) => field(indicator, setting, chosen[indicator.name]?.[setting]));
       const allowed = row.querySelector("[data-part=allowed]");
       allowed.before(...fields);
       row.addEventListener("change", ({ target }) => {
@@ -77,8 +79,8 @@ export class Toolbar {
 
   choose(indicator, on, fields) {
     const settings = settingsOf(fields);
-    this.chosen[indicator.name] = { on, ...settings };
-    keep("indicators", JSON.stringify(this.chosen));
+    // Another tab may have chosen others since.
+    keep("indicators", JSON.stringify({ ...keptObject("indicators"), [indicator.name]: { on, ...settings } }));
     if (on) this.studies.show(indicator, settings);
     else this.studies.hide(indicator);
     this.count();
