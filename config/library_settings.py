@@ -42,31 +42,29 @@ MFA_FORMS = {
 }
 
 
-def described_at(port: int) -> dict[str, Any]:
-    return {
-        "OAS_VERSION": "3.1.1",
-        "TITLE": "Tickwire API",
-        "VERSION": "1",
-        "SERVERS": [
-            {"url": "/", "description": "The server this document came from"},
-            {"url": f"http://127.0.0.1:{port}", "description": "The demo on your own machine: make run"},
-        ],
-        "TAGS": [
-            {"name": "Market", "description": "Instruments, candles and quotes."},
-            {"name": "Signals", "description": "Published trade signals and their results."},
-            {"name": "News", "description": "Curated news with sentiment."},
-            {
-                "name": "Analysis",
-                "description": "What candles, news, order flow and signals say when taken together.",
-            },
-            {"name": "Archive", "description": "Past days as files: ticks, candles and their manifests."},
-            {"name": "Service", "description": "The running service, and what is left of your limits."},
-        ],
-        "SCHEMA_PATH_PREFIX": "/api",
-        # Docstrings are for maintainers; the public reads help texts and the `details` of an action.
-        "DISABLE_DOCSTRING_DESCRIPTIONS": True,
-        "SORT_OPERATIONS": False,
-        "SORT_OPERATION_PARAMETERS": False,
-        "PREPROCESSING_HOOKS": ["core.contract.openapi.keep_api_paths"],
-        "POSTPROCESSING_HOOKS": ["core.contract.openapi.complete"],
-    }
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "OAS_VERSION": "3.1.1",
+    "TITLE": "Tickwire API",
+    "VERSION": "1",
+    "SERVERS": [
+        {"url": "/", "description": "The server this document came from"},
+    ],
+    "TAGS": [
+        {"name": "Market", "description": "Instruments, candles and quotes."},
+        {"name": "Signals", "description": "Published trade signals and their results."},
+        {"name": "News", "description": "Curated news with sentiment."},
+        {
+            "name": "Analysis",
+            "description": "What candles, news, order flow and signals say when taken together.",
+        },
+        {"name": "Archive", "description": "Past days as files: ticks, candles and their manifests."},
+        {"name": "Service", "description": "The running service, and what is left of your limits."},
+    ],
+    "SCHEMA_PATH_PREFIX": "/api",
+    # Docstrings are for maintainers; the public reads help texts and the `details` of an action.
+    "DISABLE_DOCSTRING_DESCRIPTIONS": True,
+    "SORT_OPERATIONS": False,
+    "SORT_OPERATION_PARAMETERS": False,
+    "PREPROCESSING_HOOKS": ["core.contract.openapi.keep_api_paths"],
+    "POSTPROCESSING_HOOKS": ["core.contract.openapi.complete"],
+}

@@ -12,8 +12,8 @@ from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_
 from .installation import DATABASE, known_secret
 from .library_settings import ACCOUNT_FORMS as ACCOUNT_FORMS
 from .library_settings import MFA_FORMS as MFA_FORMS
+from .library_settings import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from .library_settings import UNFOLD as UNFOLD
-from .library_settings import described_at
 
 VAR_DIR = var_dir()
 
@@ -331,8 +331,6 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.contract.openapi_schema.ApiSchema",
     "UNAUTHENTICATED_USER": None,
 }
-
-SPECTACULAR_SETTINGS = described_at(PORT)
 
 # Pages
 

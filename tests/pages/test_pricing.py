@@ -6,10 +6,11 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from django.utils.html import strip_tags
 
 from accounts.ending import account_data
-from accounts.models import Tier, User
+from accounts.models import Tier, TierRequest, User
 from pages.models import SiteText
 from tests.accounts.back_office.office import Office, change, text_of
 from tests.factories import make_account, make_tiers, make_user
@@ -62,6 +63,19 @@ def test_each_tier_has_the_step_that_leads_to_it(client: Client, held: str) -> N
         if address.startswith("/settings/tier"):
             name = words.rsplit(" ", 1)[1]
             assert f"selected>{name}</option>" in client.get(address).content.decode()
+
+
+def test_tier_that_was_asked_for_says_so_until_staff_have_answered(client: Client) -> None:
+    account = make_account(make_user("ada"), tier=Tier.objects.get(name="free"))
+    asked = TierRequest.objects.create(account=account, wanted=Tier.objects.get(name="pro"))
+    client.force_login(account.user)
+    said = words(client, "/pricing")
+    assert "Requested: see your request" in said
+    assert "Ask for Pro" not in said
+    TierRequest.objects.filter(pk=asked.pk).update(
+        state="declined", answer="Not yet.", decided_at=timezone.now()
+    )
+    assert "Ask for Pro" in words(client, "/pricing")
 
 
 def test_user_without_an_account_is_on_free(client: Client) -> None:

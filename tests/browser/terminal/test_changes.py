@@ -24,9 +24,12 @@ from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_instrument, make_user, put_quote
 
+from .charted import charted
+from .test_chart import opened
+from .test_chart_tools import row, switch_on
 from .test_terminal import beside, live, publisher, ticker
 
-__all__ = ("publisher", "ticker")
+__all__ = ("charted", "publisher", "ticker")
 DAY_MS = 86_400_000
 PASSWORD = "a long walk 7"
 
@@ -242,3 +245,17 @@ def end(signal_id: Any) -> None:
     signal = Signal.objects.select_related("instrument").get(pk=signal_id)
     quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), clock.now_ms())
     assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))
+
+
+def test_indicators_of_another_tab_are_kept(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
+    other = page.context.new_page()
+    other.goto("/")
+    switch_on(other, "SMA")
+    page.bring_to_front()
+    switch_on(page, "RSI")
+
+    other.reload()
+
+    for name in ("SMA", "RSI"):
+        expect(row(other, name)).to_be_visible()

@@ -71,20 +71,6 @@ def switch_on(page: Page, *names: str) -> None:
     page.mouse.move(0, 0)
 
 
-def test_indicators_of_another_tab_are_kept(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    other = page.context.new_page()
-    other.goto("/")
-    switch_on(other, "SMA")
-    page.bring_to_front()
-    switch_on(page, "RSI")
-
-    other.reload()
-
-    for name in ("SMA", "RSI"):
-        expect(row(other, name)).to_be_visible()
-
-
 def row(page: Page, name: str) -> Any:
     return page.locator(".study", has_text=name)
 

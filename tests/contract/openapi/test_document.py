@@ -204,3 +204,8 @@ def test_table_of_limits_is_that_of_the_tiers() -> None:
     assert rows == [[str(tier), *(str(most) for _, most in tier.limits())] for tier in Tier.objects.all()], (
         way_out
     )
+
+
+def test_the_only_server_is_the_one_that_the_document_comes_from() -> None:
+    """A tool that reads it must not send a key anywhere else."""
+    assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
