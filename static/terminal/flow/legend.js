@@ -10,7 +10,8 @@ const DAY_S = 86_400;
 const COMING = "Loading older order flow…";
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
 // Ticks are whole, traded volumes have decimals that nobody reads.
-const DIGITS = { true: 2, false: 0 };
+// As many as the service has: with fewer, bought less sold is not the delta beside them.
+const DIGITS = { true: 3, false: 0 };
 
 export class FlowLegend {
   /** `zone` answers the time zone that was chosen, `goBack` brings known order flow into view, `trading` says why no prices come. */
