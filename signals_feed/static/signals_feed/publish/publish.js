@@ -42,11 +42,13 @@ function age(ms) {
   return `${Math.floor(ms / 1000)} s`;
 }
 
+const decimalsOf = (text) => text?.split(".")[1]?.length ?? 0;
+
 function showQuote(latest) {
   known = latest;
   knownAt = performance.now();
   part("symbol").textContent = latest.symbol;
-  const digits = latest.bid?.split(".")[1]?.length ?? 0;
+  const digits = decimalsOf(latest.bid);
   for (const name of ["bid", "ask", "spread"]) part(name).textContent = latest[name] ? priceText(latest[name], digits) : "–";
   showAge();
   why.hidden = !latest.why;
@@ -124,7 +126,7 @@ function numberOf(text) {
 
 function showLevels() {
   const { entry: field } = form.elements;
-  field.placeholder = marketPrice();
+  field.placeholder = marketPrice() && `Market price: ${priceText(marketPrice(), decimalsOf(marketPrice()))}`;
   const [entry, stop, target] = [field.value.trim() || marketPrice(), ...NEEDED.map((name) => form.elements[name].value)].map(numberOf);
   chart.setLevels({ entry, stop, target });
 }
