@@ -91,8 +91,7 @@ function figure(end) {
 
 /** What is wrong stands at its field, and is read out with it. */
 function mark(input, fault = "") {
-  // What the service refused was about the market of then.
-  if (fault) document.getElementById(`${input.id}_error`)?.remove();
+  if (fault) forget(input);
   const told = messageOf(input);
   if (told.textContent !== fault) told.textContent = fault;
   if (fault) input.setAttribute("aria-invalid", "true");
@@ -111,9 +110,18 @@ function messageOf(input) {
   return told;
 }
 
+/** What the service refused was about the market of then. */
+function forget(input) {
+  const refused = document.getElementById(`${input.id}_error`);
+  if (!refused) return;
+  refused.remove();
+  const described = input.getAttribute("aria-describedby")?.split(" ") ?? [];
+  input.setAttribute("aria-describedby", described.filter((id) => id !== refused.id).join(" "));
+}
+
 /** What stood at a field was about what it held before, also when the service refused the form. */
 function clearFault(input) {
-  document.getElementById(`${input.id}_error`)?.remove();
+  forget(input);
   input.removeAttribute("aria-invalid");
   mark(input);
 }
