@@ -103,7 +103,9 @@ def _check_entry(direction: str, entry: Decimal, tradable: Decimal, digits: int)
             f"The entry of a sell may not be above the bid, which is {tradable:,.{digits}f}: nobody pays more.",
         )
     if abs(entry - tradable) > tradable * FARTHEST:
-        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {tradable:,.{digits}f}.")
+        raise SignalRefused(
+            "entry", f"The entry is more than 1% away from the market price, {tradable:,.{digits}f}."
+        )
 
 
 def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted, digits: int) -> None:
