@@ -92,20 +92,19 @@ def _check_price(field: str, value: Decimal, digits: int) -> None:
 
 
 def _check_entry(direction: str, entry: Decimal, tradable: Decimal, digits: int) -> None:
+    market = f"{tradable:,.{digits}f}"
     if direction == "buy" and entry < tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a buy may not be below the ask, which is {tradable:,.{digits}f}: nobody sells lower.",
+            f"The entry of a buy may not be below the ask, which is {market}: nobody sells lower.",
         )
     if direction == "sell" and entry > tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a sell may not be above the bid, which is {tradable:,.{digits}f}: nobody pays more.",
+            f"The entry of a sell may not be above the bid, which is {market}: nobody pays more.",
         )
     if abs(entry - tradable) > tradable * FARTHEST:
-        raise SignalRefused(
-            "entry", f"The entry is more than 1% away from the market price, {tradable:,.{digits}f}."
-        )
+        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {market}.")
 
 
 def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted, digits: int) -> None:
@@ -116,9 +115,10 @@ def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted, di
         raise SignalRefused("stop_loss", f"The stop of a {direction} must be {behind} the entry.")
     if not (stop < quote.bid if is_buy else stop > quote.ask):
         side, price = ("bid", quote.bid) if is_buy else ("ask", quote.ask)
+        now = f"{price:,.{digits}f}"
         raise SignalRefused(
             "stop_loss",
-            f"The stop would be reached at once: a {direction} closes at the {side}, now {price:,.{digits}f}.",
+            f"The stop would be reached at once: a {direction} closes at the {side}, now {now}.",
         )
 
 
