@@ -15,6 +15,8 @@ class NoStream(NotFound):
 
 
 class NeedsWebSocket(ApiError):
+    """As the server itself refuses a handshake in another version."""
+
     status_code, code = 426, "invalid_upgrade"
     message = "This path is a stream: connect to it with a WebSocket client. /docs/streams shows how."
 

@@ -102,6 +102,9 @@ class WebSocketProtocol(BoundedWebSocket):
             # The protocol closed it, as at a flood, while the application still had something to say.
             raise ClientDisconnected
         await super().send(message)
+        if self.close_sent and self.initial_response is not None:
+            # uvicorn forgets that a handshake that was answered like a request is over, and logs a fault.
+            self.handshake_complete = True
         if not self._is_past_handshake and self.conn.state is State.OPEN:
             self._forget_handshake()
         if self._early and self.handshake_complete:

@@ -178,8 +178,14 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 
 def test_document_knows_every_code_that_is_raised() -> None:
     # The door for pushed ticks, which has a page of its own, and our pages' tokens are no part of it.
-    # Bodies, which no path of the contract takes, are refused before it.
-    apart = ("market.push.", "accounts.keys.browser_tokens", "accounts.login.visitors", "pages.handler")
+    # Bodies, which no path of the contract takes, and requests for streams are refused before it.
+    apart = (
+        "serving.websocket.absent",
+        "market.push.",
+        "accounts.keys.browser_tokens",
+        "accounts.login.visitors",
+        "pages.handler",
+    )
     raised = {kind.code for kind in refusals() if not kind.__module__.startswith(apart)}
     unlisted = sorted(raised - set(CODES))
     assert not unlisted, f"raised, but not in CODES of core/contract/errors.py: {', '.join(unlisted)}"

@@ -276,4 +276,4 @@ def test_page_of_our_own_gets_one(service: Server, key: str) -> None:
 def test_no_other_path_takes_this_socket(service: Server, key: str, path: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
         opened(service, path=path, X_Ingest_Key=key)
-    assert refused.value.response.status_code == 403
+    assert refused.value.response.status_code == 404

@@ -10,12 +10,15 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.client import Server
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("path", ["/ws/markets", "/ws/Market", "/ws", "/nothing", "/api/session"])
-def test_handshake_at_another_path_is_told_that_no_stream_is_there(server: Server, path: str) -> None:
+def test_handshake_at_another_path_is_told_that_no_stream_is_there(
+    server: Server, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(InvalidStatus) as refused, connect(server.url.replace("http", "ws", 1) + path):
         pass
     answer = refused.value.response
@@ -24,6 +27,8 @@ def test_handshake_at_another_path_is_told_that_no_stream_is_there(server: Serve
     assert error["message"] == "There is no stream at this path. /docs/streams lists all of them."
     assert answer.headers["X-Request-Id"] == error["request_id"]
     assert answer.headers["X-API-Version"] == "1"
+    wait_until(lambda: not server.state.tasks)
+    assert "without completing handshake" not in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/ws/market", "/ws/market/", "/ws/news", "/ws/ingest"])

@@ -206,7 +206,7 @@ def test_path_may_end_with_a_slash(opened: Open, path: str, key: str) -> None:
 def test_other_path_gets_no_socket(service: Server, other: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
         Socket(service, other)
-    assert refused.value.response.status_code == 403
+    assert refused.value.response.status_code == 404
 
 
 def test_end_of_one_socket_leaves_the_others(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
