@@ -115,9 +115,8 @@ def passages(tokens: Sequence[Token]) -> Iterator[Passage]:
 def with_marks(text: str, address: Address = str) -> SafeString:
     """A text in one paragraph."""
     (inline,) = parser.parseInline(text)
-    children = list(addressed(inline.children or (), address))
-    html = parser.renderer.renderInline(children, parser.options, {})
-    return mark_safe(html)  # noqa: S308 - the parser escapes raw HTML
+    inline.children = list(addressed(inline.children or (), address))
+    return mark_safe(parser.renderer.render([inline], parser.options, {}))  # noqa: S308 - the parser escapes raw HTML
 
 
 def code_figure(code: str, language: str) -> str:
