@@ -116,7 +116,8 @@ def with_marks(text: str, address: Address = str) -> SafeString:
     """A text in one paragraph."""
     (inline,) = parser.parseInline(text)
     inline.children = list(addressed(inline.children or (), address))
-    return mark_safe(parser.renderer.render([inline], parser.options, {}))  # noqa: S308 - the parser escapes raw HTML
+    html: str = parser.renderer.render([inline], parser.options, {})
+    return mark_safe(html)  # noqa: S308 - the parser escapes raw HTML
 
 
 def code_figure(code: str, language: str) -> str:
