@@ -85,14 +85,13 @@ def shortened(text: str, longest: int) -> str:
 
 
 def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
-    own = [refusals for refusals in operation.refusals if not refusals.shared]
     named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
     words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named}"
     names = [
         operation.path,
         *(each.name for each in operation.parameters),
         *(each.name.rpartition(".")[2] for each in operation.fields),
-        *(code for refusals in own for code in refusals.codes),
+        *(code for refusals in operation.own_refusals for code in refusals.codes),
     ]
     text = shortened(" ".join(unescape(words).split()), LONGEST_HERE)
     return IndexRow(section.title, entry.title, "", entry.path, text, " ".join(dict.fromkeys(names)))

@@ -75,6 +75,15 @@ def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) 
     assert set(re.findall(r'id="status-(\d+)"', page_of(path))) == own
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_page_says_where_there_are_no_errors_but_those_of_every_endpoint(path: str) -> None:
+    page = page_of(path)
+    has_own = 'class="refusal"' in page
+    assert ("In addition to the <a href=" in page.partition('id="errors"')[2]) is has_own
+    assert ("Only the <a href=" in page) is not has_own
+    assert "for <code>Host</code>" not in page
+
+
 def test_shared_refusals_are_described_once() -> None:
     page = Client().get("/docs/api/errors").text
     assert {each.shared for each in shared_refusals()} == set(DOCUMENT["components"]["responses"])
