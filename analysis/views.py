@@ -40,7 +40,6 @@ class AnalysisViewSet(KeyedViewSet):
         f"model answers if one is configured and available, otherwise `{built_in_analyst.identifier}`, "
         "which always does.",
         query=[AnalysisQuerySerializer],
-        refused_queries=["model=oracle"],
         refusals=(
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             AiQuotaExceeded(

@@ -90,7 +90,6 @@ class SymbolViewSet(KeyedViewSet):
         examples={"Two instruments": InstrumentList([EURUSD, XAUUSD], 2)},
         details="All instruments on offer, ordered by symbol.",
         query=[SymbolsQuerySerializer],
-        refused_queries=["expand=leverage"],
     )
     def list(self) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]

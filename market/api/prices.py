@@ -109,7 +109,6 @@ class MarketViewSet(KeyedViewSet):
         "minute is closed when a tick of a later one arrives, or two seconds after its end; then it no "
         "longer changes.",
         query=[BarsQuerySerializer],
-        refused_queries=["timeframe=2h", "bars=501", "bars=ten", "closed_only=yes"],
         refusals=REFUSALS,
         headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
     )

@@ -85,7 +85,6 @@ class QuotesViewSet(KeyedViewSet):
         "symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be "
         "a symbol at all, such as `EUR/USD`, is an error of the whole request.",
         query=[QuotesQuerySerializer],
-        refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],
     )
     def list(self) -> Answer:

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from accounts.limits.throttling import FAILURES_PER_MINUTE
 from accounts.models import TIER_LIMITS, Tier
 from core.contract.errors import CODES, ApiError
 
@@ -90,8 +91,8 @@ def test_lists_are_separated_by_commas(path: str) -> None:
 
 @pytest.mark.parametrize("path", PARAMETERS)
 def test_statuses_are_those_of_the_specification(path: str) -> None:
-    # 403 is production's word on keys that came without TLS.
-    assert set(operation(path)["responses"]) == STATUSES[path] | {"403"}
+    # 400 is the word on a wrong Host, and 403 production's on keys that came without TLS.
+    assert set(operation(path)["responses"]) == STATUSES[path] | {"400", "403"}
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -190,6 +191,12 @@ def test_document_knows_every_code_that_is_raised() -> None:
 def test_limits_by_tier_are_in_the_description() -> None:
     for row in ("| Free | 60 | 2 | 5 |", "| Pro | 120 | 5 | 20 |", "| Premium | 300 | 10 | 50 |"):
         assert row in DOCUMENT["info"]["description"]
+
+
+def test_limit_without_a_valid_key_is_in_the_description() -> None:
+    about = " ".join(DOCUMENT["info"]["description"].split())
+    assert f"without a valid key have a limit of their own: {FAILURES_PER_MINUTE} a minute from one" in about
+    assert f"or {FAILURES_PER_MINUTE} requests without a valid key have come from your address" in about
 
 
 @pytest.mark.django_db
