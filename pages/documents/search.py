@@ -46,16 +46,37 @@ def search_index(request: HttpRequest) -> HttpResponseBase:
     return answer_document(request, index())
 
 
+ELSEWHERE = (
+    IndexRow(
+        "This site",
+        "Pricing",
+        "",
+        "/pricing",
+        "The tiers, and what each of them allows: requests a minute, streams at once, AI calls a day and "
+        "the archive.",
+        called="prices price cost plans tiers subscription",
+    ),
+    IndexRow(
+        "This site",
+        "Status",
+        "",
+        "/status",
+        "The age of the prices, latency by minute, uptime and incidents of this service.",
+        called="uptime incidents outage latency down",
+    ),
+)
+"""Pages that readers look for here, although they are no part of the documentation."""
+
+
 @cache
 def index() -> Document:
-    return encode_document(
-        [
-            [*each._replace(called=also_called(entry, each.address))]
-            for section in sections()
-            for entry in section.entries
-            for each in of(section, entry)
-        ]
-    )
+    own = [
+        each._replace(called=also_called(entry, each.address))
+        for section in sections()
+        for entry in section.entries
+        for each in of(section, entry)
+    ]
+    return encode_document([[*each] for each in (*own, *ELSEWHERE)])
 
 
 def of(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
