@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client
-from tickwire.cli.commands import at
+from tickwire.cli.commands import at, main, parser
 
 ANSWER = {"items": [], "count": 0, "rejected": [], "ohlcv": [], "next": None}
 
@@ -31,6 +33,27 @@ def client(asked: list[httpx.URL], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
     with Client("tw_live_any") as made:
         yield made
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    top = parser()
+    found = [each for each in top._actions if isinstance(each, argparse._SubParsersAction)]
+    return {"tickwire": top, **found[0].choices}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_argument_of_the_command_has_a_help_text(name: str) -> None:
+    arguments = [
+        each for each in commands()[name]._actions if not isinstance(each, argparse._SubParsersAction)
+    ]
+    assert [each.dest for each in arguments if not each.help] == []
+
+
+def test_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    version = tomllib.loads(Path("clients/python/pyproject.toml").read_text())["project"]["version"]
+    assert capsys.readouterr().out == f"tickwire {version}\n"
 
 
 @pytest.mark.parametrize("nothing", [[], (), iter(()), ""])
