@@ -36,7 +36,7 @@ class AnalysisViewSet(KeyedViewSet):
         details="Drivers with their weights and evidence, levels, a direction and a confidence. An answer "
         "that is generated for you costs an AI call in addition to the request; one that is less than five "
         "minutes old, or that another request is already generating, costs only the request, and so does "
-        "a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model` a language "
+        "a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model`, a language "
         f"model answers if one is configured and available, otherwise `{built_in_analyst.identifier}`, "
         "which always does.",
         query=[AnalysisQuerySerializer],

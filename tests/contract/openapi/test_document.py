@@ -13,7 +13,9 @@ from drf_spectacular.validation import validate_schema
 
 from accounts.limits.throttling import FAILURES_PER_MINUTE
 from accounts.models import TIER_LIMITS, Tier
+from analysis.built_in import IDENTIFIER as ANALYST
 from core.contract.errors import CODES, ApiError
+from news.sentiment.linear import FILE as LINEAR_MODEL
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation
 from .specified import (
@@ -25,6 +27,7 @@ from .specified import (
     ORDER_FLOW,
     PARAMETERS,
     QUOTES,
+    SESSION,
     SIGNALS,
     STATUSES,
     SYMBOLS,
@@ -186,6 +189,11 @@ def test_document_knows_every_code_that_is_raised() -> None:
     assert not unlisted, f"raised, but not in CODES of core/contract/errors.py: {', '.join(unlisted)}"
     untold = [code for code in CODES if f"`{code}`" not in DOCUMENT["info"]["description"]]
     assert not untold, f"in CODES, but not under Errors in templates/docs/about.md: {', '.join(untold)}"
+
+
+def test_example_of_the_session_names_models_that_there_are() -> None:
+    (example,) = operation(SESSION)["responses"]["200"]["content"]["application/json"]["examples"].values()
+    assert example["value"]["ai_models_available"] == [ANALYST, LINEAR_MODEL.stem]
 
 
 def test_limits_by_tier_are_in_the_description() -> None:
