@@ -44,7 +44,7 @@ class AnalysisViewSet(KeyedViewSet):
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             AiQuotaExceeded(
                 "The Pro tier allows 20 AI calls a day, and today's are used up. New ones begin at 00:00 "
-                "UTC, in 35793 s; cached answers remain free.",
+                "UTC, in 9 h 57 min; cached answers remain free.",
                 retry_after=35_793,
             ),
             ModelUnavailable(
