@@ -62,7 +62,7 @@ class QuoteList(msgspec.Struct):
     rejected: Annotated[Sequence[RejectedSymbol], Meta(description="Symbols without a quote.")]
 
 
-EURUSD = ListedQuote(*QUOTED, symbol="EURUSD", state="open", age_ms=262)
+EURUSD = ListedQuote("EURUSD", *QUOTED, state="open", age_ms=262)
 
 
 class QuotesViewSet(KeyedViewSet):

@@ -204,6 +204,19 @@ def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
     assert first.type == words
 
 
+def test_quote_is_shown_in_the_order_in_which_it_is_sent() -> None:
+    for name in ("getQuote", "listQuotes"):
+        shown = [each.name.rpartition(".")[2] for each in operations()[name].fields]
+        at = shown.index("bid")
+        assert shown[at - 1 : at + 4] == ["symbol", "bid", "ask", "spread", "timestamp"]
+        assert re.findall(r'"(symbol|bid)":', operations()[name].examples[0].body)[:2] == ["symbol", "bid"]
+
+
+def test_long_type_may_be_broken_between_its_words() -> None:
+    page = Client().get("/docs/api/getNewsCalibration").text
+    assert "<td>array of News<wbr>Calibration" in page
+
+
 def test_object_of_any_keys_says_what_they_lead_to() -> None:
     schema = {"properties": {"seqs": {"type": "object", "additionalProperties": {"type": "integer"}}}}
     (field,) = Schemas({}).fields(schema)
