@@ -17,7 +17,7 @@ from .errors import (
     UnknownHost,
     refusal_body,
 )
-from .parameters import Parameter, QuerySerializer, read_parameters
+from .parameters import QueryParameter, QuerySerializer, read_parameters
 from .schema import Description
 
 Json = dict[str, Any]
@@ -173,7 +173,7 @@ def _refused(description: Description) -> Iterable[ApiError]:
     found: dict[str, ApiError] = {}
     for serializer in description.query:
         for name, parameter in serializer().fields.items():
-            wrong = [f"{name}={value}" for value in cast(Parameter, parameter).refused]
+            wrong = [f"{name}={value}" for value in cast(QueryParameter, parameter).refused]
             for query_string in (*wrong, f"{name}=A&{name}=B"):
                 error = _refusal(serializer, query_string)
                 found.setdefault(_title(error), error)

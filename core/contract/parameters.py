@@ -20,14 +20,14 @@ SYMBOL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SYMBOL - 1}}}"
 """What an instrument can be called, in upper or lower case."""
 
 
-class Parameter(serializers.Field[Any, str, Any, Any]):
+class QueryParameter(serializers.Field[Any, str, Any, Any]):
     """What stands in the query string under one name."""
 
     refused: Sequence[str] = ()
     """One value for each way in which it can be refused, from which the reference makes its examples."""
 
 
-class IntegerParameter(Parameter):
+class IntegerParameter(QueryParameter):
     """Plain ASCII digits within bounds. DRF's own field would accept `1_0`, `+5`, `٣` and `1.0`."""
 
     def __init__(self, *, default: int, max_value: int, min_value: int = 1, help_text: str = "") -> None:
@@ -55,7 +55,7 @@ Words = Sequence[str] | Callable[[], Sequence[str]]
 """Words that are only known at the request come from a function."""
 
 
-class ChoiceParameter(Parameter):
+class ChoiceParameter(QueryParameter):
     """One of a few words, exactly."""
 
     refused = ("another",)
@@ -88,7 +88,7 @@ class BooleanParameter(ChoiceParameter):
         super().__init__(("true", "false"), default="false", help_text=help_text)
 
 
-class WordListParameter(Parameter):
+class WordListParameter(QueryParameter):
     """A comma-separated list drawn from a few words."""
 
     refused = ("another",)
@@ -109,7 +109,7 @@ class WordListParameter(Parameter):
         return tuple(dict.fromkeys(wanted))
 
 
-class SymbolListParameter(Parameter):
+class SymbolListParameter(QueryParameter):
     """A comma-separated list of symbols, which may have spaces around them; None where it is absent. Whether
     there is such an instrument is looked up later: here only what none can be called is refused."""
 
@@ -131,7 +131,7 @@ class SymbolListParameter(Parameter):
         return symbols
 
 
-class TextParameter(Parameter):
+class TextParameter(QueryParameter):
     """Any text, which is looked up rather than validated; None where it is absent."""
 
     def __init__(self, *, help_text: str = "") -> None:
@@ -141,7 +141,7 @@ class TextParameter(Parameter):
         return data
 
 
-class TimeParameter(Parameter):
+class TimeParameter(QueryParameter):
     """A moment, as milliseconds since the epoch; None where it is absent. One between two milliseconds is the
     later: nothing that happened before it is taken for what came after."""
 
