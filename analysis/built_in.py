@@ -132,7 +132,8 @@ def summarise(
     facts: Facts, drivers: Sequence[Driver], levels: PriceLevels, score: float, confidence: float
 ) -> str:
     lead = LEADS[sentiment_label(score)]
-    sentences = [f"{facts.symbol} {lead}, with a score of {score:+} and a confidence of {confidence}."]
+    signed = f"{score:+}" if score else "0.0"
+    sentences = [f"{facts.symbol} {lead}, with a score of {signed} and a confidence of {confidence}."]
     if facts.quote is None:
         sentences.append("It has no quote yet.")
     elif facts.state in WARNINGS:

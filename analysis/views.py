@@ -36,16 +36,15 @@ class AnalysisViewSet(KeyedViewSet):
         details="Drivers with their weights and evidence, levels, a direction and a confidence. An answer "
         "that is generated for you costs an AI call in addition to the request; one that is less than five "
         "minutes old, or that another request is already generating, costs only the request, and so does "
-        "a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model` a language "
+        "a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model`, a language "
         f"model answers if one is configured and available, otherwise `{built_in_analyst.identifier}`, "
         "which always does.",
         query=[AnalysisQuerySerializer],
-        refused_queries=["model=oracle"],
         refusals=(
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             AiQuotaExceeded(
                 "The Pro tier allows 20 AI calls a day, and today's are used up. New ones begin at 00:00 "
-                "UTC, in 35793 s; cached answers remain free.",
+                "UTC, in 9 h 57 min; cached answers remain free.",
                 retry_after=35_793,
             ),
             ModelUnavailable(

@@ -57,7 +57,7 @@ QUIET = ServiceSession(
     instruments_active=24,
     clients_connected=312,
     signals_active=17,
-    ai_models_available=["lexicon-1"],
+    ai_models_available=["tickwire-analyst-1", "tickwire-linear-1"],
     server_time="2026-11-20T14:03:27.512Z",
     uptime_seconds=864213,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from core.contract.errors import HttpsRequired, InvalidParameter
+from core.contract.errors import HttpsRequired, UnknownHost
 
 
 def header(scope: dict[str, Any], name: bytes) -> str | None:
@@ -22,7 +22,7 @@ def check_host(scope: dict[str, Any]) -> None:
     if host is None and scope["http_version"] == "1.0":
         return
     if not is_our_host(host or ""):
-        raise InvalidParameter("The Host header does not name this service.", field="Host")
+        raise UnknownHost
 
 
 @lru_cache(maxsize=128)

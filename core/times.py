@@ -71,3 +71,9 @@ def age_text(seconds: float) -> str:
 def midnight(at: datetime) -> datetime:
     """The beginning of its UTC day."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def hours_and_minutes(seconds: int) -> str:
+    """A wait, never shorter than it is: 9 h 57 min."""
+    hours, minutes = divmod(-(-seconds // 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -44,7 +44,7 @@ class InstrumentItem(msgspec.Struct):
     pip_size: Annotated[float, Meta(description="One pip, in price units.")]
     contract_size: Annotated[float, Meta(description="The amount of the underlying that one lot stands for.")]
     margin_rate: Annotated[
-        float, Meta(description="The share of an order's value to be deposited: 0.05 is 5 %.")
+        float, Meta(description="The share of an order's value to be deposited: 0.05 is 5%.")
     ]
     min_lot: Annotated[float, Meta(description="The smallest order, in lots.")]
     max_lot: Annotated[float, Meta(description="The largest order, in lots.")]
@@ -90,7 +90,6 @@ class SymbolViewSet(KeyedViewSet):
         examples={"Two instruments": InstrumentList([EURUSD, XAUUSD], 2)},
         details="All instruments on offer, ordered by symbol.",
         query=[SymbolsQuerySerializer],
-        refused_queries=["expand=leverage"],
     )
     def list(self) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]

@@ -111,10 +111,6 @@ class NewsViewSet(KeyedViewSet):
         examples=SAMPLES,
         details=ABOUT,
         query=[NewsQuerySerializer],
-        refused_queries=[
-            *("category=stocks", "limit=501", "limit=many", "expand=author"),
-            *("start=2026-11-20", "end=1.5"),
-        ],
         refusals=[InvalidCursor(field="cursor")],
     )
     async def list(self) -> Answer:

@@ -37,8 +37,8 @@ COLUMNS = ("title", "category", "sentiment_score", "published_at", "status")
 
 
 class PublishedNews(NewsFacts):
-    id: Annotated[int, Meta(description="Send it as a string in since to continue after this item.")]
-    time: Annotated[Milliseconds, Meta(description="The same time as timestamp.")]
+    id: Annotated[int, Meta(description="Send it as a string in `since` to continue after this item.")]
+    time: Annotated[Milliseconds, Meta(description="The same time as `timestamp`.")]
 
 
 CHANNEL = Channel(

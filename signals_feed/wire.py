@@ -64,7 +64,7 @@ class NewSignal(SignalFacts):
 
 
 class SignalClosed(ClosedSignal, tag="signal.closed"):
-    """Sent only if you subscribe with events: ["signal.closed"]."""
+    """Sent only if you subscribe with `"events": ["signal.closed"]`."""
 
     time: Milliseconds
 

@@ -11,6 +11,7 @@ from django.db.models import F
 from accounts.models import AiUsage
 from core.contract.errors import AiQuotaExceeded
 from core.daily_allowance import spend
+from core.times import hours_and_minutes
 
 
 class AiCallStanding(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ class AiCallStanding(msgspec.Struct, frozen=True):
             calls = "1 AI call" if self.limit == 1 else f"{self.limit} AI calls"
             message = (
                 f"The {tier} tier allows {calls} a day, and today's are used up. "
-                f"New ones begin at 00:00 UTC, in {wait_s} s; cached answers remain free."
+                f"New ones begin at 00:00 UTC, in {hours_and_minutes(wait_s)}; cached answers remain free."
             )
         else:
             message = f"The {tier} tier has no AI calls. Ask for another tier; cached answers are free."

@@ -52,7 +52,9 @@ class Throttle:
         standing = await self.note_failure(address)
         if not standing.admitted:
             raise RateLimitExceeded(
-                f"Too many requests without a valid {key} from this address.", retry_after=standing.wait_s
+                f"Too many requests without a valid {key} from this address. "
+                f"Try again in {standing.wait_s} s.",
+                retry_after=standing.wait_s,
             )
 
 

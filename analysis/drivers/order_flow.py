@@ -108,7 +108,7 @@ DECIMALS = 8
 def weigh_order_flow(facts: Facts) -> Finding:
     flow = facts.flow
     if flow is None or not any(window.count for window in flow.windows):
-        return Finding("No order flow came in the last hour.")
+        return Finding("No order flow in the last hour.")
     trust = 1.0 if flow.has_sides else TRUST_IN_TICK_RULE
     score = trust * sum(WINDOW_WEIGHTS.get(window.minutes, 0.0) * pressure(window) for window in flow.windows)
     windows = [

@@ -11,7 +11,7 @@ from msgspec import Meta
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.cursors import Cursors
-from core.contract.errors import NotAllowed, SymbolNotFound
+from core.contract.errors import InvalidCursor, NotAllowed, SymbolNotFound
 from core.contract.negotiation import takes_gzip
 from core.contract.parameters import (
     LATEST_MS,
@@ -90,9 +90,9 @@ class ArchiveViewSet(KeyedViewSet):
         "of signals ended. A day is available once its manifest is, soon after midnight; the current day "
         "is not.",
         query=[SymbolFilterSerializer, ArchiveQuerySerializer],
-        refused_queries=["kind=quotes", "start=yesterday", "end=2026-02-30", "limit=501"],
         refusals=[
             WITHOUT,
+            InvalidCursor(field="cursor"),
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
         ],
     )

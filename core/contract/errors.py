@@ -128,6 +128,13 @@ class InvalidParameter(ApiError):
     status_code, code = 400, "invalid_parameter"
 
 
+class UnknownHost(InvalidParameter):
+    message = "The Host header does not name this service."
+
+    def __init__(self) -> None:
+        super().__init__(field="Host")
+
+
 class InvalidTimeframe(InvalidParameter):
     code = "invalid_timeframe"
 

@@ -16,12 +16,16 @@ def chosen_type(scope: dict[str, Any], offered: Sequence[str]) -> str:
     asked = dict(_weighed(accept))
     best = max(offered, key=lambda name: _weight_of_type(name, asked))
     if not _weight_of_type(best, asked):
-        raise NotAcceptable(
-            f"Accept names none of the formats that this path offers: {', '.join(offered)}.",
-            field="Accept",
-            allowed=offered,
-        )
+        raise none_of(offered)
     return best
+
+
+def none_of(offered: Sequence[str]) -> NotAcceptable:
+    return NotAcceptable(
+        f"Accept names none of the formats that this path offers: {', '.join(offered)}.",
+        field="Accept",
+        allowed=offered,
+    )
 
 
 def takes_gzip(scope: dict[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 to a refusal that the code itself raises."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,9 +14,10 @@ from .errors import (
     MissingApiKey,
     Overloaded,
     RateLimitExceeded,
+    UnknownHost,
     refusal_body,
 )
-from .parameters import read_parameters
+from .parameters import QueryParameter, QuerySerializer, read_parameters
 from .schema import Description
 
 Json = dict[str, Any]
@@ -93,19 +94,21 @@ OF_THE_WINDOW = (
 OF_AI_CALLS = {"X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"}
 SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
 MEANINGS = {
-    400: "A parameter is invalid; the body names it and what is allowed.",
+    400: "A parameter or the header `Host` is invalid; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
     403: "The key was sent without TLS, or its tier does not include this.",
     404: "Nothing exists by the name in the path or in a parameter.",
     406: "The path offers none of the formats in the Accept header.",
     416: "The range begins after the end.",
-    429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
+    429: "The allowance of the last 60 seconds, or of AI calls today, is used up, or too many requests "
+    "without a valid key came from your address.",
     500: "The service failed.",
     503: "The service cannot answer at the moment.",
 }
 
 # These are the same for every action, so they are components under these names.
 SHARED = {
+    400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
     429: "TooManyRequests",
@@ -113,6 +116,7 @@ SHARED = {
     503: "Unavailable",
 }
 EVERYWHERE: tuple[ApiError, ...] = (
+    UnknownHost(),
     MissingApiKey(),
     InvalidApiKey(),
     HttpsRequired(),
@@ -165,14 +169,23 @@ def error_responses(description: Description) -> Json:
 
 
 def _refused(description: Description) -> Iterable[ApiError]:
-    for query_string in description.refused_queries:
-        try:
-            for serializer in description.query:
-                read_parameters(serializer, query_string)
-        except ApiError as error:
-            yield error
-        else:
-            raise ValueError(f"{description.name} does not refuse {query_string}.")
+    """Of every parameter, one for each code and field."""
+    found: dict[str, ApiError] = {}
+    for serializer in description.query:
+        for name, parameter in serializer().fields.items():
+            wrong = [f"{name}={value}" for value in cast(QueryParameter, parameter).refused]
+            for query_string in (*wrong, f"{name}=A&{name}=B"):
+                error = _refusal(serializer, query_string)
+                found.setdefault(_title(error), error)
+    return found.values()
+
+
+def _refusal(serializer: type[QuerySerializer], query_string: str) -> ApiError:
+    try:
+        read_parameters(serializer, query_string)
+    except ApiError as error:
+        return error
+    raise ValueError(f"{serializer.__name__} does not refuse {query_string}.")
 
 
 def _response(status: int, refusals: list[ApiError]) -> Json:

@@ -20,18 +20,28 @@ SYMBOL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SYMBOL - 1}}}"
 """What an instrument can be called, in upper or lower case."""
 
 
-class IntegerParameter(serializers.Field[int, str, int, Any]):
+class QueryParameter(serializers.Field[Any, str, Any, Any]):
+    """What stands in the query string under one name."""
+
+    refused: Sequence[str] = ()
+    """One value for each way in which it can be refused, from which the reference makes its examples."""
+
+
+class IntegerParameter(QueryParameter):
     """Plain ASCII digits within bounds. DRF's own field would accept `1_0`, `+5`, `٣` and `1.0`."""
 
     def __init__(self, *, default: int, max_value: int, min_value: int = 1, help_text: str = "") -> None:
         self.min_value, self.max_value = min_value, max_value
+        self.refused = ("many", str(max_value + 1))
         super().__init__(default=default, help_text=help_text)
 
     def to_internal_value(self, data: str) -> int:
         name = str(self.field_name)
         if not (data.isascii() and data.isdigit()):
             raise InvalidParameter(
-                f"{name} must be a whole number in plain digits.", field=name, max=self.max_value
+                f"{name} must be a whole number from {self.min_value} to {self.max_value}, in plain digits.",
+                field=name,
+                max=self.max_value,
             )
         # int() refuses thousands of digits with an error of its own.
         if len(data.lstrip("0")) > 9 or not self.min_value <= int(data) <= self.max_value:
@@ -45,8 +55,10 @@ Words = Sequence[str] | Callable[[], Sequence[str]]
 """Words that are only known at the request come from a function."""
 
 
-class ChoiceParameter(serializers.Field[Any, str, str, Any]):
+class ChoiceParameter(QueryParameter):
     """One of a few words, exactly."""
+
+    refused = ("another",)
 
     def __init__(
         self,
@@ -76,8 +88,10 @@ class BooleanParameter(ChoiceParameter):
         super().__init__(("true", "false"), default="false", help_text=help_text)
 
 
-class WordListParameter(serializers.Field[Any, str, Any, Any]):
+class WordListParameter(QueryParameter):
     """A comma-separated list drawn from a few words."""
+
+    refused = ("another",)
 
     def __init__(self, words: Sequence[str], *, help_text: str = "") -> None:
         self.words = list(words)
@@ -95,9 +109,11 @@ class WordListParameter(serializers.Field[Any, str, Any, Any]):
         return tuple(dict.fromkeys(wanted))
 
 
-class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
+class SymbolListParameter(QueryParameter):
     """A comma-separated list of symbols, which may have spaces around them; None where it is absent. Whether
     there is such an instrument is looked up later: here only what none can be called is refused."""
+
+    refused = ("EURUSD,,XAUUSD",)
 
     def __init__(self, *, help_text: str = "") -> None:
         super().__init__(default=None, help_text=help_text)
@@ -115,7 +131,7 @@ class SymbolListParameter(serializers.Field[Any, str, Any, Any]):
         return symbols
 
 
-class TextParameter(serializers.Field[Any, str, str, Any]):
+class TextParameter(QueryParameter):
     """Any text, which is looked up rather than validated; None where it is absent."""
 
     def __init__(self, *, help_text: str = "") -> None:
@@ -125,10 +141,11 @@ class TextParameter(serializers.Field[Any, str, str, Any]):
         return data
 
 
-class TimeParameter(serializers.Field[Any, str, Any, Any]):
+class TimeParameter(QueryParameter):
     """A moment, as milliseconds since the epoch; None where it is absent. One between two milliseconds is the
     later: nothing that happened before it is taken for what came after."""
 
+    refused = ("yesterday", "1969-12-31T23:59:59Z")
     formats: ClassVar[Sequence[str]] = ("date-time",)
     """As OpenAPI names what it may be, besides milliseconds."""
     takes: ClassVar[str] = (

@@ -24,8 +24,7 @@ class Description:
     """Structs by title, as the action would answer with them."""
     details: str = ""
     query: Sequence[type[QuerySerializer]] = ()
-    refused_queries: Sequence[str] = ()
-    """Query strings that are refused; their refusals are the examples of the 400."""
+    """Their refusals are the examples of the 400."""
     refusals: Sequence[ApiError] = ()
     """Refusals beyond bad parameters and those of every action."""
     headers: Sequence[str] = ()

@@ -13,11 +13,10 @@ from core.contract.cursors import Cursors
 from core.contract.errors import (
     InvalidCursor,
     InvalidTimeframe,
-    NotAcceptable,
     NotAllowed,
     SymbolNotFound,
 )
-from core.contract.negotiation import takes_gzip
+from core.contract.negotiation import none_of, takes_gzip
 from core.contract.open_bodies import OpenBody
 from core.contract.parameters import (
     ChoiceParameter,
@@ -124,16 +123,11 @@ class HistoryViewSet(KeyedViewSet):
         "JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in "
         "the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.",
         query=[HistoryQuerySerializer],
-        refused_queries=["timeframe=2h", "limit=10001", "start=yesterday"],
         refusals=[
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
             InvalidCursor(field="cursor"),
             NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES),
-            NotAcceptable(
-                "Accept names none of the formats that this path offers.",
-                field="Accept",
-                allowed=(JSON, CSV, ARROW),
-            ),
+            none_of((JSON, CSV, ARROW)),
         ],
         headers=["X-Next-Cursor"],
         other_forms={

@@ -82,7 +82,6 @@ class OrderFlowViewSet(KeyedViewSet):
         "in the minute in which an instrument's order flow begins, the two volumes may add up to less "
         "than the candle's volume.",
         query=[OrderFlowQuerySerializer],
-        refused_queries=["start=yesterday", "end=2026-11-20T14:00:00", "limit=501", "limit=many"],
         refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],
     )
     async def list(self, symbol: str) -> Answer:

@@ -47,17 +47,27 @@ CandleTimeframe = Annotated[
 ]
 
 
+Bid = Annotated[float, Meta(description="The price at which you can sell.")]
+Ask = Annotated[float, Meta(description="The price at which you can buy.")]
+Spread = Annotated[float, Meta(description="`ask` − `bid`, in price units.")]
+QuotedAt = Annotated[Moment, Meta(description="The tick's own time.")]
+
+
 class NestedQuote(msgspec.Struct):
-    bid: Annotated[float, Meta(description="The price at which you can sell.")]
-    ask: Annotated[float, Meta(description="The price at which you can buy.")]
-    spread: Annotated[float, Meta(description="ask − bid, in price units.")]
-    timestamp: Annotated[Moment, Meta(description="The tick's own time.")]
+    bid: Bid
+    ask: Ask
+    spread: Spread
+    timestamp: QuotedAt
 
 
-class SymbolQuote(NestedQuote, kw_only=True):
+class SymbolQuote(msgspec.Struct):
     component: ClassVar[str] = "Quote"
 
     symbol: Symbol
+    bid: Bid
+    ask: Ask
+    spread: Spread
+    timestamp: QuotedAt
 
 
 class OhlcvCandle(msgspec.Struct):
@@ -109,7 +119,6 @@ class MarketViewSet(KeyedViewSet):
         "minute is closed when a tick of a later one arrives, or two seconds after its end; then it no "
         "longer changes.",
         query=[BarsQuerySerializer],
-        refused_queries=["timeframe=2h", "bars=501", "bars=ten", "closed_only=yes"],
         refusals=REFUSALS,
         headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
     )
@@ -133,7 +142,7 @@ class MarketViewSet(KeyedViewSet):
         "getQuote",
         SymbolQuote,
         "The current quote of one instrument",
-        examples={"One quote": SymbolQuote(*QUOTED, symbol="EURUSD")},
+        examples={"One quote": SymbolQuote("EURUSD", *QUOTED)},
         tag="Market",
         details="For lightweight polling. On a closed or stale market, the last known quote is returned with "
         "its own time; see `X-Market-State` and `X-Quote-Age-Ms`.",

@@ -62,7 +62,7 @@ class QuoteList(msgspec.Struct):
     rejected: Annotated[Sequence[RejectedSymbol], Meta(description="Symbols without a quote.")]
 
 
-EURUSD = ListedQuote(*QUOTED, symbol="EURUSD", state="open", age_ms=262)
+EURUSD = ListedQuote("EURUSD", *QUOTED, state="open", age_ms=262)
 
 
 class QuotesViewSet(KeyedViewSet):
@@ -85,7 +85,6 @@ class QuotesViewSet(KeyedViewSet):
         "symbol without a quote is listed in `rejected`, and the others are returned. A name that cannot be "
         "a symbol at all, such as `EUR/USD`, is an error of the whole request.",
         query=[QuotesQuerySerializer],
-        refused_queries=["symbols=", "symbols=EURUSD,,XAUUSD", "symbols=EURUSD;XAUUSD"],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],
     )
     def list(self) -> Answer:

@@ -28,7 +28,7 @@ class PriceTick(msgspec.Struct, gc=False):
     symbol: Symbol
     bid: Annotated[float, Meta(description="The price at which you can sell.")]
     ask: Annotated[float, Meta(description="The price at which you can buy.")]
-    spread: Annotated[float, Meta(description="ask − bid, in price units.")]
+    spread: Annotated[float, Meta(description="`ask` − `bid`, in price units.")]
     time: Milliseconds
     volume: Annotated[float, Meta(description="The volume since the previous tick.")]
 
@@ -37,8 +37,8 @@ class OrderFlowTick(msgspec.Struct, gc=False):
     symbol: Symbol
     bid_volume: Annotated[float, Meta(description="The volume that takers sold.")]
     ask_volume: Annotated[float, Meta(description="The volume that takers bought.")]
-    delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
-    cumulative_delta: Annotated[float, Meta(description="The sum of delta since 00:00 UTC.")]
+    delta: Annotated[float, Meta(description="`ask_volume` − `bid_volume`.")]
+    cumulative_delta: Annotated[float, Meta(description="The sum of `delta` since 00:00 UTC.")]
     price: Annotated[
         float, Meta(description="The price of the trade, or the mid where the side is estimated.")
     ]
@@ -59,8 +59,8 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
     volume: Annotated[
         float,
         Meta(
-            description="The volume absorbed in the window: what takers sold for bid, what they bought for"
-            " ask. The other side is not included."
+            description="The volume absorbed in the window: what takers sold for `bid`, what they bought"
+            " for `ask`. The other side is not included."
         ),
     ]
     delta: Annotated[
@@ -98,7 +98,7 @@ class CandleUpdate(msgspec.Struct, gc=False):
     candle: Annotated[StreamedCandle, Meta(description="Its prices and volume.")]
     closed: Annotated[
         bool,
-        Meta(description="false while the candle is forming: only on request, and never numbered."),
+        Meta(description="`false` while the candle is forming: only on request, and never numbered."),
     ]
     time: Annotated[
         Milliseconds,

@@ -112,9 +112,12 @@ def passages(tokens: Sequence[Token]) -> Iterator[Passage]:
         yield Passage(heading, " ".join(words))
 
 
-def with_marks(text: str) -> SafeString:
-    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return mark_safe(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", html))  # noqa: S308 - escaped above
+def with_marks(text: str, address: Address = str) -> SafeString:
+    """A text in one paragraph."""
+    (inline,) = parser.parseInline(text)
+    inline.children = list(addressed(inline.children or (), address))
+    html: str = parser.renderer.render([inline], parser.options, {})
+    return mark_safe(html)  # noqa: S308 - the parser escapes raw HTML
 
 
 def code_figure(code: str, language: str) -> str:

@@ -46,16 +46,37 @@ def search_index(request: HttpRequest) -> HttpResponseBase:
     return answer_document(request, index())
 
 
+ELSEWHERE = (
+    IndexRow(
+        "This site",
+        "Pricing",
+        "",
+        "/pricing",
+        "The tiers, and what each of them allows: requests a minute, streams at once, AI calls a day and "
+        "the archive.",
+        called="prices price cost plans tiers subscription",
+    ),
+    IndexRow(
+        "This site",
+        "Status",
+        "",
+        "/status",
+        "The age of the prices, latency by minute, uptime and incidents of this service.",
+        called="uptime incidents outage latency down",
+    ),
+)
+"""Pages that readers look for here, although they are no part of the documentation."""
+
+
 @cache
 def index() -> Document:
-    return encode_document(
-        [
-            [*each._replace(called=also_called(entry, each.address))]
-            for section in sections()
-            for entry in section.entries
-            for each in of(section, entry)
-        ]
-    )
+    own = [
+        each._replace(called=also_called(entry, each.address))
+        for section in sections()
+        for entry in section.entries
+        for each in of(section, entry)
+    ]
+    return encode_document([[*each] for each in (*own, *ELSEWHERE)])
 
 
 def of(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
@@ -85,14 +106,13 @@ def shortened(text: str, longest: int) -> str:
 
 
 def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
-    own = [refusals for refusals in operation.refusals if not refusals.shared]
     named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
     words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named}"
     names = [
         operation.path,
         *(each.name for each in operation.parameters),
         *(each.name.rpartition(".")[2] for each in operation.fields),
-        *(code for refusals in own for code in refusals.codes),
+        *(code for refusals in operation.own_refusals for code in refusals.codes),
     ]
     text = shortened(" ".join(unescape(words).split()), LONGEST_HERE)
     return IndexRow(section.title, entry.title, "", entry.path, text, " ".join(dict.fromkeys(names)))

@@ -19,7 +19,7 @@ ALSO_CALLED = {
     "/docs/api#versions": "version versioning deprecation compatibility breaking changes",
     "/docs/api#endpoints": "postman insomnia openapi swagger specification spec schema codegen generator",
     "/docs/api/headers": "etag caching cache conditional",
-    "/docs/api/errors": "error errors code codes status http exceptions",
+    "/docs/api/errors": "error errors code codes status http exceptions unauthorized forbidden",
     "/docs/api/getHistory": "historical history data ohlc ohlcv bars candles candlesticks backfill timeframe"
     " timeframes interval csv export",
     "/docs/api/getMarket": "chart candles",

@@ -13,6 +13,7 @@ from accounts.models import TIER_LIMITS, Tier
 
 from . import files
 from .contents import GUIDES, place_of, sections
+from .descriptions import of_document, of_own_page
 from .own_pages import OWN_PAGES
 from .packages import wheel_name
 from .reference import operations
@@ -36,6 +37,7 @@ def own_page(request: HttpRequest) -> HttpResponse:
         raise Http404
     values = filled(request)
     words = {**page.words(values), **values._asdict(), "demo": settings.DEMO}
+    words |= {"description": of_own_page(path)}
     if path in ("/docs", "/docs/streams"):
         words |= {"tiers": Tier.objects.all(), "tier_limits": TIER_LIMITS.values()}
     if path.startswith("/docs/streams"):
@@ -52,7 +54,7 @@ def operation_page(request: HttpRequest, name: str) -> HttpResponse:
     known = known_values(operation, values.symbol)
     words = {"operation": operation, "request_tabs": of_operation(operation, values, known)}
     tried = {"inputs": inputs(operation, known), "is_for_pages": operation.tag not in OWN_KEY_ONLY}
-    tried |= {"demo": settings.DEMO}
+    tried |= {"demo": settings.DEMO, "description": f"{operation.summary}."}
     return render_page(request, "docs/rest/operation.html", {**words, **trial(request), **tried})
 
 
@@ -66,7 +68,8 @@ def document_page(request: HttpRequest, name: str) -> HttpResponse:
     document = files.document(name)
     if name in GUIDES:
         document = document._replace(html=at_this_address(document.html, filled(request)))
-    return render_page(request, "docs/document.html", {"document": document})
+    words = {"document": document, "description": of_document(name)}
+    return render_page(request, "docs/document.html", words)
 
 
 def at_this_address(html: str, values: Filled) -> SafeString:

@@ -9,7 +9,6 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from accounts.models import User
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
@@ -17,16 +16,16 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
-from core.times import iso_time, read_iso
-from instruments.models import Instrument
+from core.times import iso_time
 from signals_feed.ledger import proof
 from signals_feed.ledger.checking import pip_size_of
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import RULES
-from signals_feed.wire import CLOSED_SAMPLE, CloseReasons, Publisher, Side, SignalId, Status
+from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 
 from .ledger import Hash, Kind, Position
+from .samples import SAMPLE_ENTRY, SAMPLE_EXIT, SAMPLE_SIGNAL
 from .signals import NO_SUCH_SIGNAL, uuid_of
 
 ABOUT = (
@@ -191,48 +190,10 @@ def exact(value: Decimal, decimals: int | None) -> str:
     return plain_number(value) if decimals is None else f"{value:.{decimals}f}"
 
 
-SAMPLE_SIGNAL = Signal(
-    id=CLOSED_SAMPLE.id,
-    user=User(username=CLOSED_SAMPLE.user),
-    instrument=Instrument(symbol=CLOSED_SAMPLE.symbol, pip_size=Decimal("0.01")),
-    direction=CLOSED_SAMPLE.direction,
-    entry=Decimal("2651.4"),
-    stop_loss=Decimal("2660.4"),
-    take_profit=Decimal("2633.4"),
-    tradable_price=Decimal("2651.4"),
-    published_at=read_iso(CLOSED_SAMPLE.timestamp),
-    status=CLOSED_SAMPLE.status,
-    close_price=Decimal("2633.4"),
-    closed_at=read_iso(CLOSED_SAMPLE.closed_at),
-    close_reason=CLOSED_SAMPLE.close_reason,
-    pnl=Decimal("1800.0"),
-    pnl_percent=Decimal("0.6789"),
-    pnl_r=Decimal("2.0000"),
-    best_r=Decimal("2.0000"),
-    worst_r=Decimal("-0.7444"),
-)
 SAMPLE = proof_of(
     SAMPLE_SIGNAL,
-    Evidence(
-        source="tick",
-        rule="quote",
-        at=read_iso("2026-11-19T15:40:02.611Z"),
-        epoch="k3v9x2q7",
-        seq=918_204,
-        bid=Decimal("2651.4"),
-        ask=Decimal("2651.62"),
-    ),
-    Evidence(
-        source="tick",
-        rule="target",
-        at=read_iso(CLOSED_SAMPLE.closed_at),
-        epoch="k3v9x2q7",
-        seq=1_204_511,
-        bid=Decimal("2633.11"),
-        ask=Decimal("2633.33"),
-        best=Decimal("2633.4"),
-        worst=Decimal("2658.1"),
-    ),
+    SAMPLE_ENTRY,
+    SAMPLE_EXIT,
     [
         LedgerEntry(position=411, kind="publish", hash=hashlib.sha256(b"411").hexdigest()),
         LedgerEntry(position=430, kind="close", payload="{}", hash=hashlib.sha256(b"430").hexdigest()),

@@ -80,7 +80,6 @@ class SignalViewSet(KeyedViewSet):
         },
         details=ABOUT,
         query=[SignalsQuerySerializer, FilterSerializer],
-        refused_queries=["status=open", "limit=0", "limit=1.5", "start=yesterday", "end=1.5"],
         refusals=[
             InvalidCursor(field="cursor"),
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),

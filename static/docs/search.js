@@ -71,8 +71,7 @@ class Search {
   #find() {
     if (!this.#passages) return;
     const typed = this.#input.value.toLowerCase().trim();
-    const words = wordsOf(typed);
-    const { found, mark, isPartial } = rank(this.#passages, words, typed);
+    const { found, mark, isPartial, words } = lookUp(this.#passages, wordsOf(typed), typed);
     this.#list.replaceChildren(...found.map((passage, number) => row(passage, words, number, mark)));
     this.#list.hidden = !found.length;
     this.#input.setAttribute("aria-expanded", found.length > 0);
@@ -128,6 +127,22 @@ const WORTH = {
   pageTitle: [60, 45, 30], called: [60, 45, 0], title: [28, 20, 12], names: [24, 14, 6], page: [8, 6, 3], text: [4, 2, 0],
 };
 const MOST_FOR_A_WORD = 200;
+
+/** As it was typed, or else with “retry” for “retries” and “keep alive” for “keep-alive”. */
+function lookUp(passages, words, phrase) {
+  const typed = { words, ...rank(passages, words, phrase) };
+  if (typed.found.length && !typed.isPartial) return typed;
+  const simpler = words.flatMap((word) => word.split("-").filter(Boolean).map(singular));
+  if (simpler.join(" ") === words.join(" ")) return typed;
+  const other = { words: simpler, ...rank(passages, simpler, simpler.join(" ")) };
+  return other.found.length && !other.isPartial ? other : typed;
+}
+
+function singular(word) {
+  if (/[^aeiou]ies$/.test(word)) return `${word.slice(0, -3)}y`;
+  if (/(?:x|ch|sh|ss)es$/.test(word)) return word.slice(0, -2);
+  return /[^s]s$/.test(word) ? word.slice(0, -1) : word;
+}
 
 /**
  * All words must be there. Text within a word counts only if nothing else is found: “rate” is not meant by “separate”.

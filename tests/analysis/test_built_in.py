@@ -161,6 +161,11 @@ def test_whatever_comes_in_no_answer_holds_what_is_no_number(
     assert "nan" not in analysis.summary.lower().split()
 
 
+def test_score_of_nothing_has_no_sign() -> None:
+    summary = analyse(make_facts(bars={}, quote=None, flow=None, news=(), signals=(), day=None)).summary
+    assert "with a score of 0.0 and" in summary
+
+
 @given(facts, st.integers(1, 10 * HOUR_MS))
 @examples(max_examples=15)
 def test_what_comes_later_changes_nothing(one: Facts, later_ms: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client
-from tickwire.cli.commands import at
+from tickwire.cli.commands import at, main
 
 ANSWER = {"items": [], "count": 0, "rejected": [], "ohlcv": [], "next": None}
 
@@ -31,6 +32,27 @@ def client(asked: list[httpx.URL], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
     with Client("tw_live_any") as made:
         yield made
+
+
+@pytest.mark.parametrize("command", [[], ["quote"], ["watch"], ["signals"], ["candles"]])
+def test_every_argument_of_the_command_has_a_help_text(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    # Beside a long option there is no room, and its text follows below.
+    shown = re.sub(r"\n {20,}", "  ", capsys.readouterr().out)
+    arguments = re.findall(r"^  (\S.*)$", shown, re.MULTILINE)
+    assert arguments
+    assert [line for line in arguments if not re.search(r"\S {2,}\S", line) and line != "COMMAND"] == []
+
+
+def test_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    version = tomllib.loads(Path("clients/python/pyproject.toml").read_text())["project"]["version"]
+    assert capsys.readouterr().out == f"tickwire {version}\n"
 
 
 @pytest.mark.parametrize("nothing", [[], (), iter(()), ""])

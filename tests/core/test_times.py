@@ -11,6 +11,7 @@ from core.times import (
     epoch_ms,
     epoch_ms_after,
     epoch_ms_before,
+    hours_and_minutes,
     iso_date,
     iso_ms,
     iso_s,
@@ -95,3 +96,19 @@ def test_midnight_is_that_of_the_utc_day() -> None:
     in_tokyo = datetime(2026, 11, 22, 3, 0, tzinfo=timezone(timedelta(hours=9)))
 
     assert midnight(in_tokyo) == datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1, "1 min"),
+        (60, "1 min"),
+        (61, "2 min"),
+        (3_540, "59 min"),
+        (3_541, "1 h 0 min"),
+        (35_793, "9 h 57 min"),
+        (86_400, "24 h 0 min"),
+    ],
+)
+def test_wait_is_told_in_hours_and_minutes_and_never_too_short(seconds: int, text: str) -> None:
+    assert hours_and_minutes(seconds) == text

@@ -153,7 +153,16 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
+         * @description Every publication, cancellation and closure in commit order, and the removal of each signal of a demo that is switched off. The entries are chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
+         *
+         *     | Kind | Members of `payload` besides `position`, `kind` and `signal` |
+         *     |---|---|
+         *     | `publish` | `user` (the pseudonym), `user_id`, `symbol`, `instrument_id`, `direction`, `entry`, `stop_loss`, `take_profit`, `tradable_price` (what the market offered), `published_at`, `expires_at`, `evidence` |
+         *     | `cancel` | `cancel_reason`, `cancelled_at`; the signal closes at the next price |
+         *     | `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, `worst_r`, `pip_size`, `evidence` |
+         *     | `remove` | none |
+         *
+         *     Prices and results are strings with every digit, and times have microseconds. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time` and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`.
          */
         get: operations["listLedger"];
         put?: never;
@@ -273,7 +282,7 @@ export interface paths {
         };
         /**
          * What the data say about one instrument
-         * @description Drivers with their weights and evidence, levels, a direction and a confidence. An answer that is generated for you costs an AI call in addition to the request; one that is less than five minutes old, or that another request is already generating, costs only the request, and so does a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model` a language model answers if one is configured and available, otherwise `tickwire-analyst-1`, which always does.
+         * @description Drivers with their weights and evidence, levels, a direction and a confidence. An answer that is generated for you costs an AI call in addition to the request; one that is less than five minutes old, or that another request is already generating, costs only the request, and so does a failure. `X-AI-*` say how many calls are left in the UTC day. Without `model`, a language model answers if one is configured and available, otherwise `tickwire-analyst-1`, which always does.
          */
         get: operations["getAnalysis"];
         put?: never;
@@ -892,7 +901,7 @@ export interface components {
             contract_size: number;
             /**
              * Format: double
-             * @description The share of an order's value to be deposited: 0.05 is 5 %.
+             * @description The share of an order's value to be deposited: 0.05 is 5%.
              */
             margin_rate: number;
             /**
@@ -961,7 +970,7 @@ export interface components {
             kind: "publish" | "close" | "cancel" | "remove";
             /** @description The signal that the entry is about. */
             signal: string;
-            /** @description The facts as JSON text, hashed exactly as shown here, so keep it byte for byte. */
+            /** @description The facts of this `kind` as JSON text, hashed exactly as shown here, so keep it byte for byte. */
             payload: string;
             /** @description Hash of the previous entry; 64 zeros for the first. */
             previous: string;
@@ -1009,6 +1018,8 @@ export interface components {
             streams: components["schemas"]["Streams"];
         };
         ListedQuote: {
+            /** @description Instrument code. */
+            symbol: string;
             /**
              * Format: double
              * @description The price at which you can sell.
@@ -1021,7 +1032,7 @@ export interface components {
             ask: number;
             /**
              * Format: double
-             * @description ask − bid, in price units.
+             * @description `ask` − `bid`, in price units.
              */
             spread: number;
             /**
@@ -1029,8 +1040,6 @@ export interface components {
              * @description The tick's own time.
              */
             timestamp: string;
-            /** @description Instrument code. */
-            symbol: string;
             /**
              * @description The current state of its market.
              * @enum {string}
@@ -1081,7 +1090,7 @@ export interface components {
             ask: number;
             /**
              * Format: double
-             * @description ask − bid, in price units.
+             * @description `ask` − `bid`, in price units.
              */
             spread: number;
             /**
@@ -1383,6 +1392,8 @@ export interface components {
             equity: components["schemas"]["EquityPoint"][];
         };
         Quote: {
+            /** @description Instrument code. */
+            symbol: string;
             /**
              * Format: double
              * @description The price at which you can sell.
@@ -1395,7 +1406,7 @@ export interface components {
             ask: number;
             /**
              * Format: double
-             * @description ask − bid, in price units.
+             * @description `ask` − `bid`, in price units.
              */
             spread: number;
             /**
@@ -1403,8 +1414,6 @@ export interface components {
              * @description The tick's own time.
              */
             timestamp: string;
-            /** @description Instrument code. */
-            symbol: string;
         };
         QuoteList: {
             /** @description In the order requested. */
@@ -1736,6 +1745,22 @@ export interface components {
         };
     };
     responses: {
+        /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
+        BadRequest: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-API-Version": components["headers"]["X-API-Version"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description The API key is missing or not valid. */
         Unauthorized: {
             headers: {
@@ -1769,7 +1794,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The allowance of the last 60 seconds, or of AI calls today, is used up. */
+        /** @description The allowance of the last 60 seconds, or of AI calls today, is used up, or too many requests without a valid key came from your address. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1909,7 +1934,7 @@ export interface operations {
                     "application/json": components["schemas"]["InstrumentList"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1970,7 +1995,7 @@ export interface operations {
                     "application/json": components["schemas"]["Market"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2060,6 +2085,7 @@ export interface operations {
                     "application/json": components["schemas"]["Quote"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description Nothing exists by the name in the path or in a parameter. */
@@ -2146,7 +2172,7 @@ export interface operations {
                     "application/vnd.apache.arrow.stream": string;
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2249,7 +2275,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuoteList"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2307,7 +2333,7 @@ export interface operations {
                     "application/json": components["schemas"]["OrderFlow"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2386,7 +2412,7 @@ export interface operations {
                     "application/json": components["schemas"]["SignalList"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2455,7 +2481,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ledger"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2506,6 +2532,7 @@ export interface operations {
                     "application/json": components["schemas"]["Signal"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description Nothing exists by the name in the path or in a parameter. */
@@ -2557,6 +2584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Proof"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description Nothing exists by the name in the path or in a parameter. */
@@ -2608,6 +2636,7 @@ export interface operations {
                     "application/json": components["schemas"]["Publisher"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description Nothing exists by the name in the path or in a parameter. */
@@ -2669,7 +2698,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewsList"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2717,6 +2746,7 @@ export interface operations {
                     "application/json": components["schemas"]["Calibration"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
@@ -2758,7 +2788,7 @@ export interface operations {
                     "application/json": components["schemas"]["Analysis"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2804,7 +2834,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The allowance of the last 60 seconds, or of AI calls today, is used up. */
+            /** @description The allowance of the last 60 seconds, or of AI calls today, is used up, or too many requests without a valid key came from your address. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2901,7 +2931,7 @@ export interface operations {
                     "application/json": components["schemas"]["ArchiveList"];
                 };
             };
-            /** @description A parameter is invalid; the body names it and what is allowed. */
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3034,6 +3064,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             /** @description The key was sent without TLS, or its tier does not include this. */
             403: {
@@ -3119,6 +3150,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
@@ -3151,6 +3183,7 @@ export interface operations {
                     "application/json": components["schemas"]["Limits"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];

@@ -87,5 +87,5 @@ def line(recorder: TickRecorder) -> str:
     late = ""
     if recorder.ticks:
         half, most = recorder.late_ms(0.5), recorder.late_ms(0.99)
-        late = f", half within {half} ms and 99 % within {most} ms of their own time"
+        late = f", half within {half} ms and 99% within {most} ms of their own time"
     return ticks + late + (f", {refused:,} messages made none" if refused else "")

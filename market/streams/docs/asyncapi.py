@@ -40,33 +40,33 @@ each. The service sends a WebSocket ping every 10 s. Errors arrive as `error`; a
 socket closes with the code given here. An optional field that is `null` counts as absent. Numbers have no
 exponent: 0.00003."""
 SEQ = (
-    "With the feature seq: one more than in the previous frame of this symbol; 0 in a snapshot if none has"
+    "With the feature `seq`: one more than in the previous frame of this symbol; 0 in a snapshot if none has"
     " been sent since the numbering began."
 )
 CANDLE_SEQ = (
-    "With the feature seq, on closed candles: one more than in the previous one of this symbol and timeframe;"
-    " 0 if none has been sent."
+    "With the feature `seq`, on closed candles: one more than in the previous one of this symbol and"
+    " timeframe; 0 if none has been sent."
 )
-SENT = "With the feature lag: when the frame was sent, in milliseconds since the epoch."
+SENT = "With the feature `lag`: when the frame was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {
     "seq": "Numbers the frames of each symbol (of each symbol and timeframe on candles), so that you can"
     " detect gaps and resume. Not available on signals and news.",
     "snapshot": "Sends the last tick of each symbol (on candles, the last closed one of each timeframe) after"
     " the reply and before live data. Not available on signals and news.",
     "lag": "Adds the time of sending to each frame, so that you can tell our delay from the network's.",
-    "heartbeat": "Sends a heartbeat after 10 s without any other frame.",
+    "heartbeat": "Sends `heartbeat` after 10 s without any other frame.",
     "latest": "On prices, if you read too slowly: keeps the newest tick of each symbol, with the volumes"
     " added up, and says how many were left out. It has no effect on the other streams.",
 }
-_HERE = f"Only in the demo, on prices and order flow, for {TEST_SYMBOL} when you name it"
+_HERE = f"Only in the demo, on prices and order flow, for `{TEST_SYMBOL}` when you name it"
 FAULTS: dict[Chaos, str] = {
-    "chaos:gap": f"{_HERE}: leaves out every frame whose seq is a multiple of {EVERY}."
-    " Use resume on a new connection to get what was left out.",
+    "chaos:gap": f"{_HERE}: leaves out every frame whose `seq` is a multiple of {EVERY}."
+    " Use `resume` on a new connection to get what was left out.",
     "chaos:duplicate": f"{_HERE}: sends one frame of {EVERY} twice.",
     "chaos:stale": f"{_HERE}: sends nothing in the last {(CYCLE_MS - STALE_AFTER_MS) // 1000} of every"
     f" {CYCLE_MS // 1000} seconds of the clock. Heartbeats continue.",
     "chaos:burst": f"{_HERE}: holds frames back and sends {FRAMES_AT_ONCE} at once,"
-    " or fewer if another client requests a fault for TEST.",
+    f" or fewer if another client requests a fault for `{TEST_SYMBOL}`.",
 }
 LIMITS: dict[str, str] = {
     "Subscribe after connecting": "within 10 seconds",
@@ -78,11 +78,11 @@ LIMITS: dict[str, str] = {
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds closes the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
-    "What resume replays": f"{KEEP_MS // 1000} seconds, but at most {MAX_FRAMES:,} frames of each symbol; for"
-    f" candles {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds if the service was restarted"
-    f" meanwhile. A socket that resumes repeatedly is sent each frame again only once in {KEEP_MS // 1000}"
-    " seconds",
-    "What since replays": "7 days of signals and of news",
+    "What `resume` replays": f"{KEEP_MS // 1000} seconds, but at most {MAX_FRAMES:,} frames of each symbol;"
+    f" for candles {CANDLES_KEPT_MS // 60_000} minutes, or {KEEP_MS // 1000} seconds if the service was"
+    f" restarted meanwhile. A socket that resumes repeatedly is sent each frame again only once in"
+    f" {KEEP_MS // 1000} seconds",
+    "What `since` replays": "7 days of signals and of news",
     "Silence": "the service pings every 10 seconds, and disconnects within 30 seconds if there is no answer",
 }
 
@@ -142,8 +142,8 @@ BARS = Channel(
     CANDLES,
     "Candles",
     "Every candle of the subscribed instruments when it closes, and its state before that if you request"
-    ' `"events": ["forming"]`. Name the instruments in `symbols`, and choose `timeframes` from 1m, 5m, 15m,'
-    " 1h, 4h and 1d. Imported candles are available over REST only.",
+    ' `"events": ["forming"]`. Name the instruments in `symbols`, and choose `timeframes` from `1m`, `5m`,'
+    " `15m`, `1h`, `4h` and `1d`. Imported candles are available over REST only.",
     (CandleUpdate,),
 )
 CHANNELS = (PRICES, FLOW, BARS)
@@ -196,7 +196,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
 def _channel(channel: Channel) -> Json:
     key = {
         "type": "string",
-        "description": "Your API key, unless you send it as api_key in the first message.",
+        "description": "Your API key, unless you send it as `api_key` in the first message.",
     }
     headers = {"type": "object", "properties": {"X-API-Key": key}}
     return {

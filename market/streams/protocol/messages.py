@@ -28,12 +28,12 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 class Resume(msgspec.Struct, frozen=True):
     """Where a client had got to when it lost its connection."""
 
-    epoch: Annotated[str, Meta(description="The epoch of the reply to subscribe, or of a later gap.")]
+    epoch: Annotated[str, Meta(description="The `epoch` of the reply to `subscribe`, or of a later `gap`.")]
     positions: Annotated[
         dict[str, Seq],
         Meta(
-            description="The last seq that you received of each symbol, or on candles of each symbol and"
-            " timeframe, such as EURUSD/1m."
+            description="The last `seq` that you received of each symbol, or on candles of each symbol and"
+            " timeframe, such as `EURUSD/1m`."
         ),
     ]
 
@@ -42,7 +42,7 @@ class ClientMessage(msgspec.Struct, kw_only=True, frozen=True, tag_field="action
     id: Annotated[Id | UnsetType, Meta(description="Repeated in the reply to this message.")] = UNSET
     api_key: Annotated[
         str | UnsetType,
-        Meta(description="Required once, unless the handshake had X-API-Key. This one takes precedence."),
+        Meta(description="Required once, unless the handshake had `X-API-Key`. This one takes precedence."),
     ] = UNSET
 
 
@@ -52,51 +52,51 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
     symbols: Annotated[
         Symbols | UnsetType,
         Meta(
-            description="Required on /ws/market and /ws/candles. On order flow, signals and news, all symbols"
-            ' if absent or ["*"].'
+            description="Required on `/ws/market` and `/ws/candles`. On order flow, signals and news, all"
+            ' symbols if absent or `["*"]`.'
         ),
     ] = UNSET
     categories: Annotated[
         Annotated[frozenset[Category], Meta(min_length=1)] | UnsetType,
-        Meta(description="On /ws/news: only items of these categories, which add up. All if absent."),
+        Meta(description="On `/ws/news`: only items of these categories, which add up. All if absent."),
     ] = UNSET
     timeframes: Annotated[
         Annotated[frozenset[Timeframe], Meta(min_length=1)] | UnsetType,
         Meta(
-            description="On /ws/candles: the timeframes of all its symbols, which add up. If absent, those"
-            ' that are already subscribed, or ["1m"] at first.'
+            description="On `/ws/candles`: the timeframes of all its symbols, which add up. If absent, those"
+            ' that are already subscribed, or `["1m"]` at first.'
         ),
     ] = UNSET
     features: Annotated[
         frozenset[RequestedFeature],
         Meta(
-            description="seq numbers the frames of prices, order flow and candles; snapshot sends the last"
-            " one first; lag adds the time at which a frame was sent; heartbeat sends a frame after 10 s of"
-            " silence; latest skips to the newest price if you read too slowly; chaos makes the demo's TEST"
-            " misbehave."
+            description="`seq` numbers the frames of prices, order flow and candles; `snapshot` sends the"
+            " last one first; `lag` adds the time at which a frame was sent; `heartbeat` sends a frame after"
+            " 10 s of silence; `latest` skips to the newest price if you read too slowly; those that begin"
+            " with `chaos:` make the demo's instrument `TEST` misbehave."
         ),
     ] = frozenset()
     events: Annotated[
         frozenset[Event],
         Meta(
-            description="Additional frames: signal.closed on /ws/signals; forming on /ws/candles, at most"
-            " once a second for each symbol and timeframe."
+            description="Additional frames: `signal.closed` on `/ws/signals`; `forming` on `/ws/candles`, at"
+            " most once a second for each symbol and timeframe."
         ),
     ] = frozenset()
     resume: Annotated[
         Resume | UnsetType,
         Meta(
-            description="Replays what you missed on /ws/market, /ws/orderflow or /ws/candles. From position 0"
-            " only candles are replayed, because it is unknown how many of the other frames were missed."
-            " Positions of symbols that are not subscribed are listed in unrecovered."
+            description="Replays what you missed on `/ws/market`, `/ws/orderflow` or `/ws/candles`. From"
+            " position 0 only candles are replayed, because it is unknown how many of the other frames were"
+            " missed. Positions of symbols that are not subscribed are listed in `unrecovered`."
         ),
     ] = UNSET
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
         Meta(
             description="The last frame that you received, as a string: replays what followed it on"
-            ' /ws/signals or /ws/news. It is the id of a signal, "closed:" and the id of a signal for a'
-            " closure, the id of a news item, or the since of a reply."
+            " `/ws/signals` or `/ws/news`. It is the `id` of a signal, `closed:` and the `id` of a signal for"
+            " a closure, the `id` of a news item, or the `since` of a reply."
         ),
     ] = UNSET
     takeover: Annotated[
@@ -116,7 +116,7 @@ class List(ClientMessage, tag="list", frozen=True):
 
 
 class Ping(ClientMessage, tag="ping", frozen=True):
-    """Requests a pong."""
+    """Requests a `pong`."""
 
 
 AnyMessage = Subscribe | Unsubscribe | List | Ping

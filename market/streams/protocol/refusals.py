@@ -26,7 +26,7 @@ Id = int | str
 
 class StreamRefusal(msgspec.Struct, frozen=True):
     status: int
-    """The status that REST would answer with."""
+    """The status that REST would send."""
     close: int | None
     """None: the socket stays open."""
     can_retry: bool
@@ -60,13 +60,19 @@ REFUSALS: dict[Code, StreamRefusal] = {
         410, 4410, False, "This stream was closed in the settings panel of your account."
     ),
     "stream_limit_exceeded": StreamRefusal(
-        429, 4429, True, "Your tier allows no more open streams. Close one, or subscribe with takeover."
+        429,
+        4429,
+        True,
+        "Your tier allows no more open streams. Close one, or set takeover when you subscribe.",
     ),
     "too_many_messages": StreamRefusal(
         429, 4413, True, "Send at most 10 messages a second, 20 at once. One message can name 200 symbols."
     ),
     "slow_consumer": StreamRefusal(
-        408, 4430, True, "You read more slowly than frames arrive. Subscribe to less, or request latest."
+        408,
+        4430,
+        True,
+        "You read more slowly than frames arrive. Subscribe to less, or request the feature latest.",
     ),
     "internal_error": StreamRefusal(500, 4500, True, "Something failed on our side. Connect again."),
 }
@@ -93,7 +99,7 @@ CLOSES: dict[int, Close] = {
 class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: Annotated[Code, Meta(description="Stable, and meant for programs.")]
     message: Annotated[str, Meta(description="Meant for people; it may change.")]
-    status: Annotated[int, Meta(description="The HTTP status that REST would answer with.")]
+    status: Annotated[int, Meta(description="The HTTP status that REST would send.")]
     field: Annotated[str | UnsetType, Meta(description="The part of the message that is wrong.")] = UNSET
     allowed: Annotated[list[str] | UnsetType, Meta(description="The values that are allowed.")] = UNSET
     max: Annotated[
@@ -146,7 +152,7 @@ def too_many_streams(limit: int, number: int, *, is_page: bool = False) -> Strea
 
 
 EchoedId = Annotated[
-    Id | UnsetType, Meta(description="The id of the message that this answers, if it had one.")
+    Id | UnsetType, Meta(description="The `id` of the message that this answers, if it had one.")
 ]
 
 

@@ -13,12 +13,12 @@ from .subscriptions import Rejected
 Positions = Annotated[
     dict[str, int],
     Meta(
-        description="With seq, except on signals and news: the number after which each symbol's frames"
-        " continue; send it to resume. On candles, by symbol and timeframe, such as EURUSD/1m."
+        description="With `seq`, except on signals and news: the number after which each symbol's frames"
+        " continue; send it in `resume`. On candles, by symbol and timeframe, such as `EURUSD/1m`."
     ),
 ]
 
-AllSymbols = Annotated[list[str], Meta(description='All subscribed symbols, or ["*"].')]
+AllSymbols = Annotated[list[str], Meta(description='All subscribed symbols, or `["*"]`.')]
 
 Categories = Annotated[
     list[Category] | UnsetType,
@@ -32,7 +32,7 @@ Timeframes = Annotated[
 
 
 class Subscribed(Control, tag="subscribed", kw_only=True):
-    """The reply to subscribe, which comes before any data."""
+    """The reply to `subscribe`, which comes before any data."""
 
     stream: Annotated[StreamName, Meta(description="The stream of this socket.")]
     symbols: AllSymbols
@@ -40,25 +40,25 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     categories: Categories = UNSET
     rejected: Annotated[list[Rejected], Meta(description="The symbols of the message that are unknown.")]
     epoch: Annotated[
-        str | UnsetType, Meta(description="With seq, except on signals and news: identifies the numbering.")
+        str | UnsetType, Meta(description="With `seq`, except on signals and news: identifies the numbering.")
     ] = UNSET
     positions: Positions | UnsetType = UNSET
     since: Annotated[
         str | UnsetType,
         Meta(
-            description="On signals and news: the place after which the stream continues. Send it as since if"
-            " you lose the connection before the first frame."
+            description="On signals and news: the place after which the stream continues. Send it as `since`"
+            " if you lose the connection before the first frame."
         ),
     ] = UNSET
     recovered: Annotated[
         bool | UnsetType,
-        Meta(description="After resume or since: whether everything that you missed follows."),
+        Meta(description="After `resume` or `since`: whether everything that you missed follows."),
     ] = UNSET
     unrecovered: Annotated[
         list[str] | UnsetType,
         Meta(
             description="Symbols that continue from their last frame instead, or from now on signals and"
-            " news. On candles, named as in positions."
+            " news. On candles, named as in `positions`."
         ),
     ] = UNSET
     id: EchoedId = UNSET
@@ -96,16 +96,16 @@ NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
 
 
 class Notice(Control, tag="notice", kw_only=True):
-    """restarting: this server is about to close the socket with 1012. stale: it has lost the engine, so no
-    frames of these symbols arrive until live; or it was frozen for a while, and the frames until live are
-    old. deactivated: these symbols are no longer offered. Active signals on them will still close, and news
-    about them may still arrive; the other streams have also unsubscribed them. new_series, except on signals
-    and news: real prices replace simulated ones, or the reverse; earlier candles and order flow belong to the
-    series that ended."""
+    """`restarting`: this server is about to close the socket with 1012. `stale`: it has lost the engine, so
+    no frames of these symbols arrive until `live`; or it was frozen for a while, and the frames until `live`
+    are old. `deactivated`: these symbols are no longer offered. Active signals on them will still close, and
+    news about them may still arrive; the other streams have also unsubscribed them. `new_series`, except on
+    signals and news: real prices replace simulated ones, or the reverse; earlier candles and order flow
+    belong to the series that ended."""
 
     code: Annotated[NoticeCode, Meta(description="What has happened or is about to happen.")]
     symbols: Annotated[
-        list[str] | UnsetType, Meta(description='Absent with restarting; ["*"] if you subscribed to all.')
+        list[str] | UnsetType, Meta(description='Absent with `restarting`; `["*"]` if you subscribed to all.')
     ] = UNSET
     time: Milliseconds
 
@@ -120,7 +120,7 @@ class Gap(Control, tag="gap", kw_only=True):
 
 
 class Conflated(Control, tag="conflated", kw_only=True):
-    """With latest: how many ticks were left out. The next tick includes their volumes."""
+    """With the feature `latest`: how many ticks were left out. The next tick includes their volumes."""
 
     symbol: Symbol
     dropped: Annotated[int, Meta(description="How many ticks were left out.")]

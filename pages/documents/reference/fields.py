@@ -1,6 +1,7 @@
 """The fields of a JSON schema as rows of a table, for both references."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,13 @@ class Field(NamedTuple):
     def breakable_name(self) -> SafeString:
         """It may be broken after each dot."""
         return format_html_join(mark_safe(".<wbr>"), "{}", ((part,) for part in self.name.split(".")))
+
+    @property
+    def breakable_type(self) -> SafeString:
+        """It may be broken within a name, before each capital: NewsCalibration."""
+        return format_html_join(
+            mark_safe("<wbr>"), "{}", ((part,) for part in re.split("(?<=[a-z])(?=[A-Z])", self.type))
+        )
 
 
 class Schemas:

@@ -88,6 +88,11 @@ class Operation(NamedTuple):
     refusals: list[Refusals]
 
     @property
+    def own_refusals(self) -> list[Refusals]:
+        """Beyond those of every operation."""
+        return [refusals for refusals in self.refusals if not refusals.shared]
+
+    @property
     def address(self) -> str:
         return f"/docs/api/{self.name}"
 
@@ -214,13 +219,19 @@ def printed(value: Any) -> str:
 def read_refusals(status: str, answer: Json) -> Refusals:
     shared = last_part(answer["$ref"]) if "$ref" in answer else ""
     found = whole()["components"]["responses"][shared] if shared else answer
-    bodies = [each["value"] for each in found["content"][JSON]["examples"].values()]
+    responses = whole()["components"]["responses"].values()
+    common = [] if shared else [each for response in responses for each in bodies_of(response)]
+    bodies = [body for body in bodies_of(found) if body not in common]
     examples = [
         RefusalExample(body["error"]["code"], body["error"].get("field", ""), printed(body))
         for body in bodies
     ]
     codes = dict.fromkeys(each.code for each in examples)
     return Refusals(status, with_marks(found["description"]), list(codes), examples, shared)
+
+
+def bodies_of(answer: Json) -> list[Json]:
+    return [each["value"] for each in answer["content"][JSON]["examples"].values()]
 
 
 @cache

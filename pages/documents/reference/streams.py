@@ -17,6 +17,7 @@ from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 
 from ..highlighting import highlighted
+from ..rendering import with_marks
 from .fields import Field, Schemas, last_part
 
 Json = dict[str, Any]
@@ -48,7 +49,7 @@ class DescribedMessage(NamedTuple):
     title: str
     name: str
     """Its `type` or `action`; empty if it has neither."""
-    about: str
+    about: SafeString
     fields: list[Field]
     examples: list[MessageExample]
 
@@ -57,7 +58,7 @@ class DescribedStream(NamedTuple):
     name: str
     title: str
     path: str
-    about: str
+    about: SafeString
     data: list[DescribedMessage]
 
     @property
@@ -72,7 +73,7 @@ def describe_message(name: str) -> DescribedMessage:
         anchor=name.lower(),
         title=re.sub("(?<=[a-z])(?=[A-Z])", " ", name).capitalize(),
         name="" if found["name"] == name else found["name"],
-        about=found.get("summary", ""),
+        about=with_marks(found["summary"]) if "summary" in found else SafeString(),
         fields=list(Schemas(parts["schemas"]).fields(found["payload"])),
         examples=[MessageExample(each["name"], example_frame(each["payload"])) for each in found["examples"]],
     )
@@ -86,7 +87,7 @@ def describe_stream(name: str, channel: Json) -> DescribedStream:
     references = content()["operations"][f"{name}Data"]["messages"]
     data = [describe_message(last_part(each["$ref"])) for each in references]
     return DescribedStream(
-        name, channel["title"], channel["address"], channel["description"].replace("`", ""), data
+        name, channel["title"], channel["address"], with_marks(channel["description"]), data
     )
 
 
@@ -116,8 +117,8 @@ def shared_words() -> dict[str, Any]:
         "streams": list(described_streams().values()),
         "answers": answers(),
         "controls": controls(),
-        "features": whole["x-features"],
-        "limits": whole["x-limits"],
+        "features": {name: with_marks(about) for name, about in whole["x-features"].items()},
+        "limits": {with_marks(name): with_marks(about) for name, about in whole["x-limits"].items()},
         "refusals": whole["x-refusals"],
         # These come without an error before them.
         "closes": [close for close in whole["x-close-codes"] if close["close"] not in announced],

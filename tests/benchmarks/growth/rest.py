@@ -59,7 +59,7 @@ def starts(running: Sequence[Service], sizes: Sequence[int] = SIZES) -> str:
         ("start, until it answers", lambda service: f"{service.started_in_s:.1f} s"),
         ("of that, processor time", lambda service: f"{service.start_cpu_s:.1f} s"),
         ("memory", lambda service: f"{service.resident_mb:,.0f} MB"),
-        ("at rest, of a core", lambda service: f"{100 * service.at_rest():.1f} %"),
+        ("at rest, of a core", lambda service: f"{100 * service.at_rest():.1f}%"),
     ]
     rows += [[title, *map(told, running)] for title, told in columns]
     return aligned(rows)

@@ -57,6 +57,9 @@ FIRST = [
     ("doctor", "/docs/operate/doctor"),
     ("docker", "/docs/operate/install"),
     ("backup", "/docs/operate/backup"),
+    ("unauthorized", "/docs/api/errors"),
+    ("pricing", "/pricing"),
+    ("keep-alive", "/docs/streams/messages#heartbeat"),
 ]
 """What readers type, and the page that answers it."""
 
@@ -82,6 +85,13 @@ def test_words_are_not_found_within_others(open_page: OpenPage) -> None:
 )
 def test_page_that_is_called_so_comes_first(open_page: OpenPage, words: str, title: str) -> None:
     assert titles(search(open_page, words))[0] == title
+
+
+@pytest.mark.parametrize(("plural", "word"), [("timestamps", "timestamp"), ("retries", "retry")])
+def test_plural_finds_the_word(open_page: OpenPage, plural: str, word: str) -> None:
+    page = search(open_page, plural)
+    assert {text.lower() for _, text in page.evaluate(MARKS)} == {word}
+    expect(page.get_by_role("status")).to_be_hidden()
 
 
 def test_part_of_a_word_is_found_if_nothing_else_is(open_page: OpenPage) -> None:

@@ -229,6 +229,7 @@ def test_over_the_allowance_is_refused_until_midnight(clock: Traveller, shared: 
 
     message = refusal(response, 429, "ai_quota_exceeded")
     assert "2 AI calls a day" in message
+    assert "New ones begin at 00:00 UTC, in 12 h 0 min;" in message
     assert response.headers["Retry-After"] == str(12 * 3600)
     assert response.headers["X-AI-Remaining"] == "0"
     assert response.headers["X-AI-Reset"] == str(NOON_S + 12 * 3600)

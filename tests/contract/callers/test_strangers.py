@@ -25,8 +25,10 @@ def test_sixty_failures_a_minute_are_answered_401_and_then_429(shared_server: Se
 
         for headers in (keyless, wrong):
             refused = client.get("/api/symbols", headers=headers)
-            refusal(refused, 429, "rate_limit_exceeded")
+            message = refusal(refused, 429, "rate_limit_exceeded")
             assert 1 <= int(refused.headers["Retry-After"]) <= 60
+            assert message.endswith(f"Try again in {refused.headers['Retry-After']} s.")
+            assert "X-RateLimit-Limit" not in refused.headers
 
         # A valid key from that address is not affected, however often it comes.
         valid = {"X-API-Key": shared.key}

@@ -11,8 +11,11 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from accounts.limits.throttling import FAILURES_PER_MINUTE
 from accounts.models import TIER_LIMITS, Tier
+from analysis.built_in import IDENTIFIER as ANALYST
 from core.contract.errors import CODES, ApiError
+from news.sentiment.linear import FILE as LINEAR_MODEL
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation
 from .specified import (
@@ -24,6 +27,7 @@ from .specified import (
     ORDER_FLOW,
     PARAMETERS,
     QUOTES,
+    SESSION,
     SIGNALS,
     STATUSES,
     SYMBOLS,
@@ -90,8 +94,8 @@ def test_lists_are_separated_by_commas(path: str) -> None:
 
 @pytest.mark.parametrize("path", PARAMETERS)
 def test_statuses_are_those_of_the_specification(path: str) -> None:
-    # 403 is production's word on keys that came without TLS.
-    assert set(operation(path)["responses"]) == STATUSES[path] | {"403"}
+    # 400 is the word on a wrong Host, and 403 production's on keys that came without TLS.
+    assert set(operation(path)["responses"]) == STATUSES[path] | {"400", "403"}
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -193,9 +197,20 @@ def test_document_knows_every_code_that_is_raised() -> None:
     assert not untold, f"in CODES, but not under Errors in templates/docs/about.md: {', '.join(untold)}"
 
 
+def test_example_of_the_session_names_models_that_there_are() -> None:
+    (example,) = operation(SESSION)["responses"]["200"]["content"]["application/json"]["examples"].values()
+    assert example["value"]["ai_models_available"] == [ANALYST, LINEAR_MODEL.stem]
+
+
 def test_limits_by_tier_are_in_the_description() -> None:
     for row in ("| Free | 60 | 2 | 5 |", "| Pro | 120 | 5 | 20 |", "| Premium | 300 | 10 | 50 |"):
         assert row in DOCUMENT["info"]["description"]
+
+
+def test_limit_without_a_valid_key_is_in_the_description() -> None:
+    about = " ".join(DOCUMENT["info"]["description"].split())
+    assert f"without a valid key have a limit of their own: {FAILURES_PER_MINUTE} a minute from one" in about
+    assert f"or {FAILURES_PER_MINUTE} requests without a valid key have come from your address" in about
 
 
 @pytest.mark.django_db

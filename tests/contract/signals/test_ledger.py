@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from signals_feed.ledger.ledger import LedgerHead
+from signals_feed.ledger.ledger import SHOWN, LedgerHead, cancellation_payload
+from signals_feed.models import Signal
 from tests.client import Api
 from tests.contract.answers import refusal
+from tests.contract.openapi.documented import SCHEMAS, operation
+from tests.contract.openapi.specified import LEDGER
 from tests.contract.published import end, make_published, quoted
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument
@@ -61,6 +65,33 @@ def test_payload_tells_the_facts_of_its_entry(shared: Api) -> None:
     assert facts["position"] == entry["position"] == 1
     assert (facts["kind"], facts["signal"]) == (entry["kind"], entry["signal"])
     assert (facts["symbol"], facts["direction"], facts["entry"]) == ("EURUSD", "buy", "1.08424")
+
+
+def listed_members(kind: str) -> set[str]:
+    """Of the payload of a kind, as the document lists them."""
+    (row,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", operation(LEDGER)["description"], re.MULTILINE)
+    return {"position", "kind", "signal", *re.findall(r"`(\w+)`", row)}
+
+
+@pytest.mark.parametrize("kind", ["publish", "close"])
+def test_payload_has_the_members_that_the_document_lists(shared: Api, kind: str) -> None:
+    (example,) = operation(LEDGER)["responses"]["200"]["content"]["application/json"]["examples"].values()
+    for items in (page(shared)["items"], example["value"]["items"]):
+        payloads = [json.loads(item["payload"]) for item in items if item["kind"] == kind]
+        assert payloads
+        assert all(set(payload) == listed_members(kind) for payload in payloads)
+
+
+def test_document_lists_what_is_recorded_of_a_cancellation_and_a_removal() -> None:
+    nothing_more = {"position", "kind", "signal"}
+    assert listed_members("cancel") == {*nothing_more, *cancellation_payload(Signal())}
+    assert listed_members("remove") == nothing_more
+
+
+def test_document_has_the_shown_evidence_by_its_own_names() -> None:
+    shown = {"source", "rule", "rule_text", "time", "epoch", "seq", *SHOWN} - {"at"}
+    assert set(SCHEMAS["Evidence"]["properties"]) == shown
+    assert "with `at` for its `time` and without `rule_text`" in operation(LEDGER)["description"]
 
 
 def test_publishers_are_told_apart_without_their_names(shared: Api) -> None:

@@ -111,7 +111,7 @@ def test_number_of_ticks_is_told_at_the_end(
 
     said = capsys.readouterr().err
     assert re.fullmatch(
-        r"2 ticks recorded, half within \d+ ms and 99 % within \d+ ms of their own time\n", said
+        r"2 ticks recorded, half within \d+ ms and 99% within \d+ ms of their own time\n", said
     )
 
 

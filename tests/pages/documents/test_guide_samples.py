@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from pages.documents import files
 from pages.documents.contents import GUIDES
 from pages.documents.files import FOLDER
 from pages.documents.reference.operations import operations
@@ -30,6 +31,11 @@ def test_sample_names_nothing_that_it_does_not_define(text: str) -> None:
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F821", "-"]
     checked = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_command_is_copied_without_a_prompt_and_what_it_prints(name: str) -> None:
+    assert re.findall(r"^\s*\$ .*", (FOLDER / f"{name}.md").read_text(), re.MULTILINE) == []
 
 
 def test_samples_about_signals_check_what_the_service_says(server: Server, api: Api) -> None:

@@ -103,6 +103,14 @@ def test_changelog_marks_code_and_escapes_the_rest() -> None:
     assert read.releases == [("1.0 (today)", ["<code>GET &lt;x&gt;</code> is <em>new</em>, and long", "b"])]
 
 
+def test_changelog_has_no_marks_left_and_leads_to_the_documents() -> None:
+    article = Client().get("/docs/changelog").text.partition("<article")[2].partition("</article>")[0]
+    assert "**" not in article
+    assert "`" not in article
+    assert "<strong>Accounts are harder to take over.</strong>" in article
+    assert '<a href="/docs/operate/upgrade">Upgrading</a>' in article
+
+
 def test_language_models_get_text() -> None:
     answer = Client().get("/llms.txt")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
-from ..calls import KEY, LOCAL, URL
+from ..calls import KEY, LOCAL, URL, USER_AGENT
 from ..errors import ApiError, ServiceUnreachable, TickwireError, WalkInterrupted
 from ..pages import read_moment
 from ..synchronous import Client
@@ -73,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tickwire", description="Quotes, candles and signals of a Tickwire service."
     )
+    top.add_argument("--version", action="version", version=f"tickwire {USER_AGENT.rpartition('/')[2]}")
     top.add_argument("--key", help=f"Your API key. By default, {KEY} of the environment.")
     top.add_argument(
         "--url",
@@ -82,18 +83,20 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     quote = commands.add_parser("quote", help="The current quote, once.")
-    quote.add_argument("symbol", nargs="+")
+    quote.add_argument("symbol", nargs="+", help="One or more instruments, such as EURUSD.")
     quote.set_defaults(run=show_quotes)
 
     watch = commands.add_parser("watch", help="Prices as they happen, until Ctrl-C.")
-    watch.add_argument("symbol", nargs="+")
+    watch.add_argument("symbol", nargs="+", help="One or more instruments, such as EURUSD.")
     watch.add_argument("--json", action="store_true", help="One JSON object per line.")
     watch.set_defaults(run=show_prices)
 
     signals = commands.add_parser("signals", help="The feed of signals.")
-    signals.add_argument("--status", choices=("active", "closed", "all"), default="active")
-    signals.add_argument("--symbol")
-    signals.add_argument("--limit", type=int, default=20)
+    signals.add_argument(
+        "--status", choices=("active", "closed", "all"), default="active", help="By default, active."
+    )
+    signals.add_argument("--symbol", help="Only signals on this instrument.")
+    signals.add_argument("--limit", type=int, default=20, help="How many to show at first. By default, 20.")
     signals.add_argument(
         "--follow", action="store_true", help="Then show new ones as they are published, and how they end."
     )
@@ -106,13 +109,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_candles(candles: argparse.ArgumentParser) -> None:
-    candles.add_argument("symbol")
+    candles.add_argument("symbol", help="The instrument, such as EURUSD.")
     candles.add_argument("timeframe", nargs="?", help="1m, 5m, 15m, 1h, 4h or 1d. By default, 1h.")
-    candles.add_argument("--timeframe", dest="named_timeframe", help="The same, by name.")
-    candles.add_argument("--csv", action="store_true")
+    candles.add_argument("--timeframe", dest="named_timeframe", help="The same, as an option.")
+    candles.add_argument("--csv", action="store_true", help="As CSV, with a header row.")
     last = candles.add_argument_group("the latest candles")
     last.add_argument("--bars", type=int, help="How many. By default, 100.")
-    last.add_argument("--closed-only", action="store_true")
+    last.add_argument(
+        "--closed-only", action="store_true", help="Leave out the candle that is still forming."
+    )
     span = candles.add_argument_group("all closed candles of a span")
     span.add_argument(
         "--start",

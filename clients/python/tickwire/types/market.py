@@ -63,11 +63,11 @@ class NestedQuote(TypedDict):
 
 @final
 class Quote(TypedDict):
+    symbol: str
     bid: float
     ask: float
     spread: float
     timestamp: str
-    symbol: str
 
 
 @final
@@ -88,11 +88,11 @@ class QuoteList(TypedDict):
 
 @final
 class ListedQuote(TypedDict):
+    symbol: str
     bid: float
     ask: float
     spread: float
     timestamp: str
-    symbol: str
     state: Literal["open", "closed", "stale"]
     age_ms: int
 
