@@ -2,7 +2,6 @@
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
 import { listen } from "./chart/tools/shortcuts.js";
-import { timeframeFor } from "./chart/zones/shapes.js";
 import { News } from "./feed/news.js";
 import { Signals } from "./feed/signals.js";
 import { eachMinute } from "./flow/history.js";
@@ -26,9 +25,10 @@ export class Panes {
       isFresh,
       changed: () => this.drawSignals(),
       point: (id) => this.chart.zones.highlight(id),
-      bring: (signal) => {
+      bring: async (signal) => {
+        const { bring, timeframeFor } = await import("./chart/zones/reach.js");
         tap(signal.symbol, timeframeFor(signal, shown.timeframe, Date.now()));
-        this.chart.zones.bring(signal.id);
+        bring(this.chart.zones, signal.id);
       },
     });
     listen(part("price"), timeframes);

@@ -9,8 +9,7 @@ const BEAT_MS = 1_000;
 const DAY_S = 86_400;
 const COMING = "Loading older order flow…";
 const NAMES = { 60: "1m", 300: "5m", 900: "15m", 3600: "1h", 14_400: "4h", 86_400: "1d" };
-// Ticks are whole, traded volumes have decimals that nobody reads.
-// As many as the service has: with fewer, bought less sold is not the delta beside them.
+// Ticks are whole. Of volumes as many as the service has, or bought less sold is not the delta beside them.
 const DIGITS = { true: 3, false: 0 };
 
 export class FlowLegend {

@@ -1,5 +1,4 @@
 // Whether each pane is live: in one line for all of them, and a line for each.
-import { Failure } from "../api.js";
 import { closing } from "../chart/tools/menu.js";
 import { write } from "../format.js";
 
@@ -102,8 +101,8 @@ export class Connection {
     if (rtt !== null && state === "live") parts.push(`${rtt.toFixed(1)} ms round trip`);
     if (reconnects) parts.push(`${reconnects}\u00a0reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing\u00a0missed" : "something\u00a0was\u00a0missed"}`);
     // What the browser calls a failure says nothing to people.
-    const failure = this.failures[pane];
-    const said = message || (failure instanceof Failure && failure.message);
+    const { code, message: why } = this.failures[pane] ?? {};
+    const said = message || (typeof code === "string" && why);
     if (said) parts.push(said);
     return `${NAMES[pane]}: ${parts.join("; ")}`;
   }

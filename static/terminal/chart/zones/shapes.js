@@ -1,12 +1,8 @@
 // Where signals stand among the candles: pure figures, in numbers of bars and prices.
-import { SECONDS } from "../forming.js";
-import { NEWEST } from "../history.js";
 
 const MOST = 24;
 // How far the zone of an active signal reaches beyond the last candle, in bars.
 const AHEAD = 5;
-// Candles before an entry, so that one sees what it came from.
-const ROOM = 20;
 
 /** The number of the last bar that opened at a time or before; −1 before the first. */
 export function indexAt(bars, time) {
@@ -29,13 +25,6 @@ export function shapesOf(signals, bars, { from, to }) {
     .filter(({ start, end }) => start <= to && end >= from && end >= 0)
     .sort((one, other) => other.start - one.start)
     .slice(0, MOST);
-}
-
-/** The timeframe to see a signal in: the one that is shown if the newest candles reach back to its entry, otherwise the next in which they do. */
-export function timeframeFor(signal, shown, nowMs) {
-  const ageS = nowMs / 1000 - seconds(signal.timestamp);
-  const wider = Object.keys(SECONDS).filter((timeframe) => SECONDS[timeframe] >= SECONDS[shown]);
-  return wider.find((timeframe) => ageS < SECONDS[timeframe] * (NEWEST - ROOM)) ?? wider.at(-1);
 }
 
 function shapeOf(signal, bars) {

@@ -6,8 +6,6 @@ import { shapesOf } from "./shapes.js";
 const MARK = 10;
 // Where candles are narrower than this, one box is around several.
 const LEAST_BOX = 3;
-// All of a signal that is brought into sight fits, with room on both sides.
-const WIDER = 1.5;
 
 export class SignalZones {
   #views;
@@ -22,10 +20,10 @@ export class SignalZones {
     chart.chart.subscribeClick(({ point, paneIndex }) => this.#point(paneIndex ? undefined : point));
   }
 
-  /** Of the instrument that is shown. */
+  /** Of the instrument that is shown. `wanted` brings one of them into sight, if somebody picked it. */
   draw(signals) {
     this.signals = signals;
-    this.#planBringing();
+    this.wanted?.();
     this.update?.();
   }
 
@@ -60,32 +58,6 @@ export class SignalZones {
   get lit() {
     const id = this.under?.ids.length === 1 ? this.under.ids[0] : this.highlighted;
     return this.shapes.some((shape) => shape.id === id) ? id : null;
-  }
-
-  /** Into sight, as soon as its candles are there. */
-  bring(id) {
-    this.wanted = id;
-    this.#planBringing();
-  }
-
-  /** The library moves to where other candles begin within a frame: what is in sight before it says nothing. */
-  #planBringing() {
-    if (this.wanted && this.chart.isShown) requestAnimationFrame(() => this.#bringWanted());
-  }
-
-  #bringWanted() {
-    const { bars, chart } = this.chart;
-    const scale = chart.timeScale();
-    const range = scale.getVisibleLogicalRange();
-    const signal = this.signals.find(({ id }) => id === this.wanted);
-    if (!signal || !this.chart.isShown || !bars.length || !range) return;
-    this.wanted = null;
-    const [{ start, end }] = shapesOf([signal], bars, { from: -Infinity, to: Infinity }).concat({ start: -1, end: -1 });
-    if (start < 0 || (start >= range.from && end <= range.to)) return;
-    const length = Math.min(end, bars.length) - start;
-    const width = Math.max(range.to - range.from, WIDER * length);
-    const from = start - width / 4;
-    scale.setVisibleLogicalRange({ from, to: from + width });
   }
 
   /* What the library asks of a primitive. */
