@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LONG := archive/exporting/test_elsewhere.py archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
     core/redis core/test_freezing.py $(addprefix accounts/keys/test_,asking_at_once.py key_commands.py) $(addprefix accounts/open_streams/test_,faults.py processes.py) accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,command_line.py environment.py faults.py full_disk.py hsts.py imports.py installation.py unsafe_start.py) \
-    contract/openapi/test_schemathesis.py contract/streams/test_nothing_left.py contract/test_hostile_text.py \
+    contract/openapi/test_schemathesis.py contract/openapi/test_refusals.py accounts/login/test_second_factor.py contract/streams/test_nothing_left.py contract/test_hostile_text.py \
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/feeds/test_venue_to_engine.py market/push/test_push_queue.py market/simulated market/test_simulated_past.py market/bus/test_nothing_kept.py $(addprefix market/store/test_,lease.py lease_vanished.py) house/settings/test_table.py news/ingest/test_parsing_process.py news/sentiment/test_score_headlines.py pages/documents/test_samples.py \
     operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) serving/http/test_deadlines.py $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
