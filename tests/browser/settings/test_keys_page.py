@@ -205,7 +205,7 @@ def tab_to(page: Page, name: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_small_phone(open_page: OpenPage, scheme: str) -> None:
     page = open_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
-    sign_up(page, "a" * 60)
+    sign_up(page, "a" * 30)
     widths = [width_of(page)]
     issue(page, "W" * 60)
     widths.append(width_of(page))
