@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -100,7 +101,7 @@ def test_events_and_open_streams(server: Server, session: str, open_page: OpenPa
     assert broken(page, "time") == []
     terminal = page.context.new_page()
     terminal.goto("/terminal")
-    terminal.get_by_text("87,258.78").first.wait_for()
+    expect(terminal.locator("#connection")).to_have_attribute("data-status", re.compile("live|partial|stale"))
     page.goto("/settings/streams")
     expect(page.get_by_text("/ws/market", exact=True)).to_be_visible()
     assert broken(page, "time, .stream dt") == []

@@ -316,6 +316,6 @@ def test_absorption_is_told_with_its_unit(ticker: Ticker, open_page: OpenPage) -
         });
     }"""
     assert page.evaluate(told) == [
-        "Sellers absorbed buying at 1.15955 (volume 9.00, strength 3.3).",
+        "Sellers absorbed buying at 1.15955 (volume 9.000, strength 3.3).",
         "Sellers absorbed buying at 1.15955 (9 ticks, strength 3.3).",
     ]
