@@ -235,7 +235,7 @@ def test_a_proxy_that_changes_the_host_is_told(
 
 def test_a_proxy_that_upgrades_nothing_is_a_fault(service: Serve, certificate: Files) -> None:
     with fake_proxy(service.port, certificate, upgrades=False) as url:
-        assert only_fault(look(url)) == ("fail", "The proxy opens no stream: it answers 404 to a WebSocket.")
+        assert only_fault(look(url)) == ("fail", "The proxy opens no stream: it answers 426 to a WebSocket.")
 
 
 def test_a_proxy_that_holds_frames_back_is_a_fault(service: Serve, certificate: Files) -> None:
