@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +112,13 @@ def status_of(server: Process, key: str) -> int:
     return statuses[-1]
 
 
+@contextmanager
+def stream(server: Process, key: str) -> Iterator[Connection]:
+    with connect(f"ws://127.0.0.1:{server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
+        socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
+        yield socket
+
+
 def is_open(socket: Connection) -> bool:
     return socket.ping().wait(PATIENCE_S) and socket.close_code is None
 
@@ -121,17 +128,21 @@ def pepper_of(installation: Installation, key: str) -> str:
         return ApiKey.objects.get(prefix=prefix_of(key)).pepper_name
 
 
+def assert_needed_by(key: str, said: str) -> None:
+    assert "Second factors: 3 encrypted again, 0 were up to date." in said
+    assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in said
+    assert prefix_of(key) in said
+
+
 @pytest.mark.row("31, rotated secrets", "a rotation ends no key, session, second factor or stream")
 def test_rotating_secrets_across_processes_ends_nothing(
     own: Installation, before: Before, tell: Tell
 ) -> None:
     told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
     with ExitStack() as running:
-        first = running.enter_context(own.web_process(**told))
-        socket = running.enter_context(
-            connect(f"ws://127.0.0.1:{first.port}/ws/market", open_timeout=PATIENCE_S)
-        )
-        socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": before.used}))
+        old = running.enter_context(ExitStack())
+        first = old.enter_context(own.web_process(**told))
+        socket = old.enter_context(stream(first, before.used))
         ada = running.enter_context(closing(log_in(first, ADA, before.codes[0])))
 
         second = running.enter_context(own.web_process(**changed))
@@ -143,16 +154,19 @@ def test_rotating_secrets_across_processes_ends_nothing(
         issued = manage(own.environment(**changed), "issue_key", BOB).stdout.strip()
         assert works(first, issued)
         assert works(second, issued)
+        newer = running.enter_context(stream(second, before.used))
         wait_until(lambda: pepper_of(own, before.used) == name_of(NEW["KEY_PEPPER"]))
         assert works(first, before.used)
         assert is_open(socket)
         assert is_in(ada, second)
 
+        # As long as it runs, it hashes back what it knows.
+        old.close()
+        in_use = (before.used, issued)
+        wait_until(lambda: {pepper_of(own, key) for key in in_use} == {name_of(NEW["KEY_PEPPER"])})
         said = manage(own.environment(**changed), "rotate_secrets").stdout
-        assert "Second factors: 3 encrypted again, 0 were up to date." in said
-        assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in said
-        assert prefix_of(before.unused) in said
-        assert is_open(socket)
+        assert_needed_by(before.unused, said)
+        assert is_open(newer)
         last = running.enter_context(own.web_process(**NEW))
         keys = (before.used, issued, before.unused)
         assert [status_of(last, key) for key in keys] == [200, 200, 401], last.log.read_text()[-2000:]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .smuggling import ASKS_FOR_H2C, CHUNKED, HOST, chunked, post, size
+from .smuggling import ASKS_FOR_H2C, CHUNKED, HOST, TWO_ANSWERS, chunked, post, size
 
 FIRST, HIDDEN, LAST, OTHER = "FIRST", "HIDDEN", "LAST", "OTHER"
 SYMBOLS = (FIRST, HIDDEN, LAST, OTHER)
@@ -111,6 +111,6 @@ def orders(key: str) -> dict[str, Attack]:
         "behind an upgrade": Attack([first + quote(OTHER, key, ASKS_FOR_H2C), hidden]),
         "behind an upgrade of its own segment": Attack([first, quote(OTHER, key, ASKS_FOR_H2C), hidden]),
         "behind what waits to be asked": Attack(
-            [first + post(b"Expect: 100-continue", size(hidden)), hidden]
+            [first + post(b"Expect: 100-continue", size(hidden)), TWO_ANSWERS, hidden]
         ),
     }

@@ -19,7 +19,7 @@ from serving.http.protocol import HttpProtocol
 from tests.client import Server
 from tests.contract.ways.servers import OrdinaryServer
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell
 
 from .front_proxies import haproxy, nginx
@@ -161,5 +161,5 @@ def test_control_an_answer_to_a_hidden_head_is_noticed(key: str) -> None:
     with quoting(Server(http=Hasty)) as server:
         remember(server.port, key)
         attack = attacks(key)["as a body"]
-        heard = told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE)))
-    assert HIDDEN in heard
+        # On a busy machine both parts may reach the server as one.
+        wait_until(lambda: HIDDEN in told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE))))
