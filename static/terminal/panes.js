@@ -1,4 +1,5 @@
 // What stands beside the watchlist: the chart, its order flow, the signals and the news.
+import { persist } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
 import { listen } from "./chart/tools/shortcuts.js";
@@ -26,9 +27,10 @@ export class Panes {
       changed: () => this.drawSignals(),
       point: (id) => this.chart.zones.highlight(id),
       bring: async (signal) => {
-        const { bring, timeframeFor } = await import("./chart/zones/reach.js");
-        tap(signal.symbol, timeframeFor(signal, shown.timeframe, Date.now()));
-        bring(this.chart.zones, signal.id);
+        this.wanted = signal;
+        const isWanted = () => this.wanted === signal;
+        const reach = await persist(() => import("./chart/zones/reach.js"), isWanted);
+        if (isWanted()) reach.bring(signal, this.chart.zones, shown, tap);
       },
     });
     listen(part("price"), timeframes);
@@ -38,6 +40,7 @@ export class Panes {
   }
 
   show() {
+    this.wanted = null;
     const { symbol, timeframe } = this.shown;
     this.zones.show();
     this.chart.show(symbol, this.instruments[symbol].digits, timeframe).then(() => this.drawSignals());

@@ -5,6 +5,7 @@ import { PaletteOnDemand, Shortcuts } from "./keyboard/shortcuts.js";
 import { Address } from "./page/address.js";
 import { Connection } from "./page/connection.js";
 import { Incidents } from "./page/incidents.js";
+import { keep } from "./page/kept.js";
 import { Outage } from "./page/outage.js";
 import { TradingState } from "./page/trading_state.js";
 import { Link } from "./streams/link.js";
@@ -115,7 +116,13 @@ function tap(symbol, timeframe = shown.timeframe) {
   if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
 }
 
-for (const each of timeframes) each.addEventListener("change", () => choose({ timeframe: each.value }));
+for (const each of timeframes) {
+  each.addEventListener("change", () => {
+    // Only one that was chosen is remembered, and not what a signal was shown in.
+    keep("timeframe", each.value);
+    choose({ timeframe: each.value });
+  });
+}
 part("find").addEventListener("click", () => palette.open());
 part("keys").addEventListener("click", () => shortcuts.show());
 setInterval(() => {

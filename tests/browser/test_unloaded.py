@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -99,6 +100,44 @@ def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: P
     page.keyboard.press("Enter")
     expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
     expect(page.locator("#unloaded")).to_have_count(0)
+
+
+@pytest.mark.parametrize("fault", ["missing", "unreachable"])
+def test_picked_signal_is_shown_once_what_shows_it_can_be_fetched(
+    ticker: Any, publisher: User, page: Page, fault: str
+) -> None:
+    beside(lambda: publish_signal("EURUSD", publisher))
+    page.route("**/static/terminal/chart/zones/reach.js", FAULTS[fault])
+    page.goto("/terminal?symbol=BTCUSD")
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    signal = page.locator("#signals li.signal")
+    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+        signal.get_by_role("button").click()
+
+    page.unroute_all()
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(signal).to_have_class(re.compile("picked"))
+    expect(page.locator("#unloaded")).to_have_count(0)
+
+
+def test_later_choice_wins_over_a_signal_that_could_not_be_shown_yet(
+    ticker: Any, publisher: User, page: Page
+) -> None:
+    beside(lambda: publish_signal("EURUSD", publisher))
+    held: list[Route] = []
+    page.route("**/static/terminal/chart/zones/reach.js", lambda route: held.append(route))
+    page.goto("/terminal?symbol=BTCUSD&tf=1m")
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+        page.locator("#signals li.signal").get_by_role("button").click()
+    page.get_by_role("button", name="ETHUSD", exact=True).click()
+    expect(page.locator("#chart-symbol")).to_have_text("ETHUSD")
+
+    [route] = held
+    with page.expect_response("**/static/terminal/chart/zones/reach.js"):
+        route.continue_()
+    page.evaluate("import('/static/terminal/chart/zones/reach.js')")
+    expect(page.locator("#chart-symbol")).to_have_text("ETHUSD")
 
 
 def never(route: Route) -> None:

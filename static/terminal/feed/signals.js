@@ -192,8 +192,10 @@ export class Signals {
       const gain = gainNow(signal, tick);
       this.result(item, signed(gain.risks, 2), gainText(gain, facts), this.whenOf(tick, gain, facts));
       item.classList.toggle("aged", !this.isFresh(signal.symbol));
-      item.classList.toggle("ahead", gain.move > 0);
-      item.classList.toggle("behind", gain.move < 0);
+      // What reads as nothing is neither.
+      const risks = gain.risks.toFixed(2);
+      item.classList.toggle("ahead", risks > 0);
+      item.classList.toggle("behind", risks < 0);
     }
   }
 

@@ -52,7 +52,7 @@ export class Shortcuts {
     if ((ctrlKey || metaKey) && !altKey && key.toLowerCase() === "k") {
       event.preventDefault();
       this.palette.open();
-    } else if (!(altKey || ctrlKey || metaKey || target.closest?.(WRITING))) {
+    } else if (!(altKey || ctrlKey || metaKey || (target.closest?.(WRITING) && !(key in STEPS && this.isFree(target))))) {
       this.pressAlone(event);
     }
   }
@@ -72,7 +72,7 @@ export class Shortcuts {
 
   /** Elsewhere arrows scroll, or choose among what they are within. */
   isFree(target) {
-    return target === document.body || target.matches("button, summary") || this.watchlist.table.contains(target);
+    return target === document.body || target.matches("button, summary") || this.watchlist.pane.contains(target);
   }
 }
 

@@ -20,7 +20,7 @@ export class Address {
   /** Show something else: `{ symbol }`, `{ timeframe }` or both. Returns whether it is something else.
    * What is only passed on the way to another takes the place of what was passed before. */
   go(change, isPassing = false) {
-    for (const [name, value] of Object.entries(change)) keep(name, value);
+    if (change.symbol) keep("symbol", change.symbol);
     const before = this.url();
     Object.assign(this.shown, change);
     if (this.url() === before) return false;

@@ -174,6 +174,9 @@ def test_click_on_a_closed_signal_shows_all_of_it(
 
     until_chart(page, f"chart.symbol === 'EURUSD' && chart.isShown && {IN_SIGHT}")
     expect(page.get_by_role("radio", name=timeframe, exact=True)).to_be_checked()
+    # Nobody chose it, so it is not what the page begins with.
+    page.goto("/terminal")
+    expect(page.get_by_role("radio", name="1m", exact=True)).to_be_checked()
 
 
 def test_chart_draws_what_ended_even_if_the_list_is_too_short_for_it(

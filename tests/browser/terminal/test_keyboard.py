@@ -140,6 +140,17 @@ def test_arrows_go_through_the_watchlist_from_anywhere(ticker: Ticker, open_page
     expect(chart_of(page)).to_have_text("BTCUSD")
 
 
+def test_arrows_in_the_filter_go_through_what_it_leaves(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    field = page.get_by_role("searchbox", name="Filter the watchlist")
+    field.fill("usd")
+    page.keyboard.press("ArrowDown")
+    expect(chart_of(page)).to_have_text("EURUSD")
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(chart_of(page)).to_have_text("BTCUSD")
+
+
 def test_arrows_are_the_watchlists_again_after_a_click_on_a_timeframe(
     ticker: Ticker, open_page: OpenPage
 ) -> None:

@@ -44,10 +44,12 @@ CROWD = """async () => {
     const full = [shape("g", 305, { marks: [mark] })];
     const none = arrange(full, [area]).length;
     const pointed = crowd.at({ x: 305, y: 25 }, full);
+    const [long] = arrange([shape("Walker_Three_With_Long_Name_30", 200)]);
     return {
         texts: crowded.map(({ text }) => text), ids: group.ids, found: found.ids, tip,
         began: began.map(({ text, x }) => [text, x]),
-        none, pointed: crowd.tip(pointed, full).lines, beside: crowd.at({ x: 20, y: 25 }, full),
+        long: long.text, none,
+        pointed: crowd.tip(pointed, full).lines, beside: crowd.at({ x: 20, y: 25 }, full),
     };
 }"""
 
@@ -89,6 +91,7 @@ def test_labels_without_room_are_counted_and_told_where_one_points(open_page: Op
     assert found["found"] == found["ids"]
     assert found["tip"] == [f"Buy {user}" for user in found["ids"]]
     assert found["began"] == [["‹ Buy long_ago", 0]]
+    assert found["long"] == "Buy Walker_Three_With_L…"
     assert (found["none"], found["pointed"], found["beside"]) == (0, ["Buy g"], None)
 
 

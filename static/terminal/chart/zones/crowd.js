@@ -97,7 +97,7 @@ function neighbours(labels) {
 }
 
 function textOf({ direction, user, status, pnl_r: gain }) {
-  const what = `${direction === "buy" ? "Buy" : "Sell"} ${user}`;
+  const what = `${direction === "buy" ? "Buy" : "Sell"} ${user.length > 20 ? `${user.slice(0, 19)}…` : user}`;
   return status === "closed" ? `${what} ${signed(gain, 2)} R` : what;
 }
 

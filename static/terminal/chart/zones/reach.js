@@ -10,18 +10,19 @@ const ROOM = 20;
 const WIDER = 1.5;
 const EVERYWHERE = { from: -Infinity, to: Infinity };
 
+/** As soon as its candles are there. */
+export function bring(signal, zones, shown, tap) {
+  tap(signal.symbol, timeframeFor(signal, shown.timeframe, Date.now()));
+  // Other candles need a frame: until then the library says what was in sight before them.
+  zones.wanted = () => requestAnimationFrame(() => bringNow(zones, signal.id));
+  zones.wanted();
+}
+
 /** The one that is shown if the newest candles reach back to the entry, otherwise the next in which they do. */
-export function timeframeFor({ timestamp }, shown, nowMs) {
+function timeframeFor({ timestamp }, shown, nowMs) {
   const ageS = (nowMs - Date.parse(timestamp)) / 1000;
   const wider = Object.keys(SECONDS).filter((timeframe) => SECONDS[timeframe] >= SECONDS[shown]);
   return wider.find((timeframe) => ageS < SECONDS[timeframe] * (NEWEST - ROOM)) ?? wider.at(-1);
-}
-
-/** As soon as its candles are there. */
-export function bring(zones, id) {
-  // Other candles need a frame: until then the library says what was in sight before them.
-  zones.wanted = () => requestAnimationFrame(() => bringNow(zones, id));
-  zones.wanted();
 }
 
 function bringNow(zones, id) {
