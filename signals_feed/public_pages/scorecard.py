@@ -18,8 +18,10 @@ from signals_feed.publishers.lookup import Publisher, find, scorecards
 from signals_feed.publishers.scorecards import ENOUGH, Scorecard
 
 KEPT_S = 300
-# What a name may take of the picture, in widths of its letters: those of Inter in bold, rounded up.
-NAME_EM = 16.6
+ROOM_FOR_NAME = 300
+# Pixels; what does not fit in the smallest is cut.
+NAME_SIZES = (18, 14)
+# Widths of letters are those of Inter in bold, rounded up.
 WIDE, NARROW = "MW@mw", "fijlrtI.,-"
 MOST_POINTS = 60
 # Those of static/site/tokens.css, which an image on another site does not have.
@@ -63,7 +65,8 @@ def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str
     name = NOT_IN_XML.sub("\ufffd", publisher.name)
     context: dict[str, Any] = {
         "name": name,
-        "short_name": fitting(name),
+        "short_name": fitting(name, NAME_SIZES[-1]),
+        "name_size": size_of(name),
         "card": card,
         "enough": ENOUGH,
         "colours": colours,
@@ -75,12 +78,18 @@ def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str
     return render_to_string("signals/publishers/scorecard.svg", context)
 
 
-def fitting(name: str) -> str:
+def size_of(name: str) -> int:
+    """The largest in which it fits."""
+    width = sum(map(em_of, name))
+    return next((size for size in NAME_SIZES if size * width <= ROOM_FOR_NAME), NAME_SIZES[-1])
+
+
+def fitting(name: str, size: int) -> str:
     """As much of the name as there is room for."""
-    taken = list(accumulate(map(em_of, name)))
-    if not taken or taken[-1] <= NAME_EM:
+    taken = list(accumulate(size * em_of(letter) for letter in name))
+    if not taken or taken[-1] <= ROOM_FOR_NAME:
         return name
-    return name[: bisect(taken, NAME_EM - em_of("…"))] + "…"
+    return name[: bisect(taken, ROOM_FOR_NAME - size * em_of("…"))] + "…"
 
 
 def em_of(letter: str) -> float:

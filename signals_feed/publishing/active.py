@@ -6,7 +6,7 @@ from typing import Any
 
 from accounts.models import User
 from instruments.catalogue import catalogue
-from signals_feed.figures import gain_text, in_r
+from signals_feed.figures import gain_text, in_r, tone
 from signals_feed.figures import price as price_text
 from signals_feed.models import Signal
 from signals_feed.rules import exit_price, result
@@ -32,5 +32,6 @@ def result_now(signal: Signal) -> dict[str, Any]:
         "price": price_text(price, signal.instrument.digits),
         "gain": gain_text(signal.instrument, earned.pnl, earned.pnl_percent),
         "r": in_r(earned.pnl_r),
-        "tone": "gain" if earned.pnl_r > 0 else "loss" if earned.pnl_r < 0 else "",
+        # What reads as nothing is neither.
+        "tone": tone(round(earned.pnl_r, 2)),
     }

@@ -295,9 +295,16 @@ def test_signal_without_an_entry_is_published_at_the_market(open_page: OpenPage)
     expect(page.get_by_label("Entry")).to_have_attribute("placeholder", "Market price: 1.08424")
     page.get_by_text("1 : 1.78").first.wait_for()
     review(page)
-    expect(page.get_by_role("dialog")).to_contain_text("Market price, now 1.08424")
-    # A buy at the price that was shown would be refused now.
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Market price, now 1.08424")
+    # While somebody thinks, it passes the target and comes back.
+    quote("EURUSD", 1.0955)
+    expect(dialog.get_by_role("status")).to_contain_text("must be above the")
+    expect(dialog.get_by_role("button", name="Publish permanently")).to_be_disabled()
+    expect(dialog).to_contain_text("Market price, last 1.08424")
+    # A buy at the price that was shown first would be refused now.
     quote("EURUSD", 1.0855)
+    expect(dialog).to_contain_text("Market price, now 1.08564")
 
     page.get_by_role("button", name="Publish permanently").click()
 

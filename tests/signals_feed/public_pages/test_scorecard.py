@@ -148,9 +148,18 @@ def test_its_colours_are_those_of_the_site() -> None:
     } == COLOURS
 
 
+LONG = "Walker_Three_With_Long_Name_30"
+
+
 @pytest.mark.parametrize(
-    ("name", "drawn"), [("anna", "anna"), ("W" * 20, "W" * 15 + "…"), ("i" * 30, "i" * 30)]
+    ("name", "drawn"),
+    [
+        ("anna", '18" font-weight="700" fill="#16202a">anna'),
+        ("i" * 30, '18" font-weight="700" fill="#16202a">' + "i" * 30),
+        (LONG, '14" font-weight="700" fill="#16202a">' + LONG),
+        ("W" * 30, '14" font-weight="700" fill="#16202a">' + "W" * 20 + "…"),
+    ],
 )
-def test_name_is_cut_where_its_room_ends(name: str, drawn: str) -> None:
+def test_long_name_is_smaller_and_cut_where_its_room_ends(name: str, drawn: str) -> None:
     make_signal(user=make_user(name))
-    assert f">{drawn}</text>" in Client().get(f"/publishers/{name}/scorecard.svg").text
+    assert f'font-size="{drawn}</text>' in Client().get(f"/publishers/{name}/scorecard.svg").text

@@ -147,6 +147,7 @@ function show(latest) {
   part("lost").hidden = true;
   if (latest.quote) showQuote(latest.quote);
   showPreview(latest.preview);
+  confirming.follow(latest.preview, latest.quote?.why);
   showResults(latest.signals);
 }
 
@@ -161,6 +162,7 @@ async function refresh() {
     if (mine !== asked) return;
     part("lost").hidden = false;
     showAge();
+    confirming.lose();
   }
 }
 
