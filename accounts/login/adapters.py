@@ -101,6 +101,8 @@ def _device_signer() -> TimestampSigner:
 logger = logging.getLogger(__name__)
 
 
+# Those that the service itself uses, settings.py names.
+OFFICIAL = {"admin", "administrator", "moderator", "official", "root", "security", "webmaster"}
 MISMATCH = "The username or email and the password do not match."
 
 
@@ -115,11 +117,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
-        """Nobody takes the place of somebody whose account was deleted."""
+        """Nobody takes the place of somebody whose account was deleted, or looks like staff."""
         cleaned: str = super().clean_username(username, shallow=shallow)
         if fault := fault_of_new(cleaned):
             raise ValidationError(fault)
-        if cleaned.lower().startswith(PSEUDONYMS):
+        if cleaned.lower().startswith(PSEUDONYMS) or cleaned.lower() in OFFICIAL:
             raise self.validation_error("username_blacklisted")
         if not shallow and former_names.holds(cleaned):
             raise self.validation_error("username_taken")

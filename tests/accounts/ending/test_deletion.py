@@ -109,7 +109,7 @@ def sign_up(name: str) -> str:
     return Client().post("/accounts/signup/", form).text
 
 
-@pytest.mark.parametrize("name", ["demo", "Market", "Staff"])
+@pytest.mark.parametrize("name", ["demo", "Market", "Staff", "Admin"])
 def test_nobody_signs_up_under_a_name_of_the_service(name: str) -> None:
     assert RESERVED in sign_up(name)
     assert not User.objects.exists()

@@ -149,6 +149,15 @@ def test_resetting_the_password_by_mail_logs_every_browser_out(
     assert "This link no longer works" in Client().get(link[1], follow=True).text
 
 
+def test_used_confirmation_sends_who_is_logged_in_to_their_addresses(user: User) -> None:
+    client = Client()
+    stranger = client.get("/accounts/confirm-email/of-before/").text
+    log_in(client)
+    own = client.get("/accounts/confirm-email/of-before/").text
+    assert ["log in to have a new link" in each for each in (stranger, own)] == [True, False]
+    assert "Your email addresses" in own
+
+
 def test_resetting_does_not_tell_whether_an_account_exists(user: User) -> None:
     assert reset(Client(), "nobody@example.com") == reset(Client(), "ada@example.com")
 
