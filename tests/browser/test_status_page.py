@@ -128,6 +128,8 @@ def test_page_renews_itself_while_somebody_looks(open_page: OpenPage) -> None:
     state = page.locator(".component .state").first
     said = state.inner_text()
     assert said == "unknown"
+    expect(page.get_by_text("Their state is unknown now.")).to_be_visible()
+    expect(page.get_by_text("Each instrument shows the age")).to_be_hidden()
     assert violations(page) == []
 
     page.unroute_all()
