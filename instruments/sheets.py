@@ -71,6 +71,8 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _check_header(header: list[str], columns: Sequence[str]) -> None:
+    if len(header) == 1 < len(columns) and ";" in header[0]:
+        raise BadSheet("Line 1: the columns are separated by semicolons. Save the file as CSV with commas.")
     faults = {
         "missing": [name for name in columns if name not in header],
         "unknown": [name for name in header if name not in columns],

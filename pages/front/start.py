@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from instruments.facts import TEST_SYMBOL
-from pages.terminal import ComingPast, first_choice, terminal, watchlist
+from pages.terminal import ComingPast, terminal, watchlist
 from pages.watchlist import WatchlistGroup, WatchlistRow, grouped
 from signals_feed.ledger_days import position_now
 from status.views import summary_cache
@@ -38,7 +38,6 @@ def about(request: HttpRequest) -> HttpResponse:
         "entries": position_now().position,
         "uptime": uptime_of_days(),
         "base": f"{request.scheme}://{request.get_host()}",
-        "symbol": first_choice(rows) or "EURUSD",
         "demo": settings.DEMO,
     }
     if settings.PUBLIC_TERMINAL or request.user.is_authenticated:

@@ -202,6 +202,7 @@ def test_a_row_that_went_bad_after_the_preview_stops_the_import(office: Office) 
     [
         ("symbol,name\n", "missing: type"),
         ("", "The submitted file is empty."),
+        ("symbol;name;type\n", "separated by semicolons"),
         ("\xff", "columns must be"),
     ],
 )
