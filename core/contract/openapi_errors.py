@@ -39,7 +39,7 @@ def patterned(description: str, pattern: str, example: str) -> tuple[str, Json]:
 
 HEADERS: dict[str, tuple[str, Json]] = {
     "X-Request-Id": patterned(
-        "Identifies this request; quote it when you contact us.", "^req_[a-z2-7]{16}$", REQUEST_ID
+        "Identifies this request; quote it if you report a failure.", "^req_[a-z2-7]{16}$", REQUEST_ID
     ),
     "X-API-Version": one_word("The version of the contract.", "1"),
     "X-RateLimit-Limit": counting("Requests that your tier allows in 60 seconds.", 120),
