@@ -11,7 +11,7 @@ from django.utils.text import capfirst
 # Buttons, marks, the counts of a table of forms, and what no page shows.
 NOT_TYPED = re.compile(
     r"_.*|csrfmiddlewaretoken|act|action|answered|index|item|next|seen|select_across"
-    r"|initial-.*|.*_FORMS|.*password.*",
+    r"|initial-.*|.*_FORMS|.*-__prefix__-.*|.*password.*",
     re.DOTALL,
 )
 
@@ -23,7 +23,7 @@ class Typed(NamedTuple):
 
 def typed_into(request: HttpRequest) -> list[Typed]:
     return [
-        Typed(capfirst(re.sub(r"[-_]", " ", name)), text)
+        Typed(capfirst(re.sub(r"_[01]$|[-_]", " ", name).strip()), text)
         for name, texts in request.POST.lists()
         for text in map(str, texts)
         if not NOT_TYPED.fullmatch(name) and text.strip()

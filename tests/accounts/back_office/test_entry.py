@@ -40,12 +40,15 @@ TYPED = {"title": "Gold <steadies>", "summary": "One.\nTwo.", "published_at_0": 
 
 def test_a_form_sent_after_the_session_has_ended_is_given_back(office: Office) -> None:
     office.client.logout()
-    answer = office.client.post(ADD_NEWS, {**TYPED, "url": " ", "password1": "hunter-22"})
+    answer = office.client.post(
+        ADD_NEWS, {**TYPED, "url": " ", "password1": "hunter-22", "notes-__prefix__-at": "x"}
+    )
     page = text_of(answer)
     assert answer.status_code == 403
     assert "nothing was saved" in page
     assert "<dt>Title</dt><dd>Gold &lt;steadies&gt;</dd>" in page
     assert "<dt>Summary</dt><dd>One.\nTwo.</dd>" in page
+    assert "<dt>Published at</dt><dd>2026-11-20</dd>" in page
     assert page.count("<dt>") == 3
     assert 'href="/admin/login/?next=%2Fadmin%2Fnews%2Fnewsitem%2Fadd%2F" target="_blank"' in page
     assert "hunter-22" not in page
