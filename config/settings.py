@@ -113,6 +113,7 @@ TEMPLATES = [
         "OPTIONS": {
             "libraries": {
                 "commands": "core.program.tags",
+                "contact": "pages.contact",
                 "figures": "signals_feed.figures",
                 "link_preview": "pages.link_preview",
                 "trail": "config.back_office.trail",
@@ -298,6 +299,8 @@ MFA_ALLOW_UNVERIFIED_EMAIL = not (PRODUCTION and MAILS_ARE_SENT)
 # A mail waits for so many seconds for a mail server that does not answer.
 EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT")
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
+# Where users reach the operator; empty where they cannot.
+CONTACT_EMAIL = env.parsed("CONTACT_EMAIL")
 
 SESSION_ENGINE = "accounts.login.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION

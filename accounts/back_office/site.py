@@ -21,6 +21,8 @@ from django.utils.http import urlencode
 
 from accounts.login.factors import factor_standing
 
+from .ended_session import Typed, is_page_of_a_visitor, typed_into
+
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite
 else:
@@ -51,6 +53,8 @@ class BackOffice(UnfoldAdminSite):
 
         @wraps(inner)
         def answer(request: HttpRequest, *args: Any, **options: Any) -> Any:
+            if is_page_of_a_visitor(request) and (typed := typed_into(request)):
+                return self._give_back(request, typed)
             try:
                 return inner(request, *args, **options)
             except PermissionDenied:
@@ -75,6 +79,12 @@ class BackOffice(UnfoldAdminSite):
         if factor_standing(request) == "shown":
             return super().login(request, extra_context)
         return self._refuse(request, "admin/second_factor.html", "A second factor, please")
+
+    def _give_back(self, request: HttpRequest, typed: list[Typed]) -> HttpResponse:
+        login_url = f"{reverse('admin:login')}?{urlencode({'next': request.get_full_path()})}"
+        context = {**self.each_context(request), "title": "Your session has ended"}
+        context |= {"typed": typed, "login_url": login_url}
+        return TemplateResponse(request, "admin/session_ended.html", context, status=403)
 
     def _refuse(self, request: HttpRequest, template: str, title: str) -> HttpResponse:
         asked_for = get_next_redirect_url(request) or reverse("admin:index")

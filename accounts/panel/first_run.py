@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 
 from accounts.models import Account
 
@@ -59,9 +60,11 @@ def commands(request: HttpRequest) -> dict[str, str]:
 
 @settings_page
 def first_run(request: PersonRequest) -> HttpResponse:
-    """The card alone, for the page that watches it. Whoever opens its address wants that page."""
+    """The card, for the page that watches it, and when each key was last used, as the list of keys says.
+    Whoever opens its address wants that page."""
     if request.headers.get("Sec-Fetch-Mode") == "navigate":
         return redirect("keys")
     account = Account.objects.for_user(request.user)
-    context = {"first_run": first_run_of(account), "commands": commands(request)}
-    return render(request, "settings/keys/_first_run.html", context)
+    context: dict[str, Any] = {"first_run": first_run_of(account), "commands": commands(request)}
+    context["used"] = account.keys.usable(timezone.now()).exclude(last_used_at=None)
+    return render(request, "settings/keys/_first_run_again.html", context)

@@ -47,7 +47,7 @@ class DayParameter(TimeParameter):
 
     def to_internal_value(self, data: str) -> int:
         try:
-            # "20261120" would be a day as well, and is milliseconds here.
+            # "20261120" would be a day as well, and is refused like everywhere.
             day = date.fromisoformat(data) if len(data) == 10 and not data.isdigit() else None
         except ValueError:
             day = None

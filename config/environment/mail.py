@@ -3,7 +3,8 @@
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 
 from .addresses import read_options
 
@@ -22,6 +23,18 @@ SHAPE = (
     "EMAIL_URL should look like smtp+tls://user:password@host:587 or smtps://user:password@host:465, or be "
     "dummymail:// to send none."
 )
+
+
+def read_contact_email(text: str) -> str:
+    """The address alone, as it stands in links."""
+    if text:
+        try:
+            validate_email(text)
+        except ValidationError:
+            raise ImproperlyConfigured(
+                f"CONTACT_EMAIL should be an address such as support@example.com, not {text!r}."
+            ) from None
+    return text
 
 
 def read_email_url(url: str) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class Overloaded(RetryLater):
 
 class InternalError(ApiError):
     status_code, code = 500, "internal_error"
-    message = "Something failed on our side. Quote the request_id when you contact us."
+    message = "Something failed on our side. Quote the request_id if you report it."
 
 
 logger = logging.getLogger(__name__)

@@ -36,6 +36,8 @@ def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add what all operations share, and put everything in reading order."""
     result["info"]["description"] = ABOUT.read_text()
+    if settings.CONTACT_EMAIL:
+        result["info"]["contact"] = {"email": settings.CONTACT_EMAIL}
     result["components"] |= components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
     return {part: result[part] for part in ("openapi", "info", "servers", "tags", "paths", "components")}
 

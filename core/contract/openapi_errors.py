@@ -39,7 +39,7 @@ def patterned(description: str, pattern: str, example: str) -> tuple[str, Json]:
 
 HEADERS: dict[str, tuple[str, Json]] = {
     "X-Request-Id": patterned(
-        "Identifies this request; quote it when you contact us.", "^req_[a-z2-7]{16}$", REQUEST_ID
+        "Identifies this request; quote it if you report a failure.", "^req_[a-z2-7]{16}$", REQUEST_ID
     ),
     "X-API-Version": one_word("The version of the contract.", "1"),
     "X-RateLimit-Limit": counting("Requests that your tier allows in 60 seconds.", 120),
@@ -115,12 +115,25 @@ SHARED = {
     500: "InternalError",
     503: "Unavailable",
 }
+# Of one code, so each has a name and a reason of its own.
+LIMITED: dict[str, tuple[str, ApiError]] = {
+    "rate_limit_exceeded": (
+        "Your account has used up its requests",
+        RateLimitExceeded("The Pro tier allows 120 requests a minute. Try again in 12 s.", retry_after=12),
+    ),
+    "rate_limit_exceeded.without_key": (
+        "Too many requests without a valid key",
+        RateLimitExceeded(
+            "Too many requests without a valid API key from this address. Try again in 12 s.", retry_after=12
+        ),
+    ),
+}
 EVERYWHERE: tuple[ApiError, ...] = (
     UnknownHost(),
     MissingApiKey(),
     InvalidApiKey(),
     HttpsRequired(),
-    RateLimitExceeded("The Pro tier allows 120 requests a minute. Try again in 12 s.", retry_after=12),
+    *(error for _, error in LIMITED.values()),
     InternalError(),
     Overloaded(retry_after=1),
 )
@@ -189,9 +202,7 @@ def _refusal(serializer: type[QuerySerializer], query_string: str) -> ApiError:
 
 
 def _response(status: int, refusals: list[ApiError]) -> Json:
-    examples = {
-        _title(error): {"value": msgspec.json.decode(refusal_body(error, REQUEST_ID))} for error in refusals
-    }
+    examples = {_title(error): _example(error) for error in refusals}
     schema = {"$ref": "#/components/schemas/Error"}
     return {
         "description": MEANINGS[status],
@@ -200,7 +211,18 @@ def _response(status: int, refusals: list[ApiError]) -> Json:
     }
 
 
+def _example(error: ApiError) -> Json:
+    example: Json = {"value": msgspec.json.decode(refusal_body(error, REQUEST_ID))}
+    for reason, each in LIMITED.values():
+        if each is error:
+            example = {"summary": reason, **example}
+    return example
+
+
 def _title(error: ApiError) -> str:
+    for name, (_, each) in LIMITED.items():
+        if each is error:
+            return name
     return f"{error.code}.{error.field}" if error.status_code == 400 else error.code
 
 

@@ -1,7 +1,7 @@
 """Query parameters, read strictly: a bad one is refused by its name."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from re import fullmatch
 from typing import Any, ClassVar, cast
@@ -168,6 +168,12 @@ class TimeParameter(QueryParameter):
                 f"send {data}000.",
                 field=name,
             )
+        if day := written_as_number(data):
+            raise InvalidParameter(
+                f"{name} is in milliseconds, and {data} would be {iso_ms(time_ms)}. If this is a date, "
+                f"send {day}T00:00:00Z.",
+                field=name,
+            )
         if not 0 <= time_ms <= LATEST_MS:
             raise ParameterOutOfRange(f"{name} must be from 1970 to 9999.", field=name)
         return time_ms
@@ -175,6 +181,7 @@ class TimeParameter(QueryParameter):
 
 EARLIEST_SECONDS, LEAST_MS = 100_000_000, 100_000_000_000
 """Between them a number is no time in milliseconds that anyone means, but one in seconds."""
+EARLIEST_DAY = 19700101
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
@@ -187,6 +194,16 @@ def read_moment(text: str) -> int:
     if at.tzinfo is None:
         raise ValueError("no zone")
     return epoch_ms_after(at)
+
+
+def written_as_number(text: str) -> date | None:
+    """The day of a text such as 20261120, which ISO 8601 allows and nobody means as milliseconds."""
+    if not fullmatch("[0-9]{8}", text) or int(text) < EARLIEST_DAY:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def check_span(start_ms: int | None, end_ms: int | None) -> None:

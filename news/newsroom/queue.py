@@ -1,7 +1,8 @@
 """The queue, where staff publish, reject or correct one draft after another, by keyboard if they like."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
+from typing import NamedTuple
 
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -34,18 +35,32 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     return act(request) if request.method == "POST" else show(request)
 
 
-def show(request: HttpRequest) -> HttpResponse:
+class RefusedScore(NamedTuple):
+    """What was typed for a draft, and what is wrong with it."""
+
+    typed: str
+    fault: str
+
+
+NOTHING_REFUSED: Mapping[int, RefusedScore] = {}
+
+
+def show(
+    request: HttpRequest, at: str = "", refused: Mapping[int, RefusedScore] = NOTHING_REFUSED
+) -> HttpResponse:
     drafts = NewsItem.objects.filter(status=NewsItem.Status.DRAFT)
     items = list(drafts.order_by("-arrived_at", "-pk").prefetch_related("symbols")[:SHOWN])
-    current = whole_number(request.GET.get("at", ""))
+    current = whole_number(at or request.GET.get("at", ""))
     shown, now = [item.pk for item in items], timezone.now()
+    for pk in refused.keys() - shown:
+        messages.error(request, refused[pk].fault)
     return staff_page(
         request,
         "admin/news/queue.html",
         "Drafts",
         items=items,
         drafts=[
-            (item, following, age_text((now - item.published_at).total_seconds()))
+            (item, following, age_text((now - item.published_at).total_seconds()), refused.get(item.pk))
             for item, following in zip_longest(items, items[1:])
         ],
         current=current if current in shown else next(iter(shown), 0),
@@ -57,13 +72,19 @@ def show(request: HttpRequest) -> HttpResponse:
 def act(request: HttpRequest) -> HttpResponse:
     """`act` says what to do, and each `item` names a draft with the mark of what was read."""
     chosen = marks_of(request.POST.getlist("item"))
+    name, score = request.POST.get("act", ""), request.POST.get("score", "")
     if not chosen:
         messages.warning(request, "Choose at least one draft.")
+    refused = {}
     for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
-        name, score = request.POST.get("act", ""), request.POST.get("score", "")
-        act_on(request, item, name, score, seen=chosen[item.pk])
+        try:
+            act_on(request, item, name, score, seen=chosen[item.pk])
+        except ValidationError as error:
+            refused[item.pk] = RefusedScore(score, error.messages[0])
     # Go on to the next draft, unless the current one is still undecided.
     first = next(iter(chosen), 0)
+    if refused:
+        return show(request, str(first), refused)
     waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
     at = first if waits else whole_number(request.POST.get("next", ""))
     return redirect(f"{reverse('news_queue')}?at={at}")
@@ -84,7 +105,7 @@ class UnknownAct(Exception):
 
 
 def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: str) -> None:
-    """`seen` is the mark of the draft as the page showed it."""
+    """`seen` is the mark of the draft as the page showed it. A score that is none is a ValidationError."""
     name, _, value = act.partition(":")
     try:
         # Before the transaction, because a model may be slow.
@@ -98,8 +119,6 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
             )
     except (Unscored, AlreadyDecided, Reworded, UnknownAct) as error:
         messages.error(request, str(error))
-    except ValidationError as error:
-        messages.error(request, f"“{item.title}”: {error.messages[0]}")
     else:
         messages.success(request, f"{done}: “{item.title}”.")
 

@@ -43,7 +43,10 @@ async function send() {
 function show(text, kind) {
   const item = document.createElement("li");
   item.className = kind;
-  item.textContent = `${{ sent: "→", received: "←", error: "←", closed: "×" }[kind]} ${text}`;
+  const arrow = { sent: "→", received: "←", error: "←", closed: "×" }[kind];
+  // A line breaks after a comma, and not within a number.
+  const parts = `${arrow} ${text}`.split(/(?<=,)/).flatMap((part) => [part, document.createElement("wbr")]);
+  item.append(...parts.slice(0, -1));
   const frames = part("frames");
   frames.prepend(item);
   if (frames.children.length > KEPT) frames.lastChild.remove();

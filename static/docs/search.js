@@ -128,14 +128,15 @@ const WORTH = {
 };
 const MOST_FOR_A_WORD = 200;
 
-/** As it was typed, or else with “retry” for “retries” and “keep alive” for “keep-alive”. */
+/** As it was typed, or with “retry” for “retries” and “keep alive” for “keep-alive”, whichever finds more. */
 function lookUp(passages, words, phrase) {
   const typed = { words, ...rank(passages, words, phrase) };
-  if (typed.found.length && !typed.isPartial) return typed;
   const simpler = words.flatMap((word) => word.split("-").filter(Boolean).map(singular));
   if (simpler.join(" ") === words.join(" ")) return typed;
   const other = { words: simpler, ...rank(passages, simpler, simpler.join(" ")) };
-  return other.found.length && !other.isPartial ? other : typed;
+  if (other.isPartial || !other.found.length) return typed;
+  const isBetter = typed.isPartial || !typed.found.length || other.best / simpler.length > typed.best / words.length;
+  return isBetter ? other : typed;
 }
 
 function singular(word) {
@@ -152,21 +153,21 @@ function rank(passages, words, phrase) {
   if (!words.length) return { found: [] };
   const within = { ...WORTH, text: [4, 2, 1] };
   const find = (least, worth) => scored(passages, words, phrase, least, worth);
-  const found = find(words.length, WORTH);
-  if (found.length) return { found, mark: any(words.map(beginning)) };
-  const foundWithin = find(words.length, within);
-  if (foundWithin.length) return { found: foundWithin, mark: any(words.map(escaped)) };
-  return { found: find(Math.ceil(words.length / 2), WORTH), mark: any(words.map(beginning)), isPartial: true };
+  const whole = find(words.length, WORTH);
+  if (whole.found.length) return { ...whole, mark: any(words.map(beginning)) };
+  const inner = find(words.length, within);
+  if (inner.found.length) return { ...inner, mark: any(words.map(escaped)) };
+  return { ...find(Math.ceil(words.length / 2), WORTH), mark: any(words.map(beginning)), isPartial: true };
 }
 
 function scored(passages, words, phrase, least, worth) {
   const sought = words.map(matcher);
-  return passages
+  const rows = passages
     .map((passage) => ({ passage, score: score(passage, sought, phrase, least, worth) }))
     .filter(({ score }) => score > 0)
     .sort((one, other) => other.score - one.score)
-    .slice(0, MOST)
-    .map(({ passage }) => passage);
+    .slice(0, MOST);
+  return { found: rows.map(({ passage }) => passage), best: rows[0]?.score ?? 0 };
 }
 
 const any = (patterns) => new RegExp(`(${patterns.join("|")})`, "giu");

@@ -202,3 +202,17 @@ def test_what_is_no_secret_has_no_file(tmp_path: Path) -> None:
 def test_no_message_shows_a_secret(name: str) -> None:
     assert SECRET not in "".join(faults(**{name: f"nonsense://ada:{SECRET}@host?{SECRET}={SECRET}"}))
     assert SECRET not in "".join(faults(**{name: SECRET}))
+
+
+@pytest.mark.parametrize("text", ["support", "Support <support@tickwire.example>", "a@b@c"])
+def test_contact_is_an_address_alone(text: str) -> None:
+    assert faults(CONTACT_EMAIL=text) == [
+        f"CONTACT_EMAIL should be an address such as support@example.com, not {text!r}."
+    ]
+
+
+def test_contact_may_be_left_out() -> None:
+    assert Environment({}).parsed("CONTACT_EMAIL") == ""
+    assert Environment({"CONTACT_EMAIL": "support@example.com"}).parsed("CONTACT_EMAIL") == (
+        "support@example.com"
+    )

@@ -13,7 +13,9 @@ const timer = setInterval(async () => {
   looks += 1;
   if (looks > LOOKS) return stop();
   const newer = await look().catch(() => null);
-  if (newer) show(newer);
+  if (!newer) return;
+  showUse(newer);
+  show(newer.getElementById("first-run"));
 }, EVERY_MS);
 
 function stop() {
@@ -26,7 +28,15 @@ async function look() {
     stop(); // Logged out: the next page says so.
     return null;
   }
-  return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("first-run");
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// The list of keys says the same as the steps.
+function showUse(newer) {
+  for (const used of newer.querySelectorAll("[data-last-used]")) {
+    const shown = document.querySelector(`[data-last-used="${used.dataset.lastUsed}"]`);
+    if (shown && shown.textContent !== used.textContent) shown.replaceChildren(...used.childNodes);
+  }
 }
 
 // Only what changed, so that a selected command stays selected.

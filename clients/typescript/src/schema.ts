@@ -1863,7 +1863,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Identifies this request; quote it when you contact us. */
+        /** @description Identifies this request; quote it if you report a failure. */
         "X-Request-Id": string;
         /** @description The version of the contract. */
         "X-API-Version": "1";

@@ -1,4 +1,4 @@
-from ..mail import read_email_url
+from ..mail import read_contact_email, read_email_url
 from ..variable import VariableGroup, secret, text, whole
 
 MAIL = VariableGroup(
@@ -18,6 +18,12 @@ MAIL = VariableGroup(
             lowest=1,
         ),
         text("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>", "The sender of all mails."),
+        text(
+            "CONTACT_EMAIL",
+            "",
+            "An address at which users reach you; every page, the OpenAPI document and the mails name it.",
+            read=read_contact_email,
+        ),
     ),
 )
 

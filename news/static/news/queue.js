@@ -94,6 +94,8 @@ function replace(text, ticked) {
   // By what they stand for: a draft that reads differently now was not ticked as it reads.
   for (const box of boxes()) box.checked = ticked.includes(box.value);
   goTo(current());
+  // What was refused is put right where it was typed.
+  current()?.querySelector('[aria-invalid="true"]')?.focus();
 }
 
 const keys = document.querySelector(".queue-keys");

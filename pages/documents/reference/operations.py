@@ -51,6 +51,8 @@ class RefusalExample(NamedTuple):
     code: str
     field: str
     """The parameter that is refused; empty where none is."""
+    reason: str
+    """Where there are several of one code."""
     body: str
 
     @property
@@ -221,10 +223,12 @@ def read_refusals(status: str, answer: Json) -> Refusals:
     found = whole()["components"]["responses"][shared] if shared else answer
     responses = whole()["components"]["responses"].values()
     common = [] if shared else [each for response in responses for each in bodies_of(response)]
-    bodies = [body for body in bodies_of(found) if body not in common]
+    described = found["content"][JSON]["examples"].values()
     examples = [
-        RefusalExample(body["error"]["code"], body["error"].get("field", ""), printed(body))
-        for body in bodies
+        RefusalExample(error["code"], error.get("field", ""), each.get("summary", ""), printed(each["value"]))
+        for each in described
+        if each["value"] not in common
+        for error in [each["value"]["error"]]
     ]
     codes = dict.fromkeys(each.code for each in examples)
     return Refusals(status, with_marks(found["description"]), list(codes), examples, shared)

@@ -7,6 +7,7 @@ import re
 import pytest
 from django.test import Client
 
+from news.models import NewsItem
 from tests.factories import make_user
 
 from .office import Office, text_of
@@ -31,6 +32,41 @@ def test_a_password_posted_to_the_admin_opens_nothing() -> None:
     client = Client()
     answer = client.post("/admin/login/", {"username": "boss", "password": "boss-pass-1"})
     assert (answer.status_code, "_auth_user_id" in client.session) == (302, False)
+
+
+ADD_NEWS = "/admin/news/newsitem/add/"
+TYPED = {"title": "Gold <steadies>", "summary": "One.\nTwo.", "published_at_0": "2026-11-20", "_save": "Save"}
+
+
+def test_a_form_sent_after_the_session_has_ended_is_given_back(office: Office) -> None:
+    office.client.logout()
+    answer = office.client.post(
+        ADD_NEWS, {**TYPED, "url": " ", "password1": "hunter-22", "notes-__prefix__-at": "x"}
+    )
+    page = text_of(answer)
+    assert answer.status_code == 403
+    assert "nothing was saved" in page
+    assert "<dt>Title</dt><dd>Gold &lt;steadies&gt;</dd>" in page
+    assert "<dt>Summary</dt><dd>One.\nTwo.</dd>" in page
+    assert "<dt>Published at</dt><dd>2026-11-20</dd>" in page
+    assert page.count("<dt>") == 3
+    assert 'href="/admin/login/?next=%2Fadmin%2Fnews%2Fnewsitem%2Fadd%2F" target="_blank"' in page
+    assert "hunter-22" not in page
+    assert not NewsItem.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "headers"),
+    [
+        ("/admin/news/queue/", {"act": "publish", "item": "1:a"}, {}),
+        ("/admin/news/queue/", {"act": "score", "score": "0.4"}, {"Sec-Fetch-Mode": "cors"}),
+        ("/admin/logout/", {}, {}),
+    ],
+)
+def test_a_press_of_a_button_after_that_leads_to_the_login(
+    path: str, sent: dict[str, str], headers: dict[str, str]
+) -> None:
+    assert Client().post(path, sent, headers=headers).status_code == 302
 
 
 def test_a_customer_reads_why_and_as_whom() -> None:

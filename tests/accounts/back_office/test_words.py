@@ -48,6 +48,10 @@ def test_a_time_to_fill_in_says_its_zone(office: Office) -> None:
     ]
 
 
+def test_a_button_that_adds_a_row_is_in_sentence_case(office: Office) -> None:
+    assert "<span>Add another note</span>" in text_of(office.get(change(one_of_each()[Incident])))
+
+
 @pytest.mark.parametrize("model", [TierRequest, PublisherRequest])
 def test_a_request_is_decided_and_not_saved(office: Office, model: type[Model]) -> None:
     text = text_of(office.get(change(one_of_each()[model])))

@@ -150,7 +150,7 @@ def test_who_was_deleted_gets_a_mail(page: Client, mailoutbox: list[EmailMessage
     page.post(PAGE, {"name": "ada"})
     (mail,) = mailoutbox
     assert (mail.to, "is deleted" in mail.subject) == (["ada@example.com"], True)
-    assert "Your Tickwire account has been deleted" in str(mail.body)
+    assert "Your Tickwire account “ada” has been deleted." in str(mail.body)
 
 
 def test_who_has_to_stay_is_told_why(page: Client, account: Account) -> None:

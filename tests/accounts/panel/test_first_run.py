@@ -118,5 +118,14 @@ def test_whoever_opens_the_card_by_its_address_gets_the_page(page: Client) -> No
     assert page.get(CARD, headers=NAVIGATION)["Location"] == "/settings/keys"
 
 
+def test_the_keys_below_are_told_when_they_were_used(page: Client, account: Account) -> None:
+    make_key(account)
+    (key,) = account.keys.all()
+    assert f'<dd data-last-used="{key.pk}">never</dd>' in page.get("/settings/keys").text
+    assert "data-last-used" not in page.get(CARD).text
+    call(account)
+    assert f'<p data-last-used="{key.pk}"><time datetime=' in page.get(CARD).text
+
+
 def test_steps_are_for_those_who_are_logged_in() -> None:
     assert Client().get(CARD)["Location"].startswith("/accounts/login/")

@@ -46,6 +46,21 @@ def cut(page: Page, paths: list[str], parts: str) -> list[str]:
     return found
 
 
+# Of what scrolls, where no pointer hovers and the button is always there.
+COVERED = """
+() => ["python", "javascript"].flatMap((language) => {
+  document.documentElement.dataset.language = language;
+  return [...document.querySelectorAll(".code:not(.wraps, [data-language=shell])")]
+    .map((figure) => [figure.querySelector("code"), figure.querySelector(".copy")])
+    .filter(([code, copy]) => copy?.checkVisibility())
+    .map(([code, copy]) => {
+      const isClear = copy.getBoundingClientRect().bottom <= code.getBoundingClientRect().top + 1;
+      return `${isClear ? "clear" : "covered"}: ${language} ${code.textContent.slice(0, 30)}`;
+    });
+})
+"""
+
+
 def test_samples_are_shown_whole_in_an_ordinary_window(quoted: None, open_page: OpenPage) -> None:
     page = open_page("/docs/api/getQuote", viewport={"width": 1440, "height": 900})
     operations = page.evaluate(
@@ -54,6 +69,15 @@ def test_samples_are_shown_whole_in_an_ordinary_window(quoted: None, open_page: 
     )
     assert len(operations) > 15
     assert cut(page, [*OWN, *STREAMS, *operations], ".doc pre") == []
+
+
+@pytest.mark.parametrize("path", ["/docs/api/getQuote", "/docs/clients"])
+def test_copy_button_covers_no_code_that_scrolls(quoted: None, open_page: OpenPage, path: str) -> None:
+    page = open_page(path, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    page.locator(".copy").first.wait_for(state="attached")
+    found = page.evaluate(COVERED)
+    assert found
+    assert [each for each in found if each.startswith("covered")] == []
 
 
 def test_what_a_phone_cannot_show_whole_is_shaded(quoted: None, open_page: OpenPage) -> None:

@@ -31,6 +31,7 @@ FIRST = [
     ("bearer token", "/docs/api#conventions"),
     ("pagination", "/docs/api#pagination"),
     ("cursor", "/docs/api#pagination"),
+    ("cursors", "/docs/api#pagination"),
     ("CORS", "/docs/api#browsers"),
     ("webhook", "/docs/api#conventions"),
     ("idempotency", "/docs/api#conventions"),

@@ -40,6 +40,29 @@ def test_console_says_where_it_stands(eurusd: None, api: Api, open_page: OpenPag
     expect(state).to_have_text("Closed with 1000.")
 
 
+# What stands between two commas, and on how many lines.
+LINES_OF_PARTS = """
+(item) => [...item.childNodes].filter((each) => each.nodeType === 3).map((each) => {
+  const range = document.createRange();
+  range.selectNodeContents(each);
+  return [each.data, range.getClientRects().length];
+})
+"""
+
+
+def test_frames_break_after_commas(eurusd: None, api: Api, open_page: OpenPage) -> None:
+    page = open_page("/docs/streams", viewport={"width": 360, "height": 800})
+    page.fill("#console-key", api.key)
+    page.click("#console-connect")
+    page.fill("#console-message", '{"action":"subscribe","api_key":"KEY","symbols":["EURUSD"]}')
+    page.click("#console-send")
+    expect(page.locator("#console-state")).to_have_text("Subscribed.")
+    reply = page.locator("#console-frames li", has_text="subscribed").first
+    parts = reply.evaluate(LINES_OF_PARTS)
+    assert len(parts) > 2
+    assert [part for part, lines in parts if lines != 1] == []
+
+
 @pytest.mark.parametrize("width", [360, 1100])
 def test_page_is_no_wider_than_the_window(open_page: OpenPage, width: int) -> None:
     page = open_page("/docs/streams", viewport={"width": width, "height": 800}, color_scheme="dark")

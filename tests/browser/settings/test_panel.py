@@ -83,10 +83,13 @@ def test_first_steps_are_ticked_while_the_page_is_open(
     secret = issue(page)
     page.goto("/settings/keys")
     expect(page.get_by_text("1 of 3 steps done")).to_be_visible()
+    last_used = page.locator("dt", has_text="Last used").locator("xpath=following-sibling::dd")
+    expect(last_used).to_have_text("never")
     page.get_by_role("button", name="Copy the request").click()
     run(clipboard(page), secret)
     server.run(use_recorder.record())
     expect(page.get_by_text("2 of 3 steps done")).to_be_visible()
+    expect(last_used).to_contain_text("UTC")
     expect(page.get_by_role("button", name="Copy the request")).to_have_count(0)
     expect(page.get_by_role("button", name="Copy the stream")).to_be_visible()
 

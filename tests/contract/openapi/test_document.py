@@ -17,7 +17,7 @@ from analysis.built_in import IDENTIFIER as ANALYST
 from core.contract.errors import CODES, ApiError
 from news.sentiment.linear import FILE as LINEAR_MODEL
 
-from .documented import DOCUMENT, SCHEMAS, is_valid, operation
+from .documented import DOCUMENT, SCHEMAS, is_valid, operation, response
 from .specified import (
     CATEGORIES,
     FIELDS,
@@ -230,3 +230,13 @@ def test_table_of_limits_is_that_of_the_tiers() -> None:
 def test_the_only_server_is_the_one_that_the_document_comes_from() -> None:
     """A tool that reads it must not send a key anywhere else."""
     assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
+
+
+def test_each_reason_for_waiting_has_an_example() -> None:
+    examples = response("/api/symbols", 429)["content"]["application/json"]["examples"]
+    assert {name: each["summary"] for name, each in examples.items()} == {
+        "rate_limit_exceeded": "Your account has used up its requests",
+        "rate_limit_exceeded.without_key": "Too many requests without a valid key",
+    }
+    ai_calls = response("/api/analysis/{symbol}", 429)["content"]["application/json"]["examples"]
+    assert set(ai_calls) == {"ai_quota_exceeded", *examples}

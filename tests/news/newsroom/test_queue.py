@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from news.models import ItemScore, NewsItem, Outcome
 from tests.accounts.back_office.office import Office, change, logged, text_of
@@ -17,6 +18,8 @@ from tests.factories import NOON, make_instrument, make_news, make_user
 
 pytestmark = pytest.mark.django_db
 QUEUE, CALIBRATION = "/admin/news/queue/", "/admin/news/calibration/"
+# The newest drafts are on the page.
+SHOWN = 30
 
 
 def draft(title: str = "Gold steadies", **fields: Any) -> NewsItem:
@@ -120,12 +123,28 @@ def test_a_score_of_staff_is_kept_with_its_author(office: Office) -> None:
     assert logged(item) == [("boss", "Score -0.40.")]
 
 
-@pytest.mark.parametrize("score", ["", "much", "2", "nan"])
-def test_another_score_is_refused_in_words(office: Office, score: str) -> None:
+def refused_score(office: Office, item: NewsItem, score: str) -> str:
+    answer = office.post(QUEUE, act="score", item=f"{item.pk}:{item.mark}", score=score)
+    assert answer.status_code == 200
+    return text_of(answer)
+
+
+@pytest.mark.parametrize("score", ["", "much", "2", "nan", '"<b>'])
+def test_another_score_is_refused_at_its_field_and_kept(office: Office, score: str) -> None:
     item = draft()
-    page = act(office, "score", item, score=score)
-    assert "“Gold steadies”: A score is a number from −1 to 1, such as 0.4." in page
+    draft("Other")
+    page = refused_score(office, item, score)
+    assert page.count("A score is a number from −1 to 1, such as 0.4.") == 1
+    assert f'value="{escape(score)}" aria-invalid="true" aria-describedby="fault-{item.pk}"' in page
+    assert at_hand(page) == item.pk
     assert logged(item) == []
+
+
+def test_a_refusal_is_told_although_newer_drafts_have_taken_the_page(office: Office) -> None:
+    item = draft()
+    for number in range(SHOWN):
+        draft(f"Newer {number}")
+    assert "A score is a number from −1 to 1, such as 0.4." in refused_score(office, item, "2")
 
 
 def test_an_unscored_draft_is_refused_in_words_and_stays_at_hand(office: Office) -> None:
