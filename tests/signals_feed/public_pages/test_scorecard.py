@@ -129,7 +129,7 @@ def test_name_is_text_and_nothing_else(name: str) -> None:
     tags = {each.tag.removeprefix(SVG) for each in root.iter()}
     assert tags <= {"svg", "title", "desc", "rect", "line", "polyline", "path", "text", "g"}
     assert not any(key.startswith("on") for each in root.iter() for key in each.attrib)
-    assert len(next(root.iter(f"{SVG}text")).text or "") <= 28
+    assert len(next(root.iter(f"{SVG}text")).text or "") <= 33
 
 
 def test_dark_pages_ask_for_the_dark_one() -> None:
