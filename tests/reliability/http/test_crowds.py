@@ -128,7 +128,8 @@ def test_beyond_the_limit_of_open_files_the_oldest_anonymous_connections_close(
         assert json.loads(stream.recv(PATIENCE_S))["type"] == "subscribed"
         assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
         with connections(server.port, 5 * FEW_FILES) as silent:
-            # It looks at its limit twice a second.
+            # It looks at its limit twice a second. Somebody may be lucky before.
+            wait_until(lambda: "LimitNOFILE" in server.log.read_text())
             wait_until(lambda: serves(server))
             statuses = []
             for _ in range(20):
