@@ -132,7 +132,9 @@ def test_request_id_stands_in_the_access_log(shared: Api, caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO, "accounts.access"):
         request_id = shared.ask("/api/nothing").headers["X-Request-Id"]
 
-    (record,) = (record for record in caplog.records if record.name == "accounts.access")
+    said = (record for record in caplog.records if record.name == "accounts.access")
+    # How many more there were of a flood before may be told at any time.
+    (record,) = (record for record in said if not hasattr(record, "count"))
     assert request_id in record.__dict__.values()
 
 
