@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.installation import set_up
+from tests.programs.installation import set_up
 
 STEPS = frozenset({"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"})
 MOST_RUNS = 400

@@ -12,9 +12,9 @@ from django.core.management import CommandError, get_commands, load_command_clas
 
 from .commands import PAGES, ROOT, commands, parts
 
-COPYING, PACKAGES = "tests/operations/copying", "tests/packages/test_newcomer.py"
+COPYING, PACKAGES = "tests/operations/copying", "tests/nightly/packages/test_newcomer.py"
 INSTALLER = "tests/programs/packages.py"
-UNITS, IMAGE = "tests/deploy/check_units.py", "tests/deploy/check_image.py"
+UNITS, IMAGE = "tests/nightly/deploy/check_units.py", "tests/nightly/deploy/check_image.py"
 # Commands of our own, and others in full. What runs them is a test, or a check before a release.
 RUN = {
     "tickwire-server backup": f"{COPYING}/test_backup.py",
@@ -26,8 +26,8 @@ RUN = {
     "tickwire-server createsuperuser": "tests/accounts/login/test_superusers.py",
     "tickwire-server verify-ledger": "tests/reliability/database/test_backup.py",
     "tickwire-server rotate-secrets": "tests/reliability/access/test_rotated_secrets.py",
-    "tickwire-server collectstatic": "tests/deploy/installation.py",
-    "tickwire-server migrate": "tests/packages/test_production.py",
+    "tickwire-server collectstatic": "tests/nightly/deploy/installation.py",
+    "tickwire-server migrate": "tests/nightly/packages/test_production.py",
     "tickwire-server fold-archive": "tests/archive/test_operating.py",
     "tickwire-server serve": PACKAGES,
     "tickwire-server engine": "tests/config/test_command_line.py",
@@ -42,14 +42,14 @@ RUN = {
     "uv pip install --python tickwire/bin/python --require-hashes -r requirements-archive.lock": INSTALLER,
     "uv pip install --python tickwire/bin/python --no-deps tickwire_server-*.whl": INSTALLER,
     "uv venv tickwire": INSTALLER,
-    "uv build": "tests/packages/conftest.py",
-    "make run": "tests/newcomer/test_first_minute.py",
+    "uv build": "tests/nightly/packages/conftest.py",
+    "make run": "tests/nightly/newcomer/test_first_minute.py",
     "docker build -f deploy/Dockerfile -t tickwire:local .": IMAGE,
-    "nginx -t": "tests/deploy/proxies.py",
-    "haproxy -c -f /etc/haproxy/haproxy.cfg": "tests/deploy/proxies.py",
+    "nginx -t": "tests/nightly/deploy/proxies.py",
+    "haproxy -c -f /etc/haproxy/haproxy.cfg": "tests/nightly/deploy/proxies.py",
     "pg_ctl promote": "tests/reliability/services/postgres_pair.py",
 }
-NO_DOCKER = "needs Docker; tests/deploy/test_compose.py reads the same file"
+NO_DOCKER = "needs Docker; tests/nightly/deploy/test_compose.py reads the same file"
 NO_INDEX = "asks a package index for a release, or installs into the account of whoever runs it"
 # Programs of which no command can run here, and why.
 NO_PROGRAM = {
@@ -59,7 +59,7 @@ NO_PROGRAM = {
     "docker compose": NO_DOCKER,
     "docker run": NO_DOCKER,
 }
-ITS_UNIT = "the unit of a distribution; tests/deploy/proxies.py starts the program itself with the same file"
+ITS_UNIT = "the unit of a distribution; tests/nightly/deploy/proxies.py starts the program with the same file"
 AN_OPERATORS = "asks the journal of the operator's machine, and no test has a journal"
 A_PROBE = "HOST stands for a machine; tests ask the same path by a client of their own"
 SIGNALS = "PID stands for a process; tests/reliability/upgrade and restarts send the same signals"

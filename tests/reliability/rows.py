@@ -176,7 +176,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",
         "tests/contract/test_hosts.py::test_forged_host_of_a_proxy_comes_back_nowhere",
     ),
-    79: ("tests/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
+    79: ("tests/nightly/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
 }
 
 # How a fault is covered that no test of this kind can show.

@@ -19,8 +19,7 @@ from market.models import Candle
 from market.prices.candles import interval_start
 from market.prices.quotes import Prices
 from market.prices.records import CandlesEnded, Tick
-from tests.benchmarks.instruments import make_many
-from tests.factories import make_instrument
+from tests.factories import make_instrument, make_instruments
 from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
@@ -99,7 +98,7 @@ def test_minute_is_closed_though_the_loop_is_never_free_for_long(transactional_d
 @pytest.fixture
 def engine(db: None) -> Engine:
     """Of thousands of instruments each look takes a part, but for the one after a minute's end."""
-    make_many([f"MANY{number:03}" for number in range(MANY)])
+    make_instruments([f"MANY{number:03}" for number in range(MANY)])
     made = Engine(Prices("bid"))
     made.keep_time(NOON_MS + made.grace_ms)
     return made

@@ -1,0 +1,151 @@
+"""What clients cost: a quote, one alone and sixteen at once, and a stream that begins, is open and ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from redis import Redis
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
+
+from tests.patience import START_PATIENCE_S
+from tests.programs.running import Serve
+from tests.programs.services import redis_url
+
+from .counting import WEB, Counter, Counts, logged_postgres, resident_mb
+from .market import SYMBOL, engine, run
+
+QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
+AT_REST_S, SETTLE_S, AT_ONCE = 4, 1, 16
+FILLED = """
+from time import time_ns
+from accounts.limits.tiers import save_tier
+from accounts.models import Tier
+from instruments.models import Instrument
+from tests.nightly.benchmarks.rest.dataset import prepare
+prepare(10_000, time_ns() // 1_000_000)
+# Their minutes are stored up to now, so no tick of theirs would be taken.
+Instrument.objects.update(active=False)
+tier = Tier.objects.get(name="premium")
+tier.requests_per_minute = tier.streams = 10_000_000
+save_tier(tier, by="benchmark")
+"""
+QUOTE, SIGNALS, NEWS = f"/api/market/{SYMBOL}/quote", "/api/signals?limit=50", "/api/news?limit=50"
+
+
+class Visits(NamedTuple):
+    at_rest: Counts
+    """In a second, with hardly any ticks."""
+    alone: Counts
+    """A quote, asked again as soon as it is answered."""
+    together: Counts
+    """One of sixteen clients that do so."""
+    signals: Counts
+    """Fifty of ten thousand, each time."""
+    news: Counts
+    begun: Counts
+    stays: Counts
+    """In a second."""
+    ended: Counts
+    stream_kb: float
+
+
+def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST_S) -> Visits:
+    with serving() as (web, key, counter), ExitStack() as sockets:
+        at_rest = rest(counter, rest_s)
+
+        def of_each(many: Callable[[], int]) -> Counts:
+            before = counter.now()
+            number = many()
+            time.sleep(SETTLE_S)
+            return counter.since(before).beyond(at_rest).each(number)
+
+        def ask_all(path: str = QUOTE) -> int:
+            with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
+                return sum(ask(asker, key, path) == 200 for _ in range(quotes))
+
+        def ask_at_once() -> int:
+            with ThreadPoolExecutor(AT_ONCE) as clients:
+                return sum(clients.map(lambda _: ask_all(), range(AT_ONCE)))
+
+        opened: list[Connection] = []
+
+        def begin_all() -> int:
+            for _ in range(streams):
+                opened.append(begin(sockets.enter_context(connect(url(web))), key))
+            return streams
+
+        def end_all() -> int:
+            for stream in opened:
+                stream.close()
+            return streams
+
+        alone, together = of_each(ask_all), of_each(ask_at_once)
+        signals, news = of_each(lambda: ask_all(SIGNALS)), of_each(lambda: ask_all(NEWS))
+        before_mb = resident_mb(web.pid)
+        begun = of_each(begin_all)
+        stream_kb = (resident_mb(web.pid) - before_mb) / streams * 1024
+        stays = rest(counter, rest_s).beyond(at_rest).each(streams)
+        return Visits(at_rest, alone, together, signals, news, begun, stays, of_each(end_all), stream_kb)
+
+
+@contextmanager
+def serving() -> Iterator[tuple[Serve, str, Counter]]:
+    """A web process with an engine that hardly does anything, whose bus is a Redis of its own."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tickwire-bench-")))
+        (database, postgres), redis = stack.enter_context(logged_postgres()), stack.enter_context(redis_url())
+        urls = {
+            "DATABASE_URL": database,
+            "REDIS_URL": redis,
+            "BUS_REDIS_URL": stack.enter_context(redis_url()),
+        }
+        settings = urls | {"LOG_LEVEL": "WARNING", "DEMO": "0"}
+        run(folder, settings, "migrate", "--verbosity=0")
+        key = run(folder, settings, "issue_key", "ann", "--tier", "premium").strip()
+        run(folder, settings, "shell", "--command", FILLED)
+        stack.enter_context(engine(settings | {"VAR_DIR": str(folder / "var")}, QUIET_TICKS))
+        web = stack.enter_context(Serve(folder / "var", ACCESS_LOG="0", PGAPPNAME=WEB, **settings))
+        with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
+            deadline = time.monotonic() + START_PATIENCE_S
+            while ask(asker, key) != 200:
+                if time.monotonic() > deadline:
+                    raise RuntimeError("No quote was answered: the engine's lines may stand above.")
+                time.sleep(0.2)
+        asked = stack.enter_context(Redis.from_url(redis))
+        yield web, key, Counter(asked, postgres, web.pid)
+
+
+def rest(counter: Counter, for_s: float) -> Counts:
+    """What a second comes to in which nobody asks for anything."""
+    time.sleep(SETTLE_S)
+    before = counter.now()
+    time.sleep(for_s)
+    spent = counter.since(before)
+    return Counts(*(all_ / spent.at_s for all_ in spent))
+
+
+def url(web: Serve) -> str:
+    return f"ws://127.0.0.1:{web.port}/ws/market"
+
+
+def ask(asker: HTTPConnection, key: str, path: str = QUOTE) -> int:
+    asker.request("GET", path, headers={"X-API-Key": key})
+    answer = asker.getresponse()
+    answer.read()
+    return answer.status
+
+
+def begin(stream: Connection, key: str) -> Connection:
+    stream.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
+    if json.loads(stream.recv())["type"] != "subscribed":
+        raise RuntimeError("A stream did not begin.")
+    return stream
