@@ -26,6 +26,7 @@ from redis import Redis  # noqa: E402
 
 from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
 from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot  # noqa: E402
+from tests.nightly.figures import note  # noqa: E402
 from tests.programs import services  # noqa: E402
 
 REPORTERS, SLOTS = int(os.environ.get("PROCESSES", "200")), int(os.environ.get("SLOTS", "1250"))
@@ -117,6 +118,11 @@ def main() -> int:
         print(f"{found:,} of {wanted:,} slots of {REPORTERS} reporters after {took_s:.1f} s")  # noqa: T201
         for line in lines:
             line.send("stop")
+    slots = f"{wanted:,} slots counted again"
+    note(slots, f"≤ {RECOVERED_WITHIN_S:g} s", f"{took_s:.1f} s", held=took_s <= RECOVERED_WITHIN_S)
+    note(
+        "The longest PING meanwhile", f"≤ {PING_MS:g} ms", f"{max(pings):.1f} ms", held=max(pings) <= PING_MS
+    )
     is_good = took_s <= RECOVERED_WITHIN_S and max(pings) <= PING_MS
     print(f"target: {RECOVERED_WITHIN_S:.0f} s, PING {PING_MS:.0f} ms: {'met' if is_good else 'missed'}")  # noqa: T201
     return 0 if is_good else 1

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import msgspec
 
 from tests.nightly.benchmarks.tables import aligned, say, spread
+from tests.nightly.figures import note
 from tests.programs.services import database_url, redis_url
 
 from . import candles_db
@@ -42,6 +43,9 @@ def main() -> int:
     say(f"\n{load_table(loads)}\nCandles into the database …\n")
     candles_db.main()
     verdicts = list(judge(loads))
+    for held, told in verdicts:
+        figure, _, measured = told.partition(": ")
+        note(figure, "as it says", measured or told, held=held)
     say("\n" + "".join(f"{line}\n" for _, line in verdicts))
     return 0 if all(held for held, _ in verdicts) else 1
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from tests.nightly.benchmarks.streams.__main__ import machine
 from tests.nightly.benchmarks.streams.places import prepare
 from tests.nightly.benchmarks.tables import say
+from tests.nightly.figures import note
 
 from . import report, rest, streams
 
@@ -30,6 +31,9 @@ def main() -> int:
                 say(f"\n{rest.starts(running)}\n")
                 growths += rest.measure(running, Path(directory))
     say(f"\n{machine()}\n\n{report.table(growths)}")
+    for each in growths:
+        measured, held = f"{each.judged:.2f}", round(each.judged, 2) <= each.floor
+        note(each.what, f"≤ {each.floor:.2f}, goal {report.GOAL:.2f}", measured, held=held)
     beyond = report.beyond_floor(growths)
     say("".join(f"Beyond the floor of {growth.floor}: {growth.what}\n" for growth in beyond))
     return 1 if beyond else 0

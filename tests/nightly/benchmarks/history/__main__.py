@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from tests.nightly.benchmarks.streams.__main__ import machine
 from tests.nightly.benchmarks.tables import aligned, say, spread
+from tests.nightly.figures import note
 
 from .beside import WALKS, Round, measure
 from .walk import Walked, walk_while_candles_close
@@ -31,6 +32,7 @@ def main() -> int:
     with TemporaryDirectory(prefix="tickwire-bench-") as directory:
         walked = walk_while_candles_close(Path(directory), options.bars - CLOSING, CLOSING, LIMIT)
     say(told(walked))
+    note("A walk while candles close", "what export_candles writes", told(walked), held=walked.is_equal)
     with TemporaryDirectory(prefix="tickwire-bench-") as directory:
         say(f"\n{table(*measure(directory, options.bars // 10, options.seconds, options.rounds))}")
     return 0 if walked.is_equal else 1
@@ -48,6 +50,8 @@ def table(alone: list[Round], beside: list[Round]) -> str:
     def row(title: str, values: list[list[float]], most: float | None, digits: int = 2) -> list[str]:
         more = median(values[1]) - median(values[0])
         wanted = "" if most is None else f"at most {most:g}"
+        if most is not None:
+            note(f"{title}, more beside {WALKS} walks", wanted, f"{more:+.{digits}f}", held=more <= most)
         return [title, *(spread(each, digits) for each in values), f"{more:+.{digits}f}", wanted]
 
     def of(name: str) -> list[list[float]]:

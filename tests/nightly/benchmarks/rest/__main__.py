@@ -19,7 +19,9 @@ import redis
 from tests.nightly.benchmarks.packages import provide
 from tests.nightly.benchmarks.servers import CLIENT_CORE, Peer
 from tests.nightly.benchmarks.streams.__main__ import machine
+from tests.nightly.benchmarks.streams.report import spread
 from tests.nightly.benchmarks.tables import say
+from tests.nightly.figures import note
 from tests.programs.installation import SETTINGS
 from tests.programs.services import redis_url
 
@@ -127,6 +129,12 @@ def conclude(rounds: report.Rounds, not_run: dict[str, str], alone: dict[tuple[s
     say(report.whole(rounds, not_run, judged))
     if alone:
         say(f"\n{report.latency(alone)}")
+    for bound, values, verdict, _ in judged:
+        measured = spread(values) if values else "not run"
+        sign = "≥" if bound.is_least else "≤"
+        target = f"{sign} {bound.floor:g}, goal {bound.goal:g}"
+        name = f"{bound.case}, {bound.figure}: {bound.of} / {bound.against}"
+        note(name, target, measured, held=verdict in (report.Verdict.REACHED, report.Verdict.MISSED))
     failures = list(report.failures(judged))
     say("".join(["\n", *failures]))
     return 1 if failures else 0

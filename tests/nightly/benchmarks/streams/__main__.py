@@ -20,9 +20,10 @@ import msgspec
 
 from tests.nightly.benchmarks.servers import CLIENT_CORE, SERVER_CORE
 from tests.nightly.benchmarks.streams.product.runs import Product
+from tests.nightly.figures import note
 
 from . import report
-from .cases import CASES, Case
+from .cases import CASES, GOALS, Case
 from .load import Load, measure
 from .pace import Pace
 from .places import prepare
@@ -42,6 +43,13 @@ def main() -> int:
             bench.run(case)
             say(f"Round {number} of {min(most, case.rounds)}: {case.name}\n")
     say(f"\n{report.whole(bench.loads, bench.not_run, machine())}\n")
+    for goal in GOALS:
+        if values := report.reached(bench.loads, goal, goal.figure):
+            sign = "≥" if goal.is_floor else "≤"
+            against = f" / {goal.against}" if goal.against else ""
+            name = f"{goal.case}, {report.WORDS[goal.figure]}: {goal.of}{against}"
+            held = report.is_held(goal, values)
+            note(name, f"{sign} {goal.bound:g}", report.spread(values), held=held)
     missed = report.missed(bench.loads)
     say(
         "".join(
