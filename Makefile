@@ -3,83 +3,75 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := archive/exporting/test_elsewhere.py archive/test_killed.py newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
-    core/redis core/test_freezing.py $(addprefix accounts/keys/test_,asking_at_once.py key_commands.py) $(addprefix accounts/open_streams/test_,faults.py processes.py) accounts/back_office/test_long_lists.py \
-    $(addprefix config/test_,command_line.py environment.py faults.py full_disk.py hsts.py imports.py installation.py unsafe_start.py) \
-    contract/openapi/test_schemathesis.py contract/openapi/test_refusals.py accounts/login/test_second_factor.py contract/streams/test_nothing_left.py contract/test_hostile_text.py \
-    market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
-    market/feeds/test_venue_to_engine.py market/push/test_push_queue.py market/simulated market/test_simulated_past.py market/bus/test_nothing_kept.py $(addprefix market/store/test_,lease.py lease_vanished.py) house/settings/test_table.py news/ingest/test_parsing_process.py news/sentiment/test_score_headlines.py pages/documents/test_samples.py \
-    operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) serving/http/test_deadlines.py $(addprefix serving/test_,both_servers.py interrupted_workers.py) serving/metrics/test_several_workers.py
-SCALED := archive contract accounts core market signals_feed news analysis config/back_office demo instruments
-# What writes in transactions, asks within them, and waits for what others write.
-POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events
-# What brings its own servers, or needs none, is the same whichever database the settings name; one counts what SQLite wrote.
-APART := archive/test_killed.py config/back_office/test_roles.py core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
-    contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
-    market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
-
+# Everything outside these three runs after each change; what starts servers is marked so, and left to `check`.
+APART := $(addprefix --ignore tests/,browser reliability nightly)
 # Which way answers concerns REST alone. Two files are left out that take long and ask nothing of the ways.
-REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
+REST := tests/contract $(addprefix --ignore tests/contract/,streams ways test_hostile_text.py)
+CHECK := lint test test-served test-services test-browser reliability
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-clients-versions test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## List the targets.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The fast tests, on SQLite and in memory.
-	@echo "The tests that need no server: some 9,000, on SQLite and in memory, which two cores finish in four to seven"
-	@echo "minutes. They use ports on loopback and temporary folders only; your data in var/ is left alone."
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
+test: $(VENV)/.dev ## The tests that need no server, on SQLite and in memory: what to run after each change.
+	@echo "The tests that need no server, on SQLite and in memory: two to three minutes on two cores. They use ports on"
+	@echo "loopback and temporary folders only; your data in var/ is left alone."
+	@$(PYTEST) -m "not served" tests $(APART)
 
-test-long: $(VENV)/.dev ## The slow tests: the demo from nothing, servers, commands, clients, simulated days, training.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(LONG))
+check: $(VENV)/.dev ## What every change must pass, as .ci/run runs it: twenty minutes on two cores.
+	@for each in $(CHECK); do began=$$(date +%s); $(MAKE) --no-print-directory $$each || exit; \
+	    echo "make $$each took $$(( $$(date +%s) - began )) s"; done
+
+nightly: $(VENV)/.dev ## What takes long or judges speed, into docs/nightly.md. PART=3, or all parts one after the other.
+	@$(BIN)/python -m tools.nightly $(PART)
+
+test-served: $(VENV)/.dev ## The tests that start servers, commands, clients.
+	@$(PYTEST) -m served tests $(APART)
+
+test-services: $(VENV)/.dev ## What depends on SQL or Redis, on PostgreSQL and Redis; some of it with PgBouncer between.
+	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder -m services tests $(APART)
+	@$(BIN)/python -m tests.programs.pooled -m pytest -n 3 --no-loadscope-reorder -m pooled tests $(APART)
+
+test-browser: $(VENV)/.dev ## The pages, in Chromium and Firefox.
+	@$(PYTEST) tests/browser
+
+reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes, by what comes and in which order.
+	@$(PYTEST) -q --durations=15 tests/reliability
+
+shake: $(VENV)/.dev ## Tests that start processes or wait, 30 times beside four busy processes. ONLY=path, TIMES=3.
+	@$(BIN)/python -m tools.shake
 
 test-clients-versions: $(VENV)/.dev ## The Python client on the oldest and newest websockets that it claims.
-	@$(BIN)/python -m tests.clients.versions
-
-test-scaled: $(VENV)/.dev ## The tests that use a database, on PostgreSQL and Redis.
-	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
-
-test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer in front of PostgreSQL.
-	@$(BIN)/python -m tests.programs.pooled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(POOLED))
+	@$(BIN)/python -m tests.nightly.clients.versions
 
 test-ways: $(VENV)/.dev ## The contract of REST without the short path, and on daphne.
-	@REST_ON=ordinary $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
-	@REST_ON=daphne $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
-
-test-browser: $(VENV)/.dev ## The pages, in Chromium.
-	@$(BIN)/python -m pytest -n 3 tests/browser
-
-reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; ends with a scorecard.
-	@$(BIN)/python -m pytest -n 3 -q -m "not full" --durations=15 tests/reliability
-
-reliability-full: $(VENV)/.dev ## The same, longer, with everything slow.
-	@FULL=1 $(BIN)/python -m pytest -n 2 -q tests/reliability
+	@REST_ON=ordinary $(PYTEST) $(REST)
+	@REST_ON=daphne $(PYTEST) $(REST)
 
 drill: $(VENV)/.dev ## Break one part after another under load, 13 minutes: a table in docs/reliability.md. ONLY=redis_fails_over.
-	@ONLY="$(ONLY)" $(BIN)/python -m tests.reliability.drill
+	@ONLY="$(ONLY)" $(BIN)/python -m tests.nightly.reliability.drill
 
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
-	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
+	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.nightly.reliability.soak
 
-release-check: bandit image-check units-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
-
-upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back, under traffic; reliability-full does it too.
-	@FULL=1 $(BIN)/python -m pytest -q tests/reliability/upgrade
+upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back, under traffic.
+	@$(BIN)/python -m pytest -q tests/nightly/reliability/upgrade
 
 image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
-	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py
+	@$(BIN)/python -m pytest -q -s tests/nightly/deploy/check_image.py
 
 units-check: $(VENV)/.dev ## Install by docs/operate/install.md on a Debian of its own, boot it and its units; five minutes, as root.
-	@$(BIN)/python -m pytest -q tests/deploy/check_units.py
+	@$(BIN)/python -m pytest -q tests/nightly/deploy/check_units.py
 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.
@@ -104,38 +96,38 @@ format: $(VENV)/.dev ## Let ruff format and fix what it can.
 	$(BIN)/ruff check --fix .
 
 bench-rest: $(VENV)/.dev ## REST against Node, Rust, C++ and Python, as ratios.
-	@$(BIN)/python -m tests.benchmarks.rest
-	@$(BIN)/python -m tests.benchmarks.news_feed
+	@$(BIN)/python -m tests.nightly.benchmarks.rest
+	@$(BIN)/python -m tests.nightly.benchmarks.news_feed
 
 bench-history: $(VENV)/.dev ## A walk through a million bars while candles close, and what ten walks cost quotes.
-	@$(BIN)/python -m tests.benchmarks.history
+	@$(BIN)/python -m tests.nightly.benchmarks.history
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
-	@$(BIN)/python -m tests.benchmarks.engine
+	@$(BIN)/python -m tests.nightly.benchmarks.engine
 
 bench-archive: $(VENV)/.dev ## What keeping ticks costs the engine, with and without in turn. ROUNDS=3, SECONDS=10.
-	@$(BIN)/python -m tests.benchmarks.archive
+	@$(BIN)/python -m tests.nightly.benchmarks.archive
 
 bench-signals: $(VENV)/.dev ## Watching and closing signals, from 100 to 100,000 active ones.
-	@$(BIN)/python -m tests.benchmarks.signals
+	@$(BIN)/python -m tests.nightly.benchmarks.signals
 
 bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="own sets".
-	@$(BIN)/python -m tests.benchmarks.streams
+	@$(BIN)/python -m tests.nightly.benchmarks.streams
 
 bench-slots: $(VENV)/.dev ## Stream slots told again to a Redis that lost everything. PROCESSES=200, SLOTS=1250.
-	@$(BIN)/python -m tests.benchmarks.slots
+	@$(BIN)/python -m tests.nightly.benchmarks.slots
 
 bench-units: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.
-	@$(BIN)/python -m tests.benchmarks.units
+	@$(BIN)/python -m tests.nightly.benchmarks.units
 
 bench-growth: $(VENV)/.dev ## What the same costs with more clients, symbols, instruments. ONLY=clients, symbols or instruments.
-	@$(BIN)/python -m tests.benchmarks.growth
+	@$(BIN)/python -m tests.nightly.benchmarks.growth
 
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
-	@$(BIN)/python -m tests.benchmarks.streams.soak
+	@$(BIN)/python -m tests.nightly.benchmarks.streams.soak
 
 bench-terminal: $(VENV)/.dev ## The terminal page against its floors: live, painted, smooth, small. MINUTES=1.
-	@$(BIN)/python -m tests.benchmarks.terminal
+	@$(BIN)/python -m tests.nightly.benchmarks.terminal
 
 lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and what tests need.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
