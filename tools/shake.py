@@ -1,5 +1,5 @@
 """`make shake`: the tests that start a process or wait, many times beside four busy processes. One that fails
-once fails by chance, and is to be mended as a class. A night takes one slice of the files: ten nights take all.
+once fails by chance, and is to be mended as a class. A night takes a slice of the files: ten nights take all.
 ONLY="path path" names files or folders instead; TIMES=3 is a shorter look."""
 
 from __future__ import annotations

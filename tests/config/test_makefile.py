@@ -39,7 +39,7 @@ def test_an_old_python_is_one_clear_sentence(tmp_path: Path) -> None:
 def test_help_lists_the_targets() -> None:
     listed = make("help").stdout
 
-    for target in ("run", "test", "reliability", "lint", "lock", "bench-rest"):
+    for target in ("run", "test", "check", "nightly", "lint", "lock", "bench-rest"):
         assert f"\n{target} " in f"\n{listed}"
 
 

@@ -89,10 +89,9 @@ NOT_HERE = {
     "make units-check": BY_HAND,
     "make image-check": BY_HAND,
     "make drill": BY_HAND,
-    "make test-pooled": BY_HAND,
+    "make test-services": BY_HAND,
     "make bench-units": BY_HAND,
     "make lint": BY_HAND,
-    "make release-check": BY_HAND,
     "make upgrade-check": BY_HAND,
 }
 

@@ -2,7 +2,7 @@
 do all of them count again, and how long does everybody else wait for Redis meanwhile?
 
 PROCESSES=200 SLOTS=1250 are the reporters and the streams of each; they share two real processes. Where the
-target is missed, the command fails: `make release-check` runs it.
+target is missed, the command fails.
 """
 
 from __future__ import annotations
