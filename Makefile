@@ -84,12 +84,13 @@ $(VENV)/.bandit:
 	@$(VENV)/bandit/bin/python -m pip install --quiet --disable-pip-version-check bandit==1.9.4
 	@touch $@
 
-lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
+lint: $(VENV)/.dev ## Format, lint, types, structure, migrations, production settings.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
-	$(BIN)/python -m tests.house.releases.migrations
-	$(BIN)/python -m tests.house.production
+	$(BIN)/python -m tools.lint
+	$(BIN)/python -m tools.lint.migrations
+	$(BIN)/python -m tools.lint.production
 
 format: $(VENV)/.dev ## Let ruff format and fix what it can.
 	$(BIN)/ruff format .
@@ -137,8 +138,8 @@ lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements-archive.lock --output-file requirements-dev.lock
 
-walks: $(VENV)/.dev ## Through how many modules five walks pass, and whether that is too many. VERBOSE=1 names them.
-	@$(BIN)/python -m tests.walks $(if $(VERBOSE),-v)
+walks: $(VENV)/.dev ## Through how many modules five walks pass. VERBOSE=1 names them.
+	@$(BIN)/python -m tools.walks $(if $(VERBOSE),-v)
 
 clean: ## Remove the virtual environment and caches; var/ with your data stays.
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

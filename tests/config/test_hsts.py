@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.production import PRODUCTION
 from tests.patience import START_PATIENCE_S
+from tools.lint.production import PRODUCTION
 
 ASK = """
 import asyncio

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.house.production import PRODUCTION
 from tests.patience import START_PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import environment
+from tools.lint.production import PRODUCTION
 
 WEAK = PRODUCTION | {"SECRET_KEY": "changeme" * 8, "ALLOWED_HOSTS": "*"}
 CHECK = ("check", "--deploy", "--fail-level", "WARNING")

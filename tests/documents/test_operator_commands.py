@@ -35,7 +35,7 @@ RUN = {
     "tickwire-server help": "tests/config/test_command_line.py",
     "tickwire-server --version": "tests/config/test_command_line.py",
     "tickwire-server poll-news": "tests/news/ingest/test_poll_news.py",
-    "tickwire-server settings-table": "tests/house/settings/test_table.py",
+    "tickwire-server settings-table": "tests/config/test_settings_table.py",
     "tickwire-server issue-ingest-key": "tests/admin/test_ingest_keys.py",
     "tickwire-server issue-key": UNITS,
     "tickwire-server import-ticks": "tests/market/importing/test_real_processes.py",

@@ -152,7 +152,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/market/engine/test_candle_properties.py::test_replaying_gives_the_same_rows",
         "tests/market/engine/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
     ),
-    61: ("tests/house/releases/test_migrations.py::test_migrations_only_add",),
+    61: ("tests/tools/lint/migrations/test_migrations.py::test_migrations_only_add",),
     63: ("tests/contract/streams/test_nothing_left.py::test_ended_socket_leaves_nothing",),
     65: (
         "tests/accounts/login/test_second_factor_of_staff.py::test_staff_without_a_factor_reach_no_page_of_the_admin",
@@ -181,7 +181,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
 
 # How a fault is covered that no test of this kind can show.
 OTHERWISE: dict[int, str] = {
-    40: "`make lint` checks the settings (`python -m tests.house.production`); `make bandit`, part of"
+    40: "`make lint` checks the settings (`python -m tools.lint.production`); `make bandit`, part of"
     " `make release-check`, looks for unsafe code; pip-audit is not run, because it needs the network",
     62: "`make soak`; its results are below, under *An hour of mixed load*",
 }

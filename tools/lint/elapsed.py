@@ -11,10 +11,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
-from pathlib import Path
 from typing import cast
 
-ROOT = Path(__file__).resolve().parents[2]
+from .modules import ROOMS, ROOT
+
 LEAST_TIMEOUT_S, SHORT_PAUSE_S, MOST_EXCEPTIONS = 120, 0.2, 10
 
 # A path in the repository, with `::function` if only that one is meant: why it may.
@@ -25,42 +25,28 @@ BRIEF = f"a time-out below {LEAST_TIMEOUT_S} s: PATIENCE_S, which only guards ag
 UNNAMED = "gives up after some seconds of its own: name PATIENCE_S"
 PAUSE = "a fixed pause: wait with tests/patience.py for what must have happened by then"
 
-CLOCKS = re.compile(
-    r"time\.(monotonic|perf_counter|time|process_time|thread_time)(_ns)?|(.*[._])?loop(\(\))?\.time"
-)
-KEEPS_THE_KIND = re.compile(
-    r"int|float|round|abs|min|max|sum|sorted|list|tuple|set|statistics\..*|asyncio\.run"
-)
+CLOCKS = re.compile(r"time\.(monotonic|perf_counter|time|\w+_time)(_ns)?|(.*[._])?loop(\(\))?\.time")
+KEEPS_THE_KIND = re.compile(r"int|float|round|abs|min|max|sum|sorted|list|set|statistics\..*|asyncio\.run")
 ADDS = ("append", "add", "extend", "put", "put_nowait")
-PRODUCT = re.compile(
-    r"(accounts|analysis|archive|config|core|demo|instruments|market|news|operations|pages|serving|signals_feed"
-    r"|status|tickwire)\..*|(.*\.)?(clock|turns|world)\.wait"
-)
+# Time-outs of these are parameters under test, or time that the test holds.
+PRODUCT = re.compile(rf"({'|'.join(ROOMS)}|tickwire)\..*|(.*\.)?(clock|turns|world)\.wait")
 KEYWORDS = ("timeout", "timeout_s", "within_s", "open_timeout", "wait_s", "connect_timeout", "socket_timeout")
-# Which argument of what is a time-out.
-POSITIONS = (
-    re.compile(
-        r"(asyncio|httpx)\.[tT]imeout|.*\.(settimeout|join|wait|result|set_default(_navigation)?_timeout)"
-    ),
-    re.compile(r"asyncio\.wait_for|socket\.create_connection|tests\.patience\.(wait_)?until|.*\.communicate"),
-)
+# Whose first argument is a time-out, and whose second.
+FIRST = r"(asyncio|httpx)\.[tT]imeout|.*\.(settimeout|join|wait|result|set_default(_navigation)?_timeout)"
+SECOND = r"asyncio\.wait_for|socket\.create_connection|tests\.patience\.(wait_)?until|.*\.communicate"
 IN_MS = re.compile(
     r".*\.(to_|not_to_|wait_for_|expect_|set_default_|set_options|goto|click|fill|press|check).*"
 )
+# What gives up where no time-out is named.
 IMPATIENT = {
-    "timeout": re.compile(
-        r"httpx\.(get|post|put|patch|delete|head|options|request|stream|Client|AsyncClient)"
-    ),
-    "open_timeout": re.compile(r"websockets\.(.*\.)?(connect|unix_connect)"),
+    "timeout": r"httpx\.(get|post|put|patch|delete|head|options|request|stream|Client|AsyncClient)",
+    "open_timeout": r"websockets\.(.*\.)?(connect|unix_connect)",
 }
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 class Kind(IntEnum):
     NO_TIME, MOMENT, SHIFTED, DURATION, PATIENCE = range(5)
-
-
-UNSHIFTED = (Kind.NO_TIME, Kind.DURATION, Kind.PATIENCE)
 
 
 class Module:
@@ -86,12 +72,9 @@ class Module:
                 case ast.arg(arg=name, annotation=annotation):
                     stored[name] += 1
                     self.types |= {name: annotation} if annotation else {}
-                case (
-                    ast.FunctionDef(name=name, returns=returns)
-                    | ast.AsyncFunctionDef(name=name, returns=returns)
-                ):
-                    outermost, nearest = outermost or name, name
-                    self.types |= {f"{name}()": returns} if returns else {}
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    outermost, nearest = outermost or node.name, node.name
+                    self.types |= {f"{nearest}()": node.returns} if node.returns else {}
             children = list(ast.iter_child_nodes(node))
             self.around |= dict.fromkeys(children, (outermost, nearest))
             self.nodes += children
@@ -189,7 +172,8 @@ class Module:
 
     def _kind_of_sum(self, node: ast.BinOp) -> int:
         left, right = self.kind(node.left), self.kind(node.right)
-        if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv) or max(left, right) in UNSHIFTED:
+        is_scaled = isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv)
+        if is_scaled or max(left, right) not in (Kind.MOMENT, Kind.SHIFTED):
             return max(left, right)
         is_since = isinstance(node.op, ast.Sub) and left and self.number(node.right) is None
         return Kind.DURATION if is_since else Kind.SHIFTED
@@ -202,9 +186,8 @@ class Module:
         for node in self.nodes:
             match node:
                 case ast.Compare(left=left, ops=ops, comparators=others):
-                    if any(
-                        map(self._is_of_time, [left, *others], ops, others, [node in asserted] * len(ops))
-                    ):
+                    sides = zip([left, *others], ops, others, strict=False)
+                    if any(self._is_of_time(*each, node in asserted) for each in sides):
                         yield node, COMPARED
                 case ast.Call() if node not in paces:
                     yield from ((node, what) for what in self._impatience(node))
@@ -234,13 +217,12 @@ class Module:
                 yield PAUSE
         elif not PRODUCT.fullmatch(name):
             values = [value for keyword, value in keywords.items() if keyword in KEYWORDS]
-            values += [
-                value for names, value in zip(POSITIONS, call.args, strict=False) if names.fullmatch(name)
-            ]
+            places = [place for place, names in enumerate((FIRST, SECOND)) if re.fullmatch(names, name)]
+            values += [call.args[place] for place in places if place < len(call.args)]
             if any(self._is_brief(value, 1000 if IN_MS.fullmatch(name) else 1) for value in values):
                 yield BRIEF
             for keyword, names in IMPATIENT.items():
-                if names.fullmatch(name) and not {keyword, None, "transport"} & {*keywords}:
+                if re.fullmatch(names, name) and not {keyword, None, "transport"} & {*keywords}:
                     yield UNNAMED
 
     def _is_brief(self, value: ast.expr, unit: float = 1) -> bool:
@@ -254,23 +236,17 @@ def assigned(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr]]:
             yield from zip(targets, values, strict=False)
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
             yield from ((to, ast.Subscript(value, ast.Constant(place))) for place, to in enumerate(targets))
-        case ast.Assign(targets=targets, value=value):
-            yield from ((to, value) for to in targets)
-        case (
-            ast.AnnAssign(target=to, value=ast.expr() as value)
-            | ast.NamedExpr(target=to, value=value)
-            | ast.AugAssign(target=to, value=value)
-            | ast.For(target=to, iter=value)
-            | ast.comprehension(target=to, iter=value)
-        ):
+        case ast.Assign(targets=[to], value=value):
             yield to, value
+        case ast.AnnAssign() | ast.NamedExpr() | ast.AugAssign() if node.value:
+            yield node.target, node.value
+        case ast.For() | ast.comprehension():
+            yield node.target, node.iter
         case ast.Call(func=ast.Attribute(value=to, attr=attr), args=[*_, value]) if attr in ADDS:
             yield to, value
         case ast.Return(value=ast.Tuple(elts=values)):
-            yield from (
-                (ast.Subscript(cast(ast.expr, node), ast.Constant(place)), value)
-                for place, value in enumerate(values)
-            )
+            whole = cast(ast.expr, node)
+            yield from ((ast.Subscript(whole, ast.Constant(place)), one) for place, one in enumerate(values))
         case ast.Return(value=ast.expr() as value):
             yield node, value
         case ast.arguments(args=args, defaults=defaults, kwonlyargs=others, kw_defaults=rest):
@@ -310,15 +286,8 @@ def main() -> int:
             found += [(place, module.around[node][0], node.lineno, what) for node, what in module.findings()]
     wrong = list(judged(found, EXCEPTIONS))
     folders = Counter("/".join(line.split(":")[0].split("/")[:2]) for line in wrong)
-    print(
-        "\n".join(
-            [
-                *wrong,
-                f"elapsed time: {len(wrong)} findings",
-                *(f"{n:5} {f}" for f, n in folders.most_common()),
-            ]
-        )
-    )
+    print(*wrong, f"elapsed time: {len(wrong)} findings", sep="\n")
+    print(*(f"{number:5} {folder}" for folder, number in folders.most_common()), sep="\n")
     return int(bool(wrong))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from config.environment.variables import VARIABLES
 from serving.readiness.answers import READYZ
-from tests.house.modules import ROOT
+from tools.lint.modules import ROOT
 
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 LET_IN = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.program.version import VERSION
-from tests.house.modules import ROOMS
 from tests.programs.packages import ROOT
+from tools.lint.modules import ROOMS
 
 PLACES = (*ROOMS, "clients", "docs", "static", "templates")
 MADE = {"__pycache__", "node_modules", "dist"}

@@ -1,5 +1,5 @@
 """Row 61: the version before serves and writes on while the database is that of the next, which only added.
-That migrations only add is shown by tests/house/releases/test_migrations.py."""
+That migrations only add is shown by tests/tools/lint/migrations/test_migrations.py."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from django.apps import apps
 from psycopg import sql
 
-from tests.house.modules import ROOMS
 from tests.reliability.clients.person import Person
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import streaming
+from tools.lint.modules import ROOMS
 
 SYMBOLS, ENTRY = ["VERSIONED"], "1.005"
 PATHS = ("/api/symbols", "/api/signals", "/api/news", "/api/limits", "/api/session", "/api/market/VERSIONED")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.production import PRODUCTION
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
 from tests.programs.services import free_port, redis
 from tests.reliability.services.engine_processes import RUNS, engine_process
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, tied
+from tools.lint.production import PRODUCTION
 
 pytestmark = [
     pytest.mark.row("8", "engine and web processes survive an outage of their database"),

@@ -11,8 +11,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from tests.house.releases.last import Release, last_release
 from tests.reliability.services.processes import ROOT, Installation
+from tools.lint.migrations.last import Release, last_release
 
 LOCK = "requirements.lock"
 

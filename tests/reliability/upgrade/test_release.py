@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.releases.last import Release, last_release
 from tests.reliability.services.processes import ROOT
+from tools.lint.migrations.last import Release, last_release
 
 from .release import ReleaseMissing, unpack
 

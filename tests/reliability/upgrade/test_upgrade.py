@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from core.program.version import VERSION
-from tests.house.releases.last import last_release
 from tests.patience import until, wait_until
 from tests.programs.services import free_port, postgres, redis
 from tests.reliability.clients.page_publisher import PagePublisher
@@ -23,6 +22,7 @@ from tests.reliability.conftest import IS_FULL, Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation, Process
+from tools.lint.migrations.last import last_release
 
 from .release import as_released
 from .versions import told_version

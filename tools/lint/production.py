@@ -1,4 +1,4 @@
-"""`python -m tests.house.production`: no migration is missing, and production passes Django's checks."""
+"""`python -m tools.lint.production`: no migration is missing, and production passes Django's checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECKS: tuple[tuple[dict[str, str], tuple[str, ...]], ...] = (
 def main() -> int:
     with tempfile.TemporaryDirectory() as var_dir:
         for settings, command in CHECKS:
-            print("manage.py", *command, flush=True)  # noqa: T201 - this is a command
+            print("manage.py", *command, flush=True)
             environment = os.environ | {"VAR_DIR": var_dir} | settings
             ended = subprocess.run([sys.executable, "manage.py", *command], env=environment, check=False)
             if ended.returncode:

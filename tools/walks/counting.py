@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from .tracing import Call
 
-Stack = tuple[str, ...]
-
-
+# The server and what puts the apps together.
+PASSED_BY_ALL = frozenset({"config", "pages", "serving"})
 Run = list[Call]
 """What was called while a scenario was performed once."""
 
@@ -29,12 +28,12 @@ class Figures(NamedTuple):
     returns: int
 
 
-def walk(runs: Sequence[Run], idle: Collection[Stack], left_out: Collection[str]) -> list[str]:
+def walk(runs: Sequence[Run], idle: Collection[tuple[str, ...]]) -> list[str]:
     """The functions that the walk calls, each as `module:function`."""
     each_time = set.intersection(*({call.stack for call in run} for run in runs)).difference(idle)
 
     def counts(call: Call) -> bool:
-        return call.stack in each_time and room_of(call.stack[-1]) not in left_out
+        return call.stack in each_time and call.stack[-1].partition(".")[0] not in PASSED_BY_ALL
 
     walks = ([call.stack[-1] for call in run if counts(call)] for run in runs)
     return min(walks, key=lambda names: figures(names).moves)
@@ -55,7 +54,3 @@ def figures(names: Iterable[str]) -> Figures:
 
 def module_of(name: str) -> str:
     return name.partition(":")[0]
-
-
-def room_of(name: str) -> str:
-    return name.partition(".")[0]

@@ -8,7 +8,8 @@ import pytest
 from django.db import models
 from django.db.models import Field
 
-from .columns import keeps_rows
+from tools.lint.migrations.operations.columns import keeps_rows
+
 from .made import LISTED, noted_of_change
 
 NUMBER = models.IntegerField

@@ -7,9 +7,8 @@ import re
 import tomllib
 
 from core.program.version import VERSION
-from tests.house.modules import ROOT
-
-from .last import last_release, numbers
+from tools.lint.migrations.last import last_release, numbers
+from tools.lint.modules import ROOT
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 DATED = re.compile(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", re.MULTILINE)

@@ -76,7 +76,7 @@ class Service:
 def traced_service(var_dir: Path, outside: Outside) -> Iterator[Service]:
     port, control, log = free_port(), var_dir / "walks.socket", var_dir / "serve.log"
     changes = {"PORT": str(port), "WALKS_CONTROL": str(control), **outside.venue.settings}
-    command = [sys.executable, "-m", "tests.walks.traced_serve"]
+    command = [sys.executable, "-m", "tools.walks.traced_serve"]
     with ExitStack() as stack:
         out = stack.enter_context(log.open("wb"))
         process = subprocess.Popen(

@@ -18,7 +18,7 @@ from .tracing import Call, Tracer, decode, encode
 
 tracer = Tracer()
 start_program = asyncio.create_subprocess_exec
-PROGRAM = "tests.walks.traced_program"
+PROGRAM = "tools.walks.traced_program"
 
 
 async def start_traced(*command: str, env: dict[str, str] | None = None, **options: Any) -> Any:

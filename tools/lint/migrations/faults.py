@@ -1,4 +1,4 @@
-"""`python -m tests.house.releases.migrations`: what a migration may do while the release before still serves.
+"""`python -m tools.lint.migrations`: what a migration may do while the release before still serves.
 
 That release reads and writes the same tables before and after each process is replaced, and whoever goes back
 to it does not migrate back. So a migration only adds. What nobody uses any more is taken away one release
@@ -21,7 +21,7 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
 from config.installation import prepare
-from tests.house.modules import ROOMS
+from tools.lint.modules import ROOMS
 
 from .harmless import HARMLESS
 from .last import Release, last_release, numbers
@@ -104,11 +104,7 @@ def main() -> int:
         release = last_release()
         found = list(faults(MigrationLoader(None), release))
     for fault in found:
-        print(fault)  # noqa: T201 - this is a command
+        print(fault)
     if not found:
-        print(f"Release {release} can serve beside this code and after it.")  # noqa: T201
+        print(f"Release {release} can serve beside this code and after it.")
     return bool(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

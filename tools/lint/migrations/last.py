@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.house.modules import ROOT
+from tools.lint.modules import ROOT
 
 
 class Release(NamedTuple):

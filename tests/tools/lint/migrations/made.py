@@ -13,10 +13,9 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import Field
 
-from tests.house.releases.last import Release
-from tests.house.releases.migrations import faults_of
-
-from .rules import Schema
+from tools.lint.migrations.faults import faults_of
+from tools.lint.migrations.last import Release
+from tools.lint.migrations.operations.rules import Schema
 
 RELEASE = Release("1.4.0", "")
 LISTED = ("news.0002_next",)

@@ -8,7 +8,7 @@ USES_IT = "an older version still uses it: do without it now, and take it away o
 ON_CONFLICT = "ON CONFLICT of an older version needs it; take it away one release later (contracts)"
 REFUSES = "an older version relies on it to refuse rows"
 BY_ITSELF = "give it a migration of its own with core.schema.ConcurrentIndex"
-IS_HARMLESS = "or say in tests/house/releases/harmless.py why the last release can live with it"
+IS_HARMLESS = "or say in tools/lint/migrations/harmless.py why the last release can live with it"
 
 
 class Found(NamedTuple):

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 import msgspec
 
 ROOT = Path(__file__).parents[2]
-NOT_THE_PRODUCT = {"tests", "migrations", ".venv", "var", "clients"}
+NOT_THE_PRODUCT = {"tests", "tools", "migrations", ".venv", "var", "clients"}
 
 
 class Call(msgspec.Struct, array_like=True):

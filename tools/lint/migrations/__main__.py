@@ -1,0 +1,5 @@
+import sys
+
+from .faults import main
+
+sys.exit(main())
