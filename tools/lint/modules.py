@@ -115,10 +115,9 @@ def room_of(name: str) -> str:
 
 
 def texts(*places: str) -> dict[str, str]:
-    """Of the files in these folders of the repository."""
+    """Of the files in these folders of the repository, but for the migrations of the rooms."""
     files = (path for place in places for path in sorted((ROOT / place).rglob("*.py")))
+    paths = {path.relative_to(ROOT): path for path in files}
     return {
-        path.relative_to(ROOT).as_posix(): path.read_text()
-        for path in files
-        if "migrations" not in path.parts
+        short.as_posix(): path.read_text() for short, path in paths.items() if short.parts[1] != "migrations"
     }
