@@ -77,9 +77,9 @@ make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 
 
-ONE_DEMO = ("tests/demo/runs/test_first_run.py", "tests/demo/runs/test_next_runs.py")
+ONE_DEMO = ("tests/nightly/demo/test_first_run.py", "tests/nightly/demo/test_next_runs.py")
 ONE_BUILD = tuple(
-    f"tests/clients/test_{name}.py" for name in ("packages", "returning", "typescript", "typescript_history")
+    f"tests/clients/test_{name}.py" for name in ("returning", "typescript", "typescript_history")
 )
 
 

@@ -1,14 +1,40 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from tickwire import AsyncClient, Client, asynchronous, synchronous
 
 from tests.patience import PATIENCE_S
 from tests.programs.npm import require_npm
 
 CLIENT = Path("clients/typescript")
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine busy with other things is no service that hangs."""
+    for client in (Client, AsyncClient):
+        defaults = {"timeout": PATIENCE_S, "retries": 2, "walk_retries": 8}
+        monkeypatch.setattr(client.__init__, "__kwdefaults__", defaults)
+    for name in ("synchronous", "asynchronous"):
+        monkeypatch.setattr(f"tickwire.{name}.SILENCE_S", PATIENCE_S)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the Python client means to wait between its requests; it does not."""
+    waits = list[float]()
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(synchronous, "time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr(asynchronous, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": note}))
+    return waits
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Queue
@@ -23,20 +22,19 @@ class Service:
 
     def __init__(self, *scripts: Script) -> None:
         self._scripts = list(scripts)
-        self._asked: Queue[tuple[float, Frame]] = Queue()
+        self._asked: Queue[Frame] = Queue()
         self.url = ""
         self.agent = ""
         """How the newest connection named itself."""
 
-    def asked(self) -> tuple[float, Frame]:
-        """When the next subscribe came, and what it said."""
+    def asked(self) -> Frame:
+        """What the next subscribe said."""
         return self._asked.get(timeout=PATIENCE_S)
 
     def take(self, connection: ServerConnection) -> None:
         request = connection.request
         self.agent = request.headers.get("User-Agent", "") if request else ""
-        message = json.loads(connection.recv(PATIENCE_S))
-        self._asked.put((time.monotonic(), message))
+        self._asked.put(json.loads(connection.recv(PATIENCE_S)))
         script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
         script(connection)
 

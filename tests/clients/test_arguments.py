@@ -15,6 +15,8 @@ import pytest
 from tickwire import ApiError, AsyncClient, Client
 from tickwire.cli.commands import at, main
 
+pytestmark = pytest.mark.served
+
 ANSWER = {"items": [], "count": 0, "rejected": [], "ohlcv": [], "next": None}
 
 

@@ -18,6 +18,8 @@ from tests.patience import PATIENCE_S
 
 from .history.keeping import Answer, Keeper, Request, in_json, keeping, make_candles
 
+pytestmark = pytest.mark.served
+
 DAY = "ticks/EURUSD/2026-11-20.parquet"
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -43,6 +43,8 @@ from tests.factories import (
 )
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.served
+
 SYMBOL = "EURUSD"
 SCORED: dict[str, Any] = {"category": "forex", "status": "published", "sentiment_score": 0.4, "model": "test"}
 Act = Callable[[], Any]

@@ -18,6 +18,8 @@ from tests.contract.streams.ticker import ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.programs.tls_front import tls_front
 
+pytestmark = pytest.mark.served
+
 SYMBOL = "EURUSD"
 USES = ((ssl.SSLSocket, ("send", "recv")), (ssl.SSLObject, ("write", "read")))
 

@@ -22,6 +22,8 @@ from tests.patience import PATIENCE_S
 
 from .conftest import CLIENT
 
+pytestmark = pytest.mark.served
+
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
 TYPES = "tests/clients/types/types.mts"

@@ -33,7 +33,7 @@ from .history.keeping import (
 )
 from .test_typescript import DRIVER
 
-pytestmark = pytest.mark.usefixtures("built")
+pytestmark = [pytest.mark.served, pytest.mark.usefixtures("built")]
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tickwire.answers import read
 
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.served
+
 NOWHERE = "http://127.0.0.1:9"
 KEY = "tw_live_any"
 Quote = Callable[..., Any]

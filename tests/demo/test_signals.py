@@ -26,7 +26,7 @@ from signals_feed.models import Signal
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.served, pytest.mark.django_db]
 NOON_MS = int(NOON.timestamp()) * 1000
 SEEDED: tuple[type[Model], ...] = (User, ApiKey, Candle, LastQuote, Signal, NewsItem)
 

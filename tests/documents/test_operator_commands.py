@@ -12,7 +12,7 @@ from django.core.management import CommandError, get_commands, load_command_clas
 
 from .commands import PAGES, ROOT, commands, parts
 
-COPYING, PACKAGES = "tests/operations/copying", "tests/nightly/packages/test_newcomer.py"
+COPYING, PACKAGES = "tests/nightly/operations", "tests/nightly/packages/test_newcomer.py"
 INSTALLER = "tests/programs/packages.py"
 UNITS, IMAGE = "tests/nightly/deploy/check_units.py", "tests/nightly/deploy/check_image.py"
 # Commands of our own, and others in full. What runs them is a test, or a check before a release.

@@ -14,6 +14,8 @@ from tests.patience import PATIENCE_S
 
 from .keeping import BUSY, CUT_SHORT, HUNG_UP, Keeper, keeping
 
+pytestmark = [pytest.mark.served, pytest.mark.usefixtures("waits")]
+
 KEY = "tw_live_any"
 DAY = "ticks/EURUSD/2026-11-20.parquet"
 CONTENT = Random(17).randbytes(3_000_000)
@@ -109,9 +111,12 @@ def test_file_with_another_hash_is_not_left_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_used_up_allowance_is_waited_for(keeper: Keeper, download: Fetch, tmp_path: Path) -> None:
+def test_used_up_allowance_is_waited_for(
+    keeper: Keeper, download: Fetch, tmp_path: Path, waits: list[float]
+) -> None:
     keeper.mishaps = {0: BUSY}
     assert download(DAY, tmp_path).read_bytes() == CONTENT
+    assert waits == [1]
 
 
 def test_unknown_file_is_refused_and_nothing_is_left(download: Fetch, tmp_path: Path) -> None:

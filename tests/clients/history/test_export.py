@@ -20,6 +20,8 @@ from tests.patience import PATIENCE_S, wait_until
 
 from .keeping import BUSY, CUT_SHORT, Keeper, as_csv, keeping, make_candles
 
+pytestmark = pytest.mark.served
+
 SPAN = ("candles", "EURUSD", "1m", "--csv", "--start", "2025-11-20", "--end", "2025-12-20")
 Begin = Callable[..., subprocess.Popen[str]]
 

@@ -27,6 +27,8 @@ from tests.factories import make_account, make_instrument, make_key, make_tier, 
 from tests.patience import PATIENCE_S, until
 from tests.reliability.clients.proxy import Proxy
 
+pytestmark = pytest.mark.served
+
 STORED = 2_345
 MINUTE_MS = 60_000
 

@@ -11,6 +11,8 @@ from tickwire.cli import main
 
 from .keeping import MINUTE_MS, START_MS, Keeper, as_csv, iso, keeping, make_candles
 
+pytestmark = pytest.mark.served
+
 WRITTEN = 20
 FIRST, LAST = iso(START_MS), iso(START_MS + (WRITTEN - 1) * MINUTE_MS)
 Resume = Callable[..., tuple[int, str]]

@@ -17,6 +17,8 @@ from tests.patience import PATIENCE_S
 
 from .keeping import ARROW, CUT_SHORT, START_MS, Keeper, keeping, make_candles, moment
 
+pytestmark = pytest.mark.served
+
 KEY = "tw_live_any"
 NUMBERS = ["open", "high", "low", "close", "volume"]
 # As where the package is not installed: a module that is None cannot be imported.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tickwire import AsyncClient, Client
 
 from market.streams.docs.asyncapi import CHANNELS, document
@@ -16,6 +17,8 @@ from signals_feed.stream import CHANNEL as SIGNALS
 from tests.contract.openapi.documented import DOCUMENT
 from tests.patience import PATIENCE_S
 from tools.client_types import FOLDER, modules
+
+pytestmark = pytest.mark.served
 
 USES = Path("tests/clients/types/python_types.py")
 

@@ -16,6 +16,8 @@ from tests.market.postgresql import in_place
 
 from .conftest import run
 
+pytestmark = pytest.mark.served
+
 
 def test_the_file_is_for_its_owner_and_replaces_none(backup: Callable[[str], Path]) -> None:
     path = backup("sqlite")

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management.base import CommandError
 from django.db import connection
 
+from accounts.models import ApiKey
 from core.process import UNFINISHED, refuse_unfinished
-from market.models import Candle, EngineState
-from operations.copying import moving, unfinished
+from market.models import Candle
+from operations.copying import backing_up, moving, unfinished
+from operations.copying.archive import ArchiveReader, Contents
 from operations.copying.opening import open_url
 from operations.copying.stores import digest
 from operations.copying.tables import schema_after
 from signals_feed.ledger.verify import verify
+from signals_feed.models import Signal
 from tests.factories import make_candle, make_user
 from tests.market.postgresql import in_place
-from tests.operations.copying.test_tables import all_migrations
-from tests.programs.commands import manage
 
 from .conftest import KINDS, run
-from .test_backup import NOT_SET
+from .test_tables import all_migrations
 
 New = Callable[..., str]
-SHAPES = "postgresql://user:password@host:5432/name or sqlite:////folder/file."
+pytestmark = pytest.mark.served
 
 
 class Killed(BaseException):
@@ -51,8 +54,20 @@ def rows_of(url: str) -> dict[str, Any]:
         store.close()
 
 
-@pytest.mark.parametrize("to", KINDS)
-@pytest.mark.parametrize("of", KINDS)
+def contents(path: Path) -> dict[str, Contents]:
+    reader = ArchiveReader(path)
+    reader.close()
+    return {each.table.name: each for each in reader.manifest.contents}
+
+
+@contextmanager
+def restored(new_database: New, kind: str, path: Path, *words: str) -> Iterator[None]:
+    with in_place(new_database(kind)):
+        run("restore", path, *words)
+        yield
+
+
+@pytest.mark.parametrize(("of", "to"), [KINDS, KINDS[::-1]])
 def test_every_row_arrives_as_it_was(
     of: str, to: str, filled: Callable[[str], str], new_database: New, move: Callable[..., str]
 ) -> None:
@@ -102,121 +117,32 @@ def test_a_killed_move_goes_on(
     assert rows_of(target) == rows_of(source)
 
 
-def test_what_was_killed_while_tables_were_made_is_made_again(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("of", "to"), [KINDS, KINDS[::-1]])
+def test_what_is_restored_is_what_was_backed_up(
+    of: str, to: str, backup: Callable[[str], Path], new_database: New, tmp_path: Path
 ) -> None:
-    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
-
-    def die(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(moving, "make_months_named", die)
-        with pytest.raises(Killed):
-            move(source, target)
-    with in_place(target), pytest.raises(CommandError, match="has not finished"):
-        refuse_unfinished()
-    move(source, target)
-    assert rows_of(target) == rows_of(source)
-
-
-def test_what_the_pepper_of_the_target_does_not_open_is_counted(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str], settings: Any
-) -> None:
-    settings.KEY_PEPPER = "of the source"
-    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
-    settings.KEY_PEPPER = "of the target"
-    assert f"\n1 API keys {NOT_SET}" in move(source, target)
-    settings.KEY_PEPPER_FALLBACKS = ["of the source"]
-    assert NOT_SET not in move(source, new_database("sqlite", is_migrated=False))
+    path, again = backup(of), tmp_path / "again.zip"
+    with restored(new_database, to, path):
+        run("backup", again)
+        assert verify().fault == ""
+        assert verify().entries == 3
+        assert ApiKey.objects.get().account.user.username == "anna"
+        # The numbering goes on after the rows.
+        assert make_candle(Signal.objects.first().instrument, "5m").pk > 6  # type: ignore[union-attr]
+    before, after = contents(path), contents(again)
+    # The restore tells of itself and begins an epoch of its own.
+    differing = {name for name in before if before[name] != after[name]}
+    assert differing == {"accounts_controlevent", "market_enginestate"}
+    assert before["market_candle"].rows == 6
 
 
-def test_a_target_with_rows_is_refused(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
-) -> None:
-    source, target = filled("sqlite"), new_database("sqlite")
-    with in_place(target):
-        make_user("somebody")
-    with pytest.raises(CommandError, match="not empty: accounts_user has rows"):
-        move(source, target)
-    with pytest.raises(CommandError, match="the target is whole"):
-        move(source, target, "--anew")
-    with pytest.raises(CommandError, match="the same database"):
-        move(target, target)
-
-
-def test_what_changes_meanwhile_is_seen(
-    filled: Callable[[str], str],
-    new_database: New,
-    move: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
-    carry = moving.carry
-
-    def carry_and_change(*words: Any) -> None:
-        carry(*words)
-        with in_place(source):
-            make_user("late")
-
-    monkeypatch.setattr(moving, "carry", carry_and_change)
-    with pytest.raises(CommandError, match="accounts_user is not the same in both"):
-        move(source, target)
-    monkeypatch.undo()
-    move(source, target, "--anew")
-    assert rows_of(target) == rows_of(source)
-
-
-def test_an_engine_that_was_killed_is_refused(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
-) -> None:
-    source = filled("sqlite")
-    with in_place(source):
-        EngineState.objects.update(writer="host:1:x.y")
-    with pytest.raises(CommandError, match="not stopped properly"):
-        move(source, new_database("sqlite", is_migrated=False))
-
-
-def test_digits_that_sqlite_does_not_keep_are_refused(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
-) -> None:
-    source = filled("postgresql")
-    with in_place(source):
-        instrument = Candle.objects.first().instrument  # type: ignore[union-attr]
-        make_candle(instrument, "4h", volume=Decimal("1234567890.12345678"))
-    with pytest.raises(CommandError, match=r"volume of row \d+ is 1234567890.12345678: SQLite keeps 15"):
-        move(source, new_database("sqlite", is_migrated=False))
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "says"),
-    [
-        ("var/tickwire.sqlite3", "sqlite:////b", f"The source should look like {SHAPES}"),
-        ("sqlite:////a", "mysql://host/b", f"The target should look like {SHAPES}"),
-        ("sqlite:////a", "postgresql://host/b?sslmode=on", "sslmode in the target should be one of these"),
-        ("sqlite:///{}/none/a", "sqlite:////b", "The source: {}/none/a is not there"),
-        (
-            "sqlite:///{}/a",
-            "sqlite:///{}/none/b",
-            "The target: {}/none/b cannot be made: its folder",
-        ),
-    ],
-)
-def test_what_is_wrong_with_an_address_is_said_of_the_right_one(
-    source: str, target: str, says: str, tmp_path: Path
-) -> None:
-    (tmp_path / "a").touch()
-    ended = manage(tmp_path, "move", source.format(tmp_path), target.format(tmp_path))
-    assert ended.returncode == 1
-    assert ended.stderr.startswith(f"CommandError: {says.format(tmp_path)}")
-    assert len(ended.stderr.strip().splitlines()) == 1
-
-
-def test_it_starts_itself_on_the_target(
-    filled: Callable[[str], str], new_database: New, tmp_path: Path
-) -> None:
-    source, target = filled("sqlite"), new_database("postgresql", is_migrated=False)
-    done = manage(tmp_path / "var", "move", source, target, SECRET_KEY="s", KEY_PEPPER="p")  # noqa: S106
-    assert done.returncode == 0, done.stderr
-    assert "3 entries hold" in done.stdout
-    assert rows_of(target) == rows_of(source)
+def test_every_table_that_names_sessions_is_left_empty(backup: Callable[[str], Path]) -> None:
+    naming = {
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if any(field.column == "session_key" for field in model._meta.concrete_fields)
+    }
+    assert naming <= backing_up.LOGS_IN
+    found = contents(backup("sqlite"))
+    assert found.keys() >= backing_up.LOGS_IN
+    assert not any(found[name].rows for name in backing_up.LOGS_IN)

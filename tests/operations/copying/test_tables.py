@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import ForeignKey
@@ -9,6 +10,8 @@ from django.db.models import ForeignKey
 from operations.copying.opening import open_url
 from operations.copying.schemas import filled_tables
 from operations.copying.tables import column_of, last_migrations, schema_after
+
+pytestmark = pytest.mark.served
 
 
 def all_migrations() -> set[tuple[str, str]]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
 from tests.programs.tls_front import tls_front
 
 PROXY = "127.0.0.2"
@@ -29,8 +30,9 @@ class Manner:
     """Another one than the client named."""
     upgrades: bool = True
     holds_back: bool = False
-    """Nothing of a stream goes to the client."""
-    silent_s: float = 60.0
+    """No frame of a stream goes to the client."""
+    cuts_off: bool = False
+    """A stream ends when its first frame has passed."""
     answer: bytes = b""
     """Instead of asking the service."""
 
@@ -59,14 +61,14 @@ class FakeProxy:
 
     def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError):
-            client.settimeout(self._manner.silent_s)
+            client.settimeout(PATIENCE_S)
             head = self._read_head(client)
             if self._manner.answer:
                 client.sendall(self._manner.answer)
                 return
             address = (CLIENT, self._upstream)
             with socket.create_connection(address, source_address=(PROXY, 0)) as service:
-                service.settimeout(self._manner.silent_s)
+                service.settimeout(PATIENCE_S)
                 service.sendall(self._changed(head))
                 self._join(client, service, is_stream=b"/ws/" in head.partition(b"\r\n")[0])
 
@@ -100,23 +102,32 @@ class FakeProxy:
         return "\r\n".join([first, *(f"{name}: {value}" for name, value in kept), "", ""]).encode("latin-1")
 
     def _join(self, client: socket.socket, service: socket.socket, *, is_stream: bool) -> None:
-        """Both ways, until one side ends or is silent for too long."""
+        """Both ways, until one side ends."""
         back = threading.Thread(target=self._copy, args=(client, service))
         back.start()
-        self._copy(service, client, handshake_only=is_stream and self._manner.holds_back)
+        (self._copy_stream if is_stream else self._copy)(service, client)
         for side in (client, service):
             with suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
         back.join()
 
-    def _copy(self, source: socket.socket, target: socket.socket, *, handshake_only: bool = False) -> None:
-        passed = b""
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(BYTES):
-                if handshake_only:
-                    before, passed = len(passed), passed + data
-                    data = passed[before : passed.find(b"\r\n\r\n") + 4]
                 target.sendall(data)
+
+    def _copy_stream(self, service: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            head = self._read_head(service)
+            handshake, end, frames = head.partition(b"\r\n\r\n")
+            client.sendall(handshake + end)
+            if self._manner.holds_back:
+                while service.recv(BYTES):
+                    pass
+                return
+            client.sendall(frames or service.recv(BYTES))
+        if not self._manner.cuts_off:
+            self._copy(service, client)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from tests.programs import services
 from tests.programs.commands import manage
 from tests.reliability.clocks.clock import Clock
 
+pytestmark = pytest.mark.served
+
 PRODUCTION = {
     "PRODUCTION": "1",
     "SECRET_KEY": secrets.token_urlsafe(48),

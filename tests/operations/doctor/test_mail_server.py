@@ -4,6 +4,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from operations.doctor.mail_server import check_mail
+from tests.patience import PATIENCE_S
 from tests.programs.mail_server import mail_server
 from tests.programs.services import free_port
 
@@ -13,7 +14,7 @@ from .diagnoses import faults, only_fault
 @pytest.fixture(autouse=True)
 def _smtp(settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_TIMEOUT = "127.0.0.1", 10
+    settings.EMAIL_HOST, settings.EMAIL_TIMEOUT = "127.0.0.1", PATIENCE_S
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "user", "password"
 

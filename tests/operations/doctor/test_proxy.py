@@ -16,11 +16,14 @@ from operations.doctor.diagnosis import Diagnosis
 from operations.doctor.proxy import check_proxy
 from serving.http.connections import MOST_DESCRIPTORS
 from tests.certificates import make_certificate
+from tests.patience import PATIENCE_S
 from tests.programs.running import Serve
 from tests.programs.services import free_port
 
 from .diagnoses import faults, only_fault
 from .fake_proxy import PROXY, fake_proxy
+
+pytestmark = pytest.mark.served
 
 Files = tuple[Path, Path]
 
@@ -238,13 +241,16 @@ def test_a_proxy_that_upgrades_nothing_is_a_fault(service: Serve, certificate: F
         assert only_fault(look(url)) == ("fail", "The proxy opens no stream: it answers 426 to a WebSocket.")
 
 
-def test_a_proxy_that_holds_frames_back_is_a_fault(service: Serve, certificate: Files) -> None:
+def test_a_proxy_that_holds_frames_back_is_a_fault(
+    service: Serve, certificate: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operations.doctor.proxy_socket.PROMPT_S", 0.2)
     with fake_proxy(service.port, certificate, holds_back=True) as url:
         level, says = only_fault(look(url))
     assert (level, "holds it back" in says) == ("fail", True)
 
 
 def test_a_proxy_that_bears_no_silence_is_a_fault(service: Serve, certificate: Files) -> None:
-    with fake_proxy(service.port, certificate, silent_s=3.0) as url:
-        level, says = only_fault(look(url, silence_s=5))
+    with fake_proxy(service.port, certificate, cuts_off=True) as url:
+        level, says = only_fault(look(url, silence_s=PATIENCE_S))
     assert (level, "cuts a stream off that is silent" in says) == ("fail", True)

@@ -15,6 +15,8 @@ from tests.programs import services
 
 from .diagnoses import faults, only_fault
 
+pytestmark = pytest.mark.served
+
 
 @pytest.fixture
 def redis(tmp_path: Path, settings: Settings) -> Iterator[Redis]:

@@ -14,9 +14,8 @@ from operations.copying import schemas
 from operations.copying.opening import open_default
 from tests.factories import make_account, make_user
 from tests.market.postgresql import in_place
-
-from .conftest import KINDS, run
-from .test_move import Killed
+from tests.operations.copying.conftest import KINDS, run
+from tests.operations.copying.test_move import Killed
 
 New = Callable[..., str]
 

@@ -17,11 +17,10 @@ from signals_feed.ledger.guards import missing_triggers
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from tests.market.postgresql import in_place
+from tests.operations.copying.conftest import KINDS, run
+from tests.operations.copying.test_move import Killed, rows_of
 from tests.operations.doctor.diagnoses import only_fault
 from tests.programs.commands import manage
-
-from .conftest import KINDS, run
-from .test_move import Killed, rows_of
 
 New = Callable[..., str]
 # Before the triggers are put up, and before the ledger is verified.

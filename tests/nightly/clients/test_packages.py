@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.client import Server
+from tests.clients.conftest import CLIENT
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
 from tests.patience import PATIENCE_S
 from tests.programs.packages import build_wheel, install_alone
-
-from .conftest import CLIENT
 
 SYMBOL = "EURUSD"
 ASK = """

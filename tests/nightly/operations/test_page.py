@@ -12,8 +12,7 @@ from signals_feed.ledger.verify import verify
 from tests.documents.commands import sub_commands
 from tests.factories import make_user
 from tests.market.postgresql import in_place
-
-from .conftest import run
+from tests.operations.copying.conftest import run
 
 NAMED = ("/srv/backups", "/srv/tickwire", "postgresql://tickwire@db.example.com/tickwire")
 

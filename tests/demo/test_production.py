@@ -8,6 +8,8 @@ import pytest
 
 from tests.programs.commands import manage
 
+pytestmark = pytest.mark.served
+
 PRODUCTION = {
     "PRODUCTION": "1",
     "SECRET_KEY": "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk",

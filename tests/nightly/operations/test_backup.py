@@ -6,21 +6,19 @@ import errno
 import re
 import shlex
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
-from django.apps import apps
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.test import Client
 
-from accounts.models import ApiKey, PageSession, User
+from accounts.models import PageSession, User
 from accounts.sealing import seal
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED, refuse_unfinished
@@ -28,52 +26,26 @@ from market.models import Candle, EngineState
 from market.push.keys import issue_ingest_key
 from market.store import partitions
 from operations.copying import backing_up, sqlite_store
-from operations.copying.archive import ArchiveReader, Contents
 from operations.copying.opening import open_url
 from signals_feed.ledger.verify import verify
-from signals_feed.models import Announcement, Signal
+from signals_feed.models import Announcement
 from signals_feed.stream import REPLAYED_FOR
-from tests.factories import NOON, make_candle, make_key, make_user
+from tests.factories import NOON, make_key, make_user
 from tests.market.postgresql import in_place
+from tests.operations.copying import test_move as both_ways
+from tests.operations.copying.conftest import KINDS, run
+from tests.operations.copying.test_move import contents, restored
 from tests.programs.commands import manage
-
-from .conftest import KINDS, run
 
 New = Callable[..., str]
 RELEASE = Path(__file__).resolve().parents[3] / "RELEASE"
 
 
-def contents(path: Path) -> dict[str, Contents]:
-    reader = ArchiveReader(path)
-    reader.close()
-    return {each.table.name: each for each in reader.manifest.contents}
-
-
-@contextmanager
-def restored(new_database: New, kind: str, path: Path, *words: str) -> Iterator[None]:
-    with in_place(new_database(kind)):
-        run("restore", path, *words)
-        yield
-
-
-@pytest.mark.parametrize("to", KINDS)
-@pytest.mark.parametrize("of", KINDS)
-def test_what_is_restored_is_what_was_backed_up(
-    of: str, to: str, backup: Callable[[str], Path], new_database: New, tmp_path: Path
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_restored_into_the_same_kind_is_what_was_backed_up(
+    kind: str, backup: Callable[[str], Path], new_database: New, tmp_path: Path
 ) -> None:
-    path, again = backup(of), tmp_path / "again.zip"
-    with restored(new_database, to, path):
-        run("backup", again)
-        assert verify().fault == ""
-        assert verify().entries == 3
-        assert ApiKey.objects.get().account.user.username == "anna"
-        # The numbering goes on after the rows.
-        assert make_candle(Signal.objects.first().instrument, "5m").pk > 6  # type: ignore[union-attr]
-    before, after = contents(path), contents(again)
-    # The restore tells of itself and begins an epoch of its own.
-    differing = {name for name in before if before[name] != after[name]}
-    assert differing == {"accounts_controlevent", "market_enginestate"}
-    assert before["market_candle"].rows == 6
+    both_ways.test_what_is_restored_is_what_was_backed_up(kind, kind, backup, new_database, tmp_path)
 
 
 def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
@@ -314,18 +286,6 @@ def test_a_backup_logs_nobody_in(
         assert not [name for name in packed.namelist() if cookie.encode() in packed.read(name)]
     with restored(new_database, kind, path):
         assert browser.get("/settings/account").status_code == 302
-
-
-def test_every_table_that_names_sessions_is_left_empty(backup: Callable[[str], Path]) -> None:
-    naming = {
-        model._meta.db_table
-        for model in apps.get_models(include_auto_created=True)
-        if any(field.column == "session_key" for field in model._meta.concrete_fields)
-    }
-    assert naming <= backing_up.LOGS_IN
-    found = contents(backup("sqlite"))
-    assert found.keys() >= backing_up.LOGS_IN
-    assert not any(found[name].rows for name in backing_up.LOGS_IN)
 
 
 NOT_SET = "open nothing, because they were made with a KEY_PEPPER that is not set"
