@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accounts.login import sessions
 from tests.reliability.services.private_servers import PrivateRedis
 
 
@@ -20,3 +21,9 @@ def frail(tmp_path: Path, settings: Any) -> PrivateRedis:
     redis = PrivateRedis(tmp_path)
     settings.REDIS_URL = redis.url
     return redis
+
+
+@pytest.fixture(autouse=True)
+def _one_minute(_new_strangers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All visits of a test are of one moment, however long a busy machine takes for them."""
+    monkeypatch.setattr(sessions.strangers._window, "_clock_ns", lambda: 0)

@@ -16,6 +16,8 @@ from tests.patience import START_PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import environment
 
+pytestmark = pytest.mark.served
+
 
 @pytest.fixture(autouse=True)
 def _typed(monkeypatch: pytest.MonkeyPatch) -> None:

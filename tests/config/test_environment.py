@@ -26,6 +26,8 @@ from tests.market.postgresql import own_server
 from tests.programs import services
 from tests.programs.commands import manage
 
+pytestmark = pytest.mark.served
+
 POSTGRESQL = "postgresql://ada:secret@db.example:5433/market"
 PRINT = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS'])"
 

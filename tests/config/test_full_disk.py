@@ -10,6 +10,8 @@ import pytest
 from tests.programs.commands import manage
 from tests.programs.services import free_port
 
+pytestmark = pytest.mark.served
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:

@@ -12,6 +12,8 @@ import pytest
 from tests.patience import START_PATIENCE_S
 from tools.lint.production import PRODUCTION
 
+pytestmark = pytest.mark.served
+
 ASK = """
 import asyncio
 import httpx

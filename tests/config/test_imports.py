@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.served
+
 ROOT = Path(__file__).resolve().parents[2]
 # Each of them takes longer to import than the command takes to work.
 DEAR = ("twisted.internet", "daphne", "fido2", "numpy", "onnxruntime", "unfold.admin", "config.urls")

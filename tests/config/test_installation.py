@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from config.installation import known_secret, make_secret, tighten
+from tests.databases import prepared
 from tests.programs.commands import manage
 from tests.programs.running import Serve, environment
 from tests.programs.services import free_port
+
+pytestmark = pytest.mark.served
 
 
 def mode(path: Path) -> str:
@@ -61,21 +63,18 @@ def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
     assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
 
 
-@pytest.mark.parametrize("lose", [Path.unlink, lambda secret: secret.write_text("\n")], ids=["gone", "empty"])
-@pytest.mark.parametrize("words", [("serve",), ("issue_key", "ann"), ("doctor",)], ids=lambda w: w[0])
-def test_secret_that_was_lost_is_not_replaced_by_another(
-    words: tuple[str, ...], lose: Callable[[Path], object], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("left", [None, "\n"], ids=["gone", "empty"])
+def test_secret_that_was_lost_is_not_replaced_by_another(left: str | None, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
-    assert manage(tmp_path, "migrate").returncode == 0
-    lose(secret)
-    left = secret.exists() and secret.read_text()
+    prepared.copy_sqlite(tmp_path / "tickwire.sqlite3")
+    if left:
+        secret.write_text(left)
 
-    ended = manage(tmp_path, *words, DEMO="0")
-
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith(f"{secret} is missing or empty, and no other opens what is kept beside it")
-    assert (secret.exists() and secret.read_text()) == left
+    for words in (("serve",), ("issue_key", "ann"), ("doctor",)):
+        ended = manage(tmp_path, *words, DEMO="0")
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert ended.stderr.startswith(f"{secret} is missing or empty, and no other opens what")
+        assert (secret.read_text() if secret.exists() else None) == left
     # As it is typed to go on without it.
     anew = ended.stderr.partition("continue without them: ")[2]
     subprocess.run(["bash", "-c", anew], check=True)
@@ -94,16 +93,13 @@ def test_what_runs_before_the_secret_is_made_reads_no_settings() -> None:
 
 def test_empty_secret_is_refused_before_there_is_anything_else(tmp_path: Path) -> None:
     (tmp_path / "secret").touch()
-    ended = manage(tmp_path, "migrate")
+    ended = manage(tmp_path, "check")
     assert ended.stderr.startswith(f"{tmp_path}/secret is missing or empty")
-    assert manage(tmp_path, "migrate", SECRET_KEY="long and random").returncode == 0  # noqa: S106
+    assert manage(tmp_path, "check", SECRET_KEY="long and random").returncode == 0  # noqa: S106
 
 
-@pytest.mark.parametrize("given", [{}, {"SECRET_KEY": "long and random"}])
 @pytest.mark.parametrize(
-    "words",
-    [("issue_key", "ann"), ("verify_ledger",), ("backup",), ("load_instruments",)],
-    ids=lambda w: w[0],
+    ("words", "given"), [(("issue_key", "ann"), {}), (("backup",), {"SECRET_KEY": "long and random"})]
 )
 def test_mistyped_folder_becomes_no_installation(
     words: tuple[str, ...], given: dict[str, str], tmp_path: Path
@@ -118,11 +114,7 @@ def test_mistyped_folder_becomes_no_installation(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("issue_key", "ann"), ("backup",), ("run_engine",), ("dumpdata",)],
-    ids=lambda w: w[0],
-)
+@pytest.mark.parametrize("words", [("run_engine",), ("dumpdata",)], ids=lambda w: w[0])
 def test_mistyped_address_of_sqlite_becomes_no_database(words: tuple[str, ...], tmp_path: Path) -> None:
     make_secret(tmp_path / "var")
     typo, redis = tmp_path / "typo.sqlite3", f"redis://127.0.0.1:{free_port()}/0"

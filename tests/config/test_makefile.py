@@ -54,9 +54,3 @@ def test_packages_come_by_uv_where_it_works(works: str, is_used: bool, tmp_path:
     assert ("uv pip install" in planned) is is_used
     assert ("-m pip install" in planned) is not is_used
     assert planned.count("--require-hashes") == 1
-
-
-def test_tests_say_beforehand_what_they_do_and_how_long_they_take() -> None:
-    planned = make("-n", "test").stdout
-
-    assert "minutes" in planned.partition("-m pytest")[0]

@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.patience import START_PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import environment
 from tools.lint.production import PRODUCTION
+
+pytestmark = pytest.mark.served
 
 WEAK = PRODUCTION | {"SECRET_KEY": "changeme" * 8, "ALLOWED_HOSTS": "*"}
 CHECK = ("check", "--deploy", "--fail-level", "WARNING")

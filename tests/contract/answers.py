@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from httpx import Response
-
-from tests.patience import wait_until
 
 PATHS = (
     "/api/symbols",
@@ -52,8 +49,3 @@ def refusal(response: Response, status: int, code: str, **details: Any) -> str:
 def to_ms(text: str) -> int:
     """Milliseconds of a UTC time such as 2026-11-18 12:00."""
     return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
-
-
-def within_two_seconds(happened: Callable[[], bool]) -> None:
-    """What processes tell each other holds that soon."""
-    wait_until(happened)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,9 +11,12 @@ import time_machine
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
+from accounts.limits import throttle
 from accounts.limits.redis_window import RedisWindow
 from accounts.open_streams.redis_slots import RedisSlots
 from analysis.answer_cache import AnswerCache
+from core.events.trust import OutboxTrust
+from core.logs.requests import SAMPLED
 from tests.client import Api, Server
 from tests.contract.ways import servers
 from tests.databases.emptying import empty_database
@@ -35,11 +39,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _patience() -> Iterator[None]:
-    """A machine busy with other things is no Redis that is away."""
+    """A machine busy with other things is no Redis and no database that is away."""
     with pytest.MonkeyPatch.context() as patch:
         for asking in (AnswerCache, RedisSlots, RedisWindow):
             patch.setattr(asking, "PATIENCE_S", PATIENCE_S)
+        for name in ("core.threads.PROMPTLY_S", "core.events.event_feed.SURE_WITHIN_S"):
+            patch.setattr(name, PATIENCE_S)
+        patch.setattr("archive.api.index.PROMPTLY_S", PATIENCE_S)
+        patch.setattr(OutboxTrust, "STALE_AFTER_S", PATIENCE_S)
+        patch.setattr("pages.threads.PATIENCE_S", PATIENCE_S)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests of a test are of one moment, however long a busy machine takes for them."""
+    now_ns = time.monotonic_ns()
+    monkeypatch.setattr(throttle._window, "_clock_ns", lambda: now_ns)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +94,14 @@ def shared(shared_server: Server) -> Iterator[Api]:
     account = make_account(tier=make_tier("roomy", archive=True, **limits))
     with Api(shared_server, make_key(account)) as client:
         yield client
+
+
+@pytest.fixture
+def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For logs that write more lines as time goes on."""
+    for log in SAMPLED:
+        monkeypatch.setattr(log, "_clock", lambda: 0.0)
+    monkeypatch.setattr("core.logs.sampled.TELL_REST_EVERY_S", 3600.0)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from market import runtime as market
 from market.prices.records import Tick
 from tests.client import Api, Server
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
+from tests.patience import PATIENCE_S
 
 from .answers import PATHS, refusal
 
@@ -64,7 +65,7 @@ def test_unknown_path_below_api_is_404(shared: Api, path: str) -> None:
 @pytest.mark.parametrize("path", ["/nothing", "/apis", "/API/symbols", "//api/symbols", "/nothing.html"])
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
 def test_unknown_path_elsewhere_is_the_same_error_body(shared_server: Server, path: str, accept: str) -> None:
-    response = httpx.get(shared_server.url + path, headers={"Accept": accept})
+    response = httpx.get(shared_server.url + path, headers={"Accept": accept}, timeout=PATIENCE_S)
 
     refusal(response, 404, "not_found")
     assert response.headers["X-API-Version"] == "1"
@@ -72,7 +73,7 @@ def test_unknown_path_elsewhere_is_the_same_error_body(shared_server: Server, pa
 
 def test_unknown_path_elsewhere_is_a_page_for_browsers(shared_server: Server) -> None:
     accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    response = httpx.get(f"{shared_server.url}/nothing", headers={"Accept": accept})
+    response = httpx.get(f"{shared_server.url}/nothing", headers={"Accept": accept}, timeout=PATIENCE_S)
 
     assert response.status_code == 404
     assert response.headers["Content-Type"].startswith("text/html")

@@ -27,6 +27,8 @@ from tests.hostile.rows import (
 )
 from tests.hostile.texts import HTML, PAYLOADS, SCRIPTS, hostile_in
 
+pytestmark = pytest.mark.served
+
 STARTS_A_FORMULA = tuple("=+-@\t\r")
 SHOWN: dict[type[Model], tuple[str, ...]] = {
     NewsItem: LABELS,

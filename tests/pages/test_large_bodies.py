@@ -13,6 +13,7 @@ from core.contract.errors import Overloaded
 from pages import handler
 from tests.client import Server
 from tests.factories import make_user
+from tests.patience import PATIENCE_S
 from tests.staff import staff_client
 
 PATH = "/admin/instruments/instrument/import/"
@@ -27,7 +28,7 @@ def server(transactional_db: None) -> Iterator[Server]:
 def send(server: Server, session: str = "", **headers: str) -> httpx.Response:
     """A body that does not say how long it is."""
     cookies = {"sessionid": session} if session else {}
-    with httpx.Client(base_url=server.url, cookies=cookies) as client:
+    with httpx.Client(base_url=server.url, cookies=cookies, timeout=PATIENCE_S) as client:
         return client.post(PATH, content=iter((b"a=b",)), headers=headers)
 
 

@@ -25,10 +25,12 @@ class NoClosing(OperationalError):
     """As above."""
 
 
-def check(caplog: pytest.LogCaptureFixture, text: str, cause: str) -> None:
-    first, last = [record.message for record in caplog.records if text in record.message]
-    assert first == f"{text}: {cause}"
-    assert last.startswith(f"{text}: over after ")
+async def check(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    def told() -> list[str]:
+        return [each.message.partition(" after ")[0] for each in caplog.records if text in each.message]
+
+    await until(lambda: f"{text}: over" in told())
+    assert told() == [f"{text}: away", f"{text}: over"]
 
 
 async def test_announcements_that_wait_are_told_once_and_so_is_their_end(
@@ -43,9 +45,9 @@ async def test_announcements_that_wait_are_told_once_and_so_is_their_end(
     await until(lambda: stream.position == 1)
     stream.hub.flush()
     assert heard(line) == [1]
-    await stream.stop()
     assert journal.reads > TRIES
-    check(caplog, "Announced signals wait for the database", "away")
+    await check(caplog, "Announced signals wait for the database")
+    await stream.stop()
 
 
 async def test_signals_that_wait_to_be_closed_are_told_once_and_so_is_their_end(
@@ -63,6 +65,6 @@ async def test_signals_that_wait_to_be_closed_are_told_once_and_so_is_their_end(
     await closer.loop.start()
     closer.add(Closing(uuid4(), Decimal(1), "stop_loss", 0, "tick", "tick", {}))
     await until(lambda: not closer.pending)
-    await closer.end()
     assert tries > TRIES
-    check(caplog, "Signals that were hit wait to be closed", "away")
+    await check(caplog, "Signals that were hit wait to be closed")
+    await closer.end()

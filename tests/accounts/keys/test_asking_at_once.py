@@ -18,6 +18,8 @@ from tests.client import Api, Server
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.served
+
 CONNECTIONS = 200
 # SharedLookups.ask, and what in_thread_promptly waits in.
 WAITING = frozenset({"ask", "is_done_within"})
@@ -75,25 +77,24 @@ async def until_all_wait(server: Server, asked: list[asyncio.Task[httpx.Response
             await asyncio.sleep(0.01)
 
 
-async def told_to_another(server: Server, api: Api) -> int:
+async def told_to_another(server: Server, api: Api, asked: list[asyncio.Task[httpx.Response]]) -> int:
     """What another customer is told.
 
     Work in the background leaves a place now and then: whoever finds it waits, and the next one asks.
     """
     others = list[asyncio.Task[httpx.Response]]()
-    answered = set[asyncio.Task[httpx.Response]]()
     async with (
         httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client,
         asyncio.timeout(PATIENCE_S),
         asyncio.TaskGroup() as asking,
     ):
-        while not answered:
+        while not (answered := [each for each in others if each.done()]):
             ask = client.get("/api/signals", headers={"X-API-Key": api.key})
             others.append(asking.create_task(ask))
-            answered, waiting = await asyncio.wait(others, timeout=0.5)
-        for each in waiting:
+            await until_all_wait(server, [*asked, *others])
+        for each in others:
             each.cancel()
-    return answered.pop().result().status_code
+    return answered[0].result().status_code
 
 
 async def storm(server: Server, api: Api, path: str, keys: list[str], table: str) -> tuple[int, Any, int]:
@@ -106,7 +107,7 @@ async def storm(server: Server, api: Api, path: str, keys: list[str], table: str
                 for number in range(CONNECTIONS)
             ]
             await until_all_wait(server, asked)
-            other = await told_to_another(server, api)
+            other = await told_to_another(server, api, asked)
             go.set()
             answers = await asyncio.gather(*asked)
     return other, {answer.status_code for answer in answers}, len(looks)

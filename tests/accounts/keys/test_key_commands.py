@@ -16,7 +16,7 @@ from accounts.models import Account, ApiKey, User
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.served, pytest.mark.usefixtures("transactional_db")]
 ROOT = Path(__file__).parents[3]
 
 

@@ -16,7 +16,7 @@ from tests.factories import make_account, make_user
 
 from .factors import ACTIVATE, PASSWORD, PERIOD_S, code_of, enrol, is_in, log_in, prove, recovery_codes
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.served, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)

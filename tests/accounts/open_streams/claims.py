@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -54,10 +53,7 @@ async def release(slots: Iterable[Slot]) -> None:
         slot.release()
 
 
-async def until(is_so: Callable[[], Awaitable[bool]], within_s: float = PATIENCE_S) -> float:
-    """How many seconds it took."""
-    started_at = time.monotonic()
-    while not await is_so():
-        assert time.monotonic() - started_at < within_s
-        await asyncio.sleep(0.02)
-    return time.monotonic() - started_at
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not await is_so():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.02)

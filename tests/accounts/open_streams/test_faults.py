@@ -14,24 +14,28 @@ from accounts.open_streams.redis_slots import RedisSlots, pause_after, stream_fa
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.slot_sync import PIECE, Ask
 from accounts.open_streams.stream_slots import Slot
+from core.clock import passed_ms
+from tests import patience
 from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
 from tests.reliability.services.private_servers import PrivateRedis
 
 from .claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
 
+pytestmark = pytest.mark.served
+
 LIMIT = 3
-PAUSE_S = 3.2
+PAUSE_MS = 3_200
 """Longer than a process may be silent."""
 
 
-SHIPPED_S, BUSY_S = RedisSlots.PATIENCE_S, 20.0
+SHIPPED_S = RedisSlots.PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine busy with other things is no Redis that is away."""
-    monkeypatch.setattr(RedisSlots, "PATIENCE_S", BUSY_S)
+    monkeypatch.setattr(RedisSlots, "PATIENCE_S", PATIENCE_S)
 
 
 @contextmanager
@@ -46,6 +50,11 @@ def paused(redis: PrivateRedis) -> Iterator[None]:
 @pytest.fixture
 def ends() -> list[str]:
     return []
+
+
+async def last(pause_ms: int) -> None:
+    over_ms = passed_ms() + pause_ms
+    await patience.until(lambda: passed_ms() >= over_ms)
 
 
 async def fill(streams: OpenStreams, ends: list[str], asked: int = 10) -> int:
@@ -125,7 +134,7 @@ async def test_paused_redis_takes_no_slot_and_keeps_nobody_waiting(
             assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
             with paused(frail):
                 await asyncio.wait_for(asyncio.gather(fill(here, ends), fill(there, ends)), PATIENCE_S)
-                await asyncio.sleep(PAUSE_S)
+                await last(PAUSE_MS)
             await until(lambda: is_shared(here, there, count=2 * LIMIT))
             assert ends == []
 
@@ -250,7 +259,7 @@ async def test_pause_amid_the_telling_costs_nothing(frail: PrivateRedis, ends: l
             client.flushall()
             await until(lambda: knows(here, client))
             with paused(frail):
-                await asyncio.sleep(1)
+                await last(1_000)
                 for slot in slots[:10]:
                     slot.release()
                 await claimed(here, MANY)

@@ -12,6 +12,8 @@ from tests.patience import wait_until
 from .claims import SIGNALS
 from .stream_processes import StreamProcess, rush, stream_processes
 
+pytestmark = pytest.mark.served
+
 PROCESSES, EACH, LIMIT, ROUNDS = 3, 34, 10, 20
 
 

@@ -13,7 +13,7 @@ from time_machine import Traveller
 from accounts.limits.tiers import change_tier
 from accounts.models import Account, AiUsage, Tier
 from tests.client import Api
-from tests.contract.answers import MILLISECONDS, refusal, within_two_seconds
+from tests.contract.answers import MILLISECONDS, refusal
 from tests.factories import (
     NOON,
     make_account,
@@ -26,6 +26,7 @@ from tests.factories import (
     put_candles,
     put_quote,
 )
+from tests.patience import wait_until
 
 # A day that ended between two calls would give the allowance anew.
 pytestmark = pytest.mark.usefixtures("clock")
@@ -293,7 +294,7 @@ def test_changed_tier_counts_what_was_used_before(shared: Api) -> None:
     account, key = make_caller("free")
     analyse(shared, new_symbol(), key)
     change_tier(account, Tier.objects.get(name="premium"), by="test")
-    within_two_seconds(lambda: remaining(shared, key) == 49)
+    wait_until(lambda: remaining(shared, key) == 49)
 
     assert analyse(shared, new_symbol(), key).headers["X-AI-Remaining"] == "48"
 
@@ -302,7 +303,7 @@ def test_lowered_tier_leaves_nothing_and_not_less(shared: Api) -> None:
     account, key = make_caller("premium")
     AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=30)
     change_tier(account, Tier.objects.get(name="free"), by="test")
-    within_two_seconds(lambda: remaining(shared, key) == 0)
+    wait_until(lambda: remaining(shared, key) == 0)
 
     assert analyse(shared, new_symbol(), key).headers["X-AI-Remaining"] == "0"
 

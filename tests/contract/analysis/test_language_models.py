@@ -16,6 +16,7 @@ from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_candles, put_quote
 from tests.news.language.language_server import KEY, Act, LanguageServer, answer, says
+from tests.patience import PATIENCE_S
 
 # A day that ended between two calls would give the allowance anew.
 pytestmark = pytest.mark.usefixtures("clock")
@@ -31,7 +32,7 @@ def language(shared_server: Server) -> Iterator[LanguageServer]:
     endpoint = LanguageServer()
     shared_server.run(endpoint.__aenter__())
     facts = {"protocol": "openai", "base_url": f"{endpoint.url}/v1", "model": THEIRS, "key": KEY}
-    with override_settings(LANGUAGE_ENDPOINTS=[facts | {"timeout_s": 5.0, "daily_budget": 100}]):
+    with override_settings(LANGUAGE_ENDPOINTS=[facts | {"timeout_s": PATIENCE_S, "daily_budget": 100}]):
         language_models.cache_clear()
         yield endpoint
     language_models.cache_clear()

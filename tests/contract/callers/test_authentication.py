@@ -16,10 +16,10 @@ from accounts.keys.issuing import revoke_key, roll_key
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, ApiKey
 from tests.client import Api, Server
-from tests.contract.answers import PATHS, refusal, within_two_seconds
+from tests.contract.answers import PATHS, refusal
 from tests.contract.raw import raw_get
 from tests.factories import NOON, make_account, make_key, make_user
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 UNKNOWN = derive_key("nobody's secret", "test")
 _addresses = itertools.count(2)
@@ -148,15 +148,15 @@ def test_headers_that_name_a_good_key_in_a_wrong_way(
     assert (answer.status, answer.code) == (401, code)
 
 
-def test_revoked_key_ends_within_two_seconds(shared: Api) -> None:
+def test_revoked_key_ends(shared: Api) -> None:
     secret = roomy_key()
     assert shared.ask("/api/symbols", key=secret).status_code == 200
     revoke_key(ApiKey.objects.get(prefix=prefix_of(secret)), by="test")
 
-    within_two_seconds(lambda: shared.ask("/api/symbols", key=secret).status_code == 401)
+    wait_until(lambda: shared.ask("/api/symbols", key=secret).status_code == 401)
 
 
-def test_keys_of_a_user_who_was_locked_out_end_within_two_seconds(shared: Api) -> None:
+def test_keys_of_a_user_who_was_locked_out_end(shared: Api) -> None:
     account = make_account(tier="roomy")
     secret = make_key(account)
     assert shared.ask("/api/symbols", key=secret).status_code == 200
@@ -164,7 +164,7 @@ def test_keys_of_a_user_who_was_locked_out_end_within_two_seconds(shared: Api) -
     account.user.save()
     save_user_access(Account.objects.get(pk=account.pk), by="test")
 
-    within_two_seconds(lambda: shared.ask("/api/symbols", key=secret).status_code == 401)
+    wait_until(lambda: shared.ask("/api/symbols", key=secret).status_code == 401)
 
 
 def test_rolled_key_works_beside_its_successor_until_the_overlap_ends(clock: Traveller, shared: Api) -> None:
@@ -180,10 +180,10 @@ def test_rolled_key_works_beside_its_successor_until_the_overlap_ends(clock: Tra
     assert (during, statuses()) == ([200, 200], [401, 200])
 
 
-def test_key_rolled_without_overlap_ends_within_two_seconds(shared: Api) -> None:
+def test_key_rolled_without_overlap_ends(shared: Api) -> None:
     old = roomy_key()
     assert shared.ask("/api/symbols", key=old).status_code == 200
     _, new = roll_key(ApiKey.objects.get(prefix=prefix_of(old)), overlap_hours=0, by="test")
 
-    within_two_seconds(lambda: shared.ask("/api/symbols", key=old).status_code == 401)
+    wait_until(lambda: shared.ask("/api/symbols", key=old).status_code == 401)
     assert shared.ask("/api/symbols", key=new).status_code == 200

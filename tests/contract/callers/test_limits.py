@@ -10,8 +10,9 @@ from accounts.models import Account, AiUsage, Tier
 from accounts.open_streams.registry import open_streams
 from tests.accounts.open_streams.claims import claimed, release
 from tests.client import Api, Server
-from tests.contract.answers import refusal, within_two_seconds
+from tests.contract.answers import refusal
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, put_quote
+from tests.patience import wait_until
 
 NOON_S = int(NOON.timestamp())
 
@@ -38,7 +39,7 @@ def used_up(api: Api) -> str:
 
 def raise_tier(api: Api, account: Account, key: str) -> None:
     change_tier(account, Tier.objects.get(name="premium"), by="test")
-    within_two_seconds(lambda: api.ask("/api/limits", key=key).json()["tier"] == "premium")
+    wait_until(lambda: api.ask("/api/limits", key=key).json()["tier"] == "premium")
 
 
 @pytest.mark.parametrize(("tier", "limit"), [("free", 60), ("pro", 120), ("premium", 300)])

@@ -12,8 +12,9 @@ from accounts.limits.tiers import change_tier
 from accounts.models import Account, AiUsage
 from tests.accounts.browser import browser, logged_in, token_of
 from tests.client import Api, Server
-from tests.contract.answers import refusal, within_two_seconds
+from tests.contract.answers import refusal
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, make_user
+from tests.patience import wait_until
 
 SYMBOLS = "/api/symbols"
 
@@ -96,7 +97,7 @@ def test_pages_go_on_when_the_keys_are_used_up(api: Api, shared: Api) -> None:
 def test_tier_that_changes_leaves_the_pages_as_they_are(api: Api, account: Account) -> None:
     key, token = make_key(account), token_of(logged_in(account.user))
     change_tier(account, make_tier("narrow", requests_per_minute=3, streams=1), by="test")
-    within_two_seconds(lambda: api.ask("/api/limits", key=key).json()["tier"] == "narrow")
+    wait_until(lambda: api.ask("/api/limits", key=key).json()["tier"] == "narrow")
     limits = api.ask("/api/limits", key=token).json()
     assert limits["tier"] == "narrow"
     assert (limits["requests"]["limit"], limits["streams"]["limit"]) == (120, 20)

@@ -14,8 +14,9 @@ from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
 from market.store.flow_minutes import FlowToWrite, write_flows
 from tests.client import Api
-from tests.contract.answers import SECONDS, refusal, to_ms, within_two_seconds
+from tests.contract.answers import SECONDS, refusal, to_ms
 from tests.factories import make_instrument
+from tests.patience import wait_until
 
 START_MS = to_ms("2026-11-18 10:00")
 PATH = "/api/orderflow/EURUSD"
@@ -157,7 +158,7 @@ def withheld() -> Iterator[WithheldSource]:
 
 def test_what_may_not_be_handed_on_is_not_found(shared: Api, withheld: WithheldSource) -> None:
     withhold(withheld, by="test")
-    within_two_seconds(lambda: shared.ask(PATH).status_code == 404)
+    wait_until(lambda: shared.ask(PATH).status_code == 404)
 
     message = refusal(shared.ask(PATH), 404, "symbol_not_found", field="symbol")
     assert "terms of its source" in message

@@ -14,8 +14,9 @@ from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
 from market import runtime as market
 from tests.client import Api
-from tests.contract.answers import MILLISECONDS, refusal, to_ms, within_two_seconds
+from tests.contract.answers import MILLISECONDS, refusal, to_ms
 from tests.factories import make_account, make_calendar, make_instrument, make_key, make_tier, put_quote
+from tests.patience import wait_until
 
 LONGEST = "L" * LONGEST_SYMBOL
 
@@ -223,5 +224,5 @@ def test_what_may_not_be_handed_on_is_not_found(shared: Api, withheld: WithheldS
         body = shared.ask("/api/quotes?symbols=EURUSD").json()
         return [(each["symbol"], each["code"]) for each in body["rejected"]]
 
-    within_two_seconds(lambda: rejected() == [("EURUSD", "symbol_not_found")])
+    wait_until(lambda: rejected() == [("EURUSD", "symbol_not_found")])
     assert "EURUSD" not in shared.ask("/api/quotes").text

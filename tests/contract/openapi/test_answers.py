@@ -26,6 +26,7 @@ from tests.factories import (
     put_candles,
     put_quote,
 )
+from tests.patience import PATIENCE_S
 
 from .documented import DOCUMENT, operation, problems, resolved, response
 
@@ -187,7 +188,7 @@ def test_used_up_window_is_as_described(shared: Api) -> None:
 
 
 def test_document_is_for_everybody_and_may_be_kept(shared_server: Server) -> None:
-    answer = httpx.get(f"{shared_server.url}/openapi.json")
+    answer = httpx.get(f"{shared_server.url}/openapi.json", timeout=PATIENCE_S)
     assert answer.json() == DOCUMENT
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.headers["Cache-Control"] == "public, max-age=300"
@@ -196,15 +197,17 @@ def test_document_is_for_everybody_and_may_be_kept(shared_server: Server) -> Non
 
 def test_unchanged_document_is_not_sent_again(shared_server: Server) -> None:
     url = f"{shared_server.url}/openapi.json"
-    etag = httpx.get(url).headers["ETag"]
-    again = httpx.get(url, headers={"If-None-Match": etag})
+    etag = httpx.get(url, timeout=PATIENCE_S).headers["ETag"]
+    again = httpx.get(url, headers={"If-None-Match": etag}, timeout=PATIENCE_S)
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["ETag"] == etag
-    assert httpx.get(url, headers={"If-None-Match": '"another"'}).status_code == 200
+    assert httpx.get(url, headers={"If-None-Match": '"another"'}, timeout=PATIENCE_S).status_code == 200
 
 
 def test_page_of_the_document_keeps_the_policy_of_all_pages(shared_server: Server) -> None:
-    answer = httpx.get(f"{shared_server.url}/docs/api", headers={"Accept": "application/json"})
+    answer = httpx.get(
+        f"{shared_server.url}/docs/api", headers={"Accept": "application/json"}, timeout=PATIENCE_S
+    )
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     directives = [part.split() for part in answer.headers["Content-Security-Policy"].split(";")]
     policy = {name: sources for name, *sources in directives}

@@ -18,6 +18,8 @@ from tests.factories import make_account, make_instrument, make_key, make_tier, 
 
 from .documented import DOCUMENT, operation, resolved
 
+pytestmark = pytest.mark.served
+
 HOUR_MS = 3_600_000
 NAMES = {"symbol": "EURUSD", "id": "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77", "user": "marta", "path": "x"}
 # Of every kind of parameter whatever it may be refused for, and of each some that it takes.

@@ -13,7 +13,8 @@ from tests.client import Api, Server
 from tests.contract.published import make_shown
 from tests.factories import make_instrument, make_news, make_signal, put_candles, put_quote
 
-EXAMPLES = 40
+pytestmark = pytest.mark.served
+
 HOUR_MS = 3_600_000
 # What a cursor may be, and which moments make a span, a schema cannot say: what fits to it may be a 400.
 WITH_SPANS = ["listArchive", "getHistory", "getOrderFlow", "listNews", "listSignals"]
@@ -38,7 +39,13 @@ def market(shared_server: Server) -> None:
 
 
 @pytest.fixture(scope="module")
-def scenarios(market: None, shared: Api) -> list[ScenarioRecorder]:
+def examples() -> int:
+    """Of each operation; tests/nightly asks for more, and for sequences of requests."""
+    return 5
+
+
+@pytest.fixture(scope="module")
+def scenarios(market: None, shared: Api, examples: int) -> list[ScenarioRecorder]:
     """What the engine asked and found: examples, boundaries, random values, then sequences of requests."""
     config = schemathesis.Config.from_dict(
         {
@@ -48,9 +55,10 @@ def scenarios(market: None, shared: Api) -> list[ScenarioRecorder]:
             # the check `ignored_auth` asks every operation without a key and with a bad one all the same.
             "generation": {
                 "deterministic": True,
-                "max-examples": EXAMPLES,
+                "max-examples": examples,
                 "with-security-parameters": False,
             },
+            "phases": {"stateful": {"enabled": examples > 5}},
             "operations": [{"include-operation-id": WITH_SPANS, "checks": MAY_BE_REFUSED}],
         }
     )

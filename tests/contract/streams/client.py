@@ -14,6 +14,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from core.clock import now_ms
+from serving.websocket.connection import WebSocketConnection
+from serving.websocket.session import WebSocketSession
+from tests.client import Server
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -65,15 +68,21 @@ class Socket:
     def send(self, message: Any) -> None:
         self.connection.send(message if isinstance(message, str | bytes) else json.dumps(message))
 
-    def hear(self, within_s: float = PATIENCE_S) -> Frame:
-        frame: Frame = json.loads(self.connection.recv(within_s))
+    def hear(self) -> Frame:
+        """The next frame. A process on a busy machine may stand still for seconds, and says so before it."""
+        while (frame := self._next()).get("code") in LIVENESS:
+            pass
+        return frame
+
+    def _next(self) -> Frame:
+        frame: Frame = json.loads(self.connection.recv(PATIENCE_S))
         return frame
 
     def hear_of(self, count: int, field: str) -> list[Any]:
         return [self.hear()[field] for _ in range(count)]
 
     def hear_until(self, kind: str) -> Frame:
-        while (frame := self.hear()).get("type") != kind:
+        while (frame := self._next()).get("type") != kind:
             pass
         return frame
 
@@ -86,12 +95,9 @@ class Socket:
         return heard
 
     def ask(self, message: Any) -> Frame:
-        """The answer without its time, which is about now. A process on a busy machine may stand still for
-        seconds, and says so before it."""
+        """The answer without its time, which is about now."""
         self.send(message)
-        while (frame := self.hear()).get("code") in LIVENESS:
-            pass
-        return told(frame)
+        return told(self.hear())
 
     def subscribe(self, *symbols: str, **fields: Any) -> Frame:
         named = {"symbols": list(symbols)} if symbols else {}
@@ -117,7 +123,7 @@ class Socket:
 
 
 def told(frame: Frame) -> Frame:
-    assert abs(frame.pop("time") - now_ms()) < 60_000
+    assert abs(frame.pop("time") - now_ms()) < 1000 * PATIENCE_S
     return frame
 
 
@@ -134,6 +140,28 @@ def in_time(seconds: float, take: Callable[[float], T | None]) -> T:
                 return taken
         seconds *= 2
     raise AssertionError("It was not done in time")
+
+
+@contextmanager
+def an_hour_passing(server: Server, session: Any) -> Iterator[None]:
+    """For each that opens within: when this is left, its time to say something first is over."""
+    opened, join = list[WebSocketSession](), session.join
+
+    def note(self: WebSocketSession, connection: WebSocketConnection) -> None:
+        opened.append(self)
+        join(self, connection)
+
+    async def ring() -> None:
+        for each in opened:
+            if each._timer is not None:
+                each._timer.cancel()
+                each.first_is_late()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "FIRST_WITHIN_S", 3600.0)
+        patch.setattr(session, "join", note)
+        yield
+    server.run(ring())
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from tests.patience import wait_until
 from .client import Socket
 from .conftest import Open
 
+pytestmark = pytest.mark.served
+
 OF_A_SOCKET = (WebSocketProtocol, AsyncWebsocketConsumer, Subscriber, Identity, HttpToolsProtocol)
 End = Callable[[Server, Socket], object]
 

@@ -11,10 +11,11 @@ from html import unescape
 import httpx
 
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 
 def sample(server: Server, name: str) -> str:
-    page = httpx.get(f"{server.url}/docs/without-client").text
+    page = httpx.get(f"{server.url}/docs/without-client", timeout=PATIENCE_S).text
     found = re.search(rf'<pre tabindex="0" id="{name}"><code>(.*?)</code></pre>', page, re.DOTALL)
     assert found
     return unescape(re.sub("<[^>]+>", "", found[1]))

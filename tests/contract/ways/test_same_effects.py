@@ -79,6 +79,7 @@ def test_key_that_is_used_is_noted(visitors: Visitors) -> None:
         assert key.pk in key_cache.used.at
 
 
+@pytest.mark.usefixtures("one_moment")
 @pytest.mark.parametrize("change", [{}, {"ACCESS_LOG": True}, {"SLOW_REQUEST_MS": 0.000_001}], ids=str)
 def test_log_has_the_same_lines(
     visitors: Visitors, change: dict[str, Any], settings: Any, caplog: pytest.LogCaptureFixture

@@ -16,6 +16,8 @@ from tests.patience import PATIENCE_S
 
 from .feed_server import item, rss
 
+pytestmark = pytest.mark.served
+
 ADDRESS = "https://wire.example/rss/all.xml"
 
 

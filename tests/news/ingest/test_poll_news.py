@@ -54,7 +54,7 @@ def language(settings: Any) -> Iterator[LanguageServer]:
     server = LanguageServer()
     with beside(server):
         facts = {"protocol": "openai", "base_url": f"{server.url}/v1", "model": "words-1", "key": KEY}
-        settings.LANGUAGE_ENDPOINTS = [facts | {"timeout_s": 5.0, "daily_budget": 100}]
+        settings.LANGUAGE_ENDPOINTS = [facts | {"timeout_s": PATIENCE_S, "daily_budget": 100}]
         settings.SENTIMENT_MODEL = "words-1"
         for known in (language_models, sentiment_models):
             known.cache_clear()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from news.language.endpoint import Endpoint
 from news.language_models import LanguageModel
 from tests.local_http import LocalHttp, read_request, whole_answer
+from tests.patience import PATIENCE_S
 
 KEY = "sk-secret-1234"
 
@@ -55,6 +56,10 @@ def says(protocol: str, content: str) -> Act:
     return answer(200, (envelope % content).encode())
 
 
+# How long a model waits for what never answers.
+HURRIED: dict[str, Any] = {"timeout_s": 0.05}
+
+
 class LanguageServer(LocalHttp):
     """Takes its acts in order, and the last one again and again."""
 
@@ -66,7 +71,7 @@ class LanguageServer(LocalHttp):
     def model(
         self, protocol: str = "openai", clock: Callable[[], float] = lambda: 0.0, **facts: Any
     ) -> LanguageModel:
-        defaults = {"model": "words-1", "key": KEY, "timeout_s": 5.0, "daily_budget": 100}
+        defaults = {"model": "words-1", "key": KEY, "timeout_s": PATIENCE_S, "daily_budget": 100}
         endpoint = Endpoint(protocol, f"{self.url}/v1", **(defaults | facts))  # type: ignore[arg-type]
         return LanguageModel(endpoint, clock)
 

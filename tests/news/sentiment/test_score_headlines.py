@@ -13,6 +13,8 @@ from django.core.management import CommandError, call_command
 from tests.patience import PATIENCE_S
 from tests.programs.running import environment
 
+pytestmark = pytest.mark.served
+
 LINES = (
     b"Gold rises to a record as the dollar slips\n"
     b"\n"

@@ -78,5 +78,5 @@ def test_guides_name_the_service_that_is_read(name: str) -> None:
 
 
 def test_server_answers_the_tarball(server: Server) -> None:
-    answer = httpx.get(f"{server.url}/clients/{tarball_name()}")
+    answer = httpx.get(f"{server.url}/clients/{tarball_name()}", timeout=PATIENCE_S)
     assert answer.headers["Content-Type"] == "application/gzip"

@@ -17,7 +17,7 @@ from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, code_of
 from tests.contract.streams.conftest import Open
 from tests.factories import make_account, make_key
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 PAGE, CLOSE = "/settings/streams", "/settings/streams/close"
 FIELDS = r'name="path" value="([^"]+)">\s*<input type="hidden" name="opened_at" value="([\d.]+)"'
@@ -37,7 +37,9 @@ def close(client: Client, service: Server, account: Account, path: str) -> str:
 def press(client: Client, service: Server, path: str, opened_at: str) -> str:
     """At the server itself: the streams of all processes are asked for on its own loop."""
     cookies = {"sessionid": client.cookies["sessionid"].value}
-    with httpx.Client(base_url=service.url, cookies=cookies, follow_redirects=True) as browser:
+    with httpx.Client(
+        base_url=service.url, cookies=cookies, follow_redirects=True, timeout=PATIENCE_S
+    ) as browser:
         (token,) = set(re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get(PAGE).text))
         fields = {"csrfmiddlewaretoken": token, "path": path, "opened_at": opened_at}
         answer = browser.post(CLOSE, data=fields)
@@ -129,7 +131,7 @@ def test_closing_takes_a_post(page: Client) -> None:
 def shown(service: Server, page: Client) -> str:
     """By the server itself: the streams of all processes are asked for on its own loop."""
     cookies = {"sessionid": page.cookies["sessionid"].value}
-    return httpx.get(f"{service.url}{PAGE}", cookies=cookies).text
+    return httpx.get(f"{service.url}{PAGE}", cookies=cookies, timeout=PATIENCE_S).text
 
 
 def shown_with(words: str, service: Server, page: Client) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import time_machine
 
 from accounts.models import Account
 from core.clock import now_ms
 from core.times import iso_s
+from market.streams import candle_stream
 from market.streams import market_streams as streams
 from tests.client import Api, Server
 from tests.contract.streams.client import CANDLES, Frame, Socket, code_of
@@ -31,16 +33,37 @@ FIELDS = {"symbol", "timeframe", "candle", "closed", "time"}
 
 
 @pytest.fixture
-def midnight_ms() -> int:
-    """One that is past, so that the clock adds nothing to what ends there."""
-    now = now_ms()
-    return now - now % DAY_MS - DAY_MS
+def midnight_ms() -> Iterator[int]:
+    """It has just been, and time stands still, so that the clock ends nothing beside the ticks."""
+    before_ms = now_ms() // DAY_MS * DAY_MS
+    with time_machine.travel(before_ms / 1000 + 6, tick=False):
+        yield before_ms
 
 
 @pytest.fixture
 def api(service: Server, key: str) -> Iterator[Api]:
     with Api(service, key) as asking:
         yield asking
+
+
+@pytest.fixture
+def look(service: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """What happens when a second is over, and never without it."""
+    forming = streams.candles.forming
+
+    async def begin_anew() -> None:
+        if forming._timer is not None:
+            forming._timer.cancel()
+        forming.clear()
+
+    async def look() -> None:
+        forming.look()
+
+    assert candle_stream.FORMING_S == 1
+    monkeypatch.setattr(candle_stream, "FORMING_S", 3600.0)
+    service.run(begin_anew())
+    yield lambda: service.run(look())
+    service.run(begin_anew())
 
 
 def hear_closed(socket: Socket, *timeframes: str) -> list[Frame]:
@@ -243,12 +266,13 @@ def test_snapshot_is_the_last_closed_one_of_each_timeframe(
 
 
 def test_forming_comes_on_request_alone(
-    opened: Open, ticker: Ticker, api: Api, key: str, symbol: str
+    opened: Open, ticker: Ticker, api: Api, key: str, symbol: str, look: Callable[[], None]
 ) -> None:
     plain, asked = opened(CANDLES, key=key), opened(CANDLES, key=key)
     plain.subscribe(symbol, timeframes=["1d"])
     asked.subscribe(symbol, timeframes=["1d"], features=["seq"], events=["forming"])
     tick = ticker(symbol, 3)[-1]
+    look()
     frame = asked.hear()
     assert set(frame) == FIELDS
     assert (frame["timeframe"], frame["closed"], frame["time"]) == ("1d", False, tick.time_ms)
@@ -256,34 +280,31 @@ def test_forming_comes_on_request_alone(
     assert plain.is_open
 
 
-def test_forming_comes_at_most_once_a_second(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
+def test_forming_comes_at_most_once_a_second(
+    opened: Open, ticker: Ticker, key: str, symbol: str, look: Callable[[], None]
+) -> None:
     socket = opened(CANDLES, key=key)
-    socket.subscribe(symbol, timeframes=["1d"], features=["lag"], events=["forming"])
-    sent: list[int] = []
-    while len(sent) < 3:
+    socket.subscribe(symbol, timeframes=["1d"], events=["forming"])
+    last = []
+    for _ in range(2):
         ticker(symbol, 5)
-        ticker(symbol, 5)
-        frame = socket.hear()
-        sent += [frame["sent"]] if not frame["closed"] else []
-    # The clock of the machine may be set a little meanwhile.
-    assert all(later - earlier > 900 for earlier, later in zip(sent, sent[1:], strict=False))
+        last.append(ticker(symbol, 5)[-1].bid)
+        look()
+    assert [socket.hear()["candle"]["close"] for _ in last] == last
 
 
 def test_nobody_who_left_keeps_the_forming_ones_going(
-    service: Server, opened: Open, ticker: Ticker, key: str, symbol: str
+    opened: Open, ticker: Ticker, key: str, symbol: str, look: Callable[[], None]
 ) -> None:
     with opened(CANDLES, key=key) as socket:
         socket.subscribe(symbol, events=["forming"])
         ticker(symbol)
+        look()
         assert socket.hear()["closed"] is False
         socket.ask({"action": "unsubscribe"})
-        assert socket.is_open
-
-    async def look() -> bool:
-        streams.candles.forming.look()
-        return streams.candles.forming.is_wanted
-
-    assert service.run(look()) is False
+    assert streams.candles.forming.is_wanted
+    look()
+    assert not streams.candles.forming.is_wanted
 
 
 def test_events_of_signals_are_refused(opened: Open, key: str, symbol: str) -> None:

@@ -7,11 +7,11 @@ import pytest
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from instruments.saving import save
-from tests.contract.answers import within_two_seconds
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_instrument
+from tests.patience import wait_until
 
 SIGNALS = "/ws/signals"
 
@@ -90,7 +90,7 @@ def test_once_it_is_offered_again_it_can_be_subscribed_to_without_a_hole_in_the_
     offer(symbol, is_offered=False)
     assert ended(socket) == [symbol]
     offer(symbol, is_offered=True)
-    within_two_seconds(lambda: catalogue.find(symbol) is not None)
+    wait_until(lambda: catalogue.find(symbol) is not None)
     reply = socket.subscribe(symbol)
     assert reply["positions"] == {symbol: 3}
     ticker(symbol)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from core.clock import now_ms
 from market.prices.records import AbsorptionFound
 from market.streams import market_streams as streams
-from market.streams.sessions.authenticated import AuthenticatedSessions
+from market.streams.sessions.authenticated import authenticated_sessions
 from market.streams.sessions.session import StreamSession
+from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, shortened
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
@@ -103,31 +106,25 @@ def test_no_snapshot_comes_unasked_or_of_nothing(
     assert plain.is_open
 
 
-def test_heartbeat_breaks_a_silence(opened: Open, key: str, symbol: str) -> None:
-    with (
-        shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.5),
-    ):
-        socket = opened(key=key)
-        socket.subscribe(symbol, features=["heartbeat"])
-        first, second = socket.hear(), socket.hear()
-    assert first.keys() == {"type", "time"}
-    assert first["type"] == "heartbeat"
-    # They are looked after fifty times a second. On a busy machine the first may be late, and the second not.
-    assert 200 <= second["time"] - first["time"] < 10_000
+def test_heartbeat_breaks_the_silence_of_who_asked_for_it(
+    opened: Open, service: Server, ticker: Ticker, key: str, symbol: str
+) -> None:
+    async def look_in(seconds: float) -> None:
+        for session in authenticated_sessions.all():
+            session.check_time(asyncio.get_running_loop().time() + seconds)
 
-
-def test_no_heartbeat_comes_unasked(opened: Open, key: str, symbol: str) -> None:
-    with (
-        shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.1),
-    ):
-        beating, silent = opened(key=key), opened(key=key)
-        silent.subscribe(symbol)
-        beating.subscribe(symbol, features=["heartbeat"])
-        beating.hear()
-        beating.hear()
-        assert silent.is_open
+    asked, plain = opened(key=key), opened(key=key)
+    plain.subscribe(symbol)
+    with shortened(StreamSession, "HEARTBEAT_AFTER_S", 36_000.0):
+        asked.subscribe(symbol, features=["heartbeat"])
+        service.run(look_in(18_000))
+        ticker(symbol)
+        service.run(look_in(37_000))
+        assert asked.hear()["symbol"] == symbol
+        beat = asked.hear()
+    assert (beat["type"], beat.keys()) == ("heartbeat", {"type", "time"})
+    assert plain.hear()["symbol"] == symbol
+    assert plain.is_open
 
 
 @pytest.mark.parametrize(("path", "is_so"), [(MARKET, True), (ORDERFLOW, False)])

@@ -1,4 +1,4 @@
-"""When the engine is gone, its streams say so within three seconds, and say when it is back.
+"""When the engine is gone, its streams say so, and say when it is back.
 
 Over Redis the engine beside the service is ended; in one process it is its own tasks that end."""
 
