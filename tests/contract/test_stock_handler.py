@@ -20,17 +20,21 @@ VARYING = {
 QUERY = "unknown=1"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def eurusd(shared_server: Server) -> None:
+    make_instrument("EURUSD")
+    put_quote("EURUSD", at_ms=1_795_000_000_000)
+
+
 @pytest.mark.parametrize(
     "path", ["/api/market/EURUSD/quote", "/api/market/NOPE", "/api/nothing", "/api/symbols/"]
 )
 @pytest.mark.parametrize("method", ["get", "head", "post", "options"])
-def test_stock_handler_answers_the_same(server: Server, api: Api, path: str, method: str) -> None:
-    make_instrument("EURUSD")
-    put_quote("EURUSD", at_ms=1_795_000_000_000)
-    lean = api.ask(f"{path}?{QUERY}", method=method.upper())
+def test_stock_handler_answers_the_same(shared_server: Server, shared: Api, path: str, method: str) -> None:
+    lean = shared.ask(f"{path}?{QUERY}", method=method.upper())
 
     ask = getattr(AsyncClient(), method)
-    stock = server.run(ask(f"{path}?{QUERY}", headers={"X-API-Key": api.key}))
+    stock = shared_server.run(ask(f"{path}?{QUERY}", headers={"X-API-Key": shared.key}))
 
     assert stock.status_code == lean.status_code
     assert without_request_id(stock.content) == without_request_id(lean.content)
@@ -38,11 +42,10 @@ def test_stock_handler_answers_the_same(server: Server, api: Api, path: str, met
     assert lean_headers.items() <= {name.lower(): value for name, value in stock.headers.items()}.items()
 
 
-def test_synchronous_handler_answers_the_same(api: Api) -> None:
-    make_instrument("EURUSD")
-    headers = {"X-API-Key": api.key, "Host": "localhost"}
+def test_synchronous_handler_answers_the_same(shared: Api) -> None:
+    headers = {"X-API-Key": shared.key, "Host": "localhost"}
     for path in ("/api/symbols?expand=digits", "/api/symbols?expand=nothing"):
-        lean, stock = api.ask(path), Client().get(path, headers=headers)
+        lean, stock = shared.ask(path), Client().get(path, headers=headers)
         assert stock.status_code == lean.status_code
         assert without_request_id(stock.content) == without_request_id(lean.content)
 

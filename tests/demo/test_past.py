@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -24,6 +25,7 @@ from market.models import Candle, LastQuote, UnfinishedPast
 from market.prices.candles import DAY_MS
 from market.store.process_names import name_of
 from signals_feed.models import Signal
+from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 
@@ -36,15 +38,23 @@ def quietly(text: str) -> None:
     """Progress that nobody watches."""
 
 
-@pytest.fixture(autouse=True)
-def begun(settings: Any) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def recent(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Two instruments whose recent past is there."""
+    with django_db_blocker.unblock():
+        with override_settings(DEMO=True), time_machine.travel(NOON, tick=False):
+            make_instrument("EURUSD", calendar=make_calendar("day", "Mon-Fri 09:00-14:00"))
+            make_instrument("GBPUSD", calendar=make_calendar("night", "Mon-Sun 22:30-03:30"))
+            seed_people()
+            seed_recent(NOON_MS, quietly)
+        yield
+        empty_database()
+
+
+@pytest.fixture(autouse=True)
+def begun(recent: None, settings: Any) -> Iterator[None]:
     settings.DEMO = settings.PUBLIC_TERMINAL = True
     with time_machine.travel(NOON, tick=False):
-        make_instrument("EURUSD", calendar=make_calendar("day", "Mon-Fri 09:00-14:00"))
-        make_instrument("GBPUSD", calendar=make_calendar("night", "Mon-Sun 22:30-03:30"))
-        seed_people()
-        seed_recent(NOON_MS, quietly)
         yield
 
 

@@ -42,10 +42,11 @@ MODELS: tuple[type[Model], ...] = (
         SiteText,
     ),
 )
+Rows = dict[type[Model], Model]
 SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
 
 
-def one_of_each() -> dict[type[Model], Model]:
+def one_of_each() -> Rows:
     account = make_account()
     make_key(account)
     AiUsage.objects.create(account=account, day=date(2026, 11, 18), used=3)

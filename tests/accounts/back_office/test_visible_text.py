@@ -22,7 +22,7 @@ from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 
 from .office import Office, add_to, address, text_of
-from .rows import one_of_each
+from .rows import Rows
 
 pytestmark = pytest.mark.django_db
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -37,20 +37,22 @@ def request_of(office: Office) -> Any:
     return request
 
 
-def forms_of(office: Office, model: type[models.Model]) -> Iterator[Any]:
+def forms_of(office: Office, row: models.Model) -> Iterator[Any]:
     """Of a row that is there, with the forms of the rows within it."""
     request = request_of(office)
-    page, row = admin.site._registry[model], one_of_each()[model]
+    page = admin.site._registry[type(row)]
     if page.has_change_permission(request, row):
         yield page.get_form(request, row, change=True)
-        yield from (rows.form for rows, _ in page.get_formsets_with_inlines(request, row))
+        yield from (within.form for within, _ in page.get_formsets_with_inlines(request, row))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
-def test_no_text_of_a_row_takes_what_nobody_sees(office: Office, model: type[models.Model]) -> None:
+def test_no_text_of_a_row_takes_what_nobody_sees(
+    rows: Rows, office: Office, model: type[models.Model]
+) -> None:
     takes = [
         (name, ascii(letter))
-        for form in forms_of(office, model)
+        for form in forms_of(office, rows[model])
         for name, field in form.base_fields.items()
         if isinstance(field, forms.CharField) and not field.disabled
         for letter in INVISIBLE
@@ -88,12 +90,12 @@ def test_a_reason_is_text_that_is_seen(form: type[forms.Form]) -> None:
     ],
 )
 def test_the_refusal_says_which_character_it_is(
-    office: Office, model: type[models.Model], page: str, field: str
+    rows: Rows, office: Office, model: type[models.Model], page: str, field: str
 ) -> None:
-    row = one_of_each()[model]
+    row = rows[model]
     where = add_to(model) if page == "add" else address(row, page, row.pk)
-    rows = {"notes-TOTAL_FORMS": "1", "notes-INITIAL_FORMS": "0"}
-    answer = office.post(where, answered="1", **rows, **{field: "Test \u202e abc"})
+    notes = {"notes-TOTAL_FORMS": "1", "notes-INITIAL_FORMS": "0"}
+    answer = office.post(where, answered="1", **notes, **{field: "Test \u202e abc"})
     assert f"Character 6 {SAYS} (U+202E). Remove it." in text_of(answer)
 
 

@@ -69,17 +69,13 @@ def assert_is_ours(page: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", OPEN)
-def test_visitors_page_is_ours(path: str) -> None:
-    assert_is_ours(Client().get(path, follow=True).text)
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("path", OWN)
-def test_page_behind_the_login_is_ours(path: str) -> None:
+def test_pages_before_and_behind_the_login_are_ours() -> None:
     client = Client()
+    for path in OPEN:
+        assert_is_ours(client.get(path, follow=True).text)
     client.force_login(make_user(password="a long walk 7"))
-    assert_is_ours(client.get(path, follow=True).text)
+    for path in OWN:
+        assert_is_ours(client.get(path, follow=True).text)
 
 
 @pytest.mark.django_db

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from accounts.limits import throttle
 from core.contract.answers import Body
 from serving.http.protocol import HttpProtocol
+from tests.contract.conftest import forget_redis
 from tests.contract.streams.daphne_server import DaphneServer
 
 from .conftest import Doors
-from .doors import ordinary_door, short_door
+from .doors import Talk, ordinary_door, short_door
 from .requests import ASKED, PLAIN, QUOTE, get
 from .visitors import TIMES, Visitor, plainly
+
+
+@pytest.fixture(scope="module")
+def known(doors: Doors) -> list[Visitor]:
+    return [Visitor(door) for door in doors]
+
+
+@pytest.fixture
+def guests(known: list[Visitor]) -> Iterator[list[Visitor]]:
+    """Who is known already and has asked for nothing, on a connection and from an address of its own."""
+    forget_redis()
+    throttle._window.admitted.clear()
+    with ExitStack() as stack:
+        for visitor in known:
+            visitor.talk.close()
+            visitor.talk = Talk(visitor.door)
+        yield [stack.enter_context(visitor) for visitor in known]
 
 
 class Planted(HttpProtocol):
@@ -25,8 +45,8 @@ class Planted(HttpProtocol):
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_answer_is_the_same_in_both_ways_and_on_daphne(visitors: list[Visitor], name: str) -> None:
-    short, ordinary, daphne = visitors
+def test_answer_is_the_same_in_both_ways_and_on_daphne(guests: list[Visitor], name: str) -> None:
+    short, ordinary, daphne = guests
     asked, heard = ASKED[name], (len(short.door.heard), len(ordinary.door.heard))
     said = ordinary.ask_again(asked)
     assert short.ask_again(asked) == said
