@@ -24,18 +24,6 @@ def test_pages_name_it_in_their_foot(client: Client, settings: Settings, path: s
     assert f"<a {LINK}>Contact</a>" in client.get(path).text
 
 
-@pytest.mark.parametrize("path", ["/terms", "/privacy"])
-def test_what_people_agree_to_says_whom_to_ask(client: Client, settings: Settings, path: str) -> None:
-    settings.CONTACT_EMAIL = ADDRESS
-    assert f"Questions about it go to <a {LINK}>{ADDRESS}</a>." in client.get(path).text
-
-
-def test_documentation_of_errors_says_where_to_report_them(client: Client, settings: Settings) -> None:
-    assert "mailto:" not in client.get("/docs/api/errors").text
-    settings.CONTACT_EMAIL = ADDRESS
-    assert f"Report failures to <a {LINK}>{ADDRESS}</a>." in client.get("/docs/api/errors").text
-
-
 def test_page_of_a_failure_says_whom_to_tell(settings: Settings) -> None:
     assert "write to" not in render_to_string("500.html")
     settings.CONTACT_EMAIL = ADDRESS

@@ -138,13 +138,6 @@ def test_search_engines_are_kept_from_what_is_no_document(client: Client) -> Non
     assert not {"Disallow: /", "Disallow: /docs"} & set(lines)
 
 
-@pytest.mark.parametrize("path", ["/pricing", "/docs", "/status"])
-def test_pages_say_what_they_are_to_who_links_to_them(client: Client, path: str) -> None:
-    page = client.get(path).content.decode()
-    assert page.count('<meta name="description"') == 1
-    assert 'property="og:image" content="http://testserver/static/site/card.png"' in page
-
-
 def test_emptied_text_is_the_first_one_again() -> None:
     text = SiteText.objects.get(name="terms")
     first = text.body

@@ -181,12 +181,6 @@ def test_what_cannot_be_measured_is_no_trouble() -> None:
     assert "0%, down" not in page
 
 
-def test_page_says_why_a_red_day_may_have_no_report() -> None:
-    page = Client().get("/status").text
-    assert "No incident has been reported." in page
-    assert "a day can be red without a report" in page
-
-
 def test_components_have_ninety_days_and_an_uptime() -> None:
     put_components(NOW.replace(hour=12, minute=0, second=0), 29)
     with time_machine.travel(NOW, tick=False):
@@ -289,18 +283,6 @@ def test_page_shows_incident_with_its_notes() -> None:
     assert "Slow prices" in page
     assert "We look into it." in page
     assert "ongoing" in page
-
-
-@pytest.mark.parametrize(
-    ("impact", "word"), [("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")]
-)
-def test_an_incident_is_called_as_the_state_it_means(impact: str, word: str) -> None:
-    incident = make_incident(impact=impact)
-    page, feed = Client().get("/status").text, Client().get("/status.rss").text
-    assert incident.get_impact_display() == word.capitalize()
-    assert f"<strong>{word.capitalize()}</strong>" in page
-    assert f'<span class="badge">{word}</span>' in page
-    assert f"Slow prices ({word})" in feed
 
 
 def test_page_draws_the_last_hour() -> None:

@@ -25,10 +25,3 @@ def test_every_page_has_a_description_of_its_own() -> None:
     assert not [
         path for path, text in found.items() if not 20 <= len(text) <= 160 or "<" in text or "`" in text
     ]
-
-
-def test_description_is_the_first_paragraph_and_ends_with_a_word() -> None:
-    assert description("/docs/api/getQuote") == "The current quote of one instrument."
-    assert description("/docs/streams/market") == "Every tick of the instruments that you name in symbols."
-    assert description("/docs/guides/keys-and-tiers").startswith("An account's tier determines how many")
-    assert re.search(r"[\w,] …$", description("/docs/streams/candles"))

@@ -13,7 +13,6 @@ from select import select
 
 import httpx
 import pytest
-from django.test import Client as DjangoClient
 
 from core import clock
 from core.times import iso_s
@@ -26,6 +25,8 @@ from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, put_candles, put_quote
 from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.served
 
 BID, ASK = 91842.61, 91846.35
 
@@ -40,21 +41,10 @@ def quoted(server: Server) -> None:
 
 
 def snippet(server: Server, path: str, name: str) -> str:
-    page = httpx.get(f"{server.url}{path}").text
+    page = httpx.get(f"{server.url}{path}", timeout=PATIENCE_S).text
     found = re.search(rf'<pre tabindex="0" id="{name}"><code>(.*?)</code>', page, re.DOTALL)
     assert found is not None
     return unescape(re.sub(r"<[^>]+>", "", found[1]))
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/docs", "/docs/clients"])
-@pytest.mark.parametrize("language", ["python", "javascript"])
-def test_commands_that_install_are_coloured_as_commands(path: str, language: str) -> None:
-    page = DjangoClient().get(path).text
-    found = re.search(rf'id="install-{language}"><code>(.*?)</code>', page, re.DOTALL)
-    assert found is not None
-    coloured = re.findall('<span class="h-[^"]*">([^<]*)</span>', found[1])
-    assert [part for part in coloured if part != "cd"] == []
 
 
 def environment(key: str) -> dict[str, str]:

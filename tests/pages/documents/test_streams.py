@@ -157,38 +157,3 @@ def test_page_loads_nothing_from_elsewhere_and_runs_nothing(page: str) -> None:
 def test_timeframes_are_in_their_own_order(document: Any) -> None:
     timeframe = document["components"]["schemas"]["CandleUpdate"]["properties"]["timeframe"]
     assert timeframe["enum"] == ["1m", "5m", "15m", "1h", "4h", "1d"]
-
-
-def test_subscribe_says_where_symbols_are_required(page: str) -> None:
-    assert "Required on <code>/ws/market</code> and <code>/ws/candles</code>." in page
-
-
-TEXTS = [
-    *((name, message.get("summary", "")) for name, message in content()["components"]["messages"].items()),
-    *((name, channel["description"]) for name, channel in content()["channels"].items()),
-    *((name, about) for part in ("x-features", "x-limits") for name, about in content()[part].items()),
-    *(
-        (f"{schema}.{name}", field["description"])
-        for schema, found in content()["components"]["schemas"].items()
-        for name, field in found.get("properties", {}).items()
-        if "description" in field
-    ),
-]
-# Names that are no words of English, and words that would be read as such where they are names.
-CODE = re.compile(
-    r"\w+_\w+|/ws/\w+|\b[A-Z]{6}\b|\[\"|\b(?:the|with|in|after|or|feature) (?:seq|since|takeover)\b"
-    r"|(?:With|feature) (?:latest|lag)\b|\bunrecovered\b|\bseq\b|\bTEST\b|X-API-Key"
-)
-
-
-@pytest.mark.parametrize(("name", "text"), TEXTS, ids=[name for name, _ in TEXTS])
-def test_names_in_a_text_are_set_in_code(name: str, text: str) -> None:
-    assert not CODE.search(re.sub("`[^`]+`", "", text))
-
-
-def test_page_shows_code_as_code(page: str) -> None:
-    assert "that you name in <code>symbols</code>." in page
-    assert "<code>restarting</code>: this server is about to close" in page
-    assert "What <code>resume</code> replays" in page
-    texts = re.sub(r"<(script|pre|textarea)\b.*?</\1>", "", page, flags=re.DOTALL)
-    assert "`" not in re.sub("<[^>]+>", "", texts)

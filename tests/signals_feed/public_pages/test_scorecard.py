@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from accounts.models import User
@@ -137,15 +134,6 @@ def test_dark_pages_ask_for_the_dark_one() -> None:
     assert COLOURS["dark"]["surface"] in ask("?theme=dark").text
     assert ask("?theme=dark")["ETag"] != ask()["ETag"]
     assert ask("?theme=<b>").text == ask().text
-
-
-def test_its_colours_are_those_of_the_site() -> None:
-    tokens = (Path(settings.BASE_DIR) / "static/site/tokens.css").read_text()
-    pairs = re.findall(r"--(\w+): light-dark\((#\w+), (#\w+)\)", tokens)
-    site = {name: {"light": light, "dark": dark} for name, light, dark in pairs}
-    assert {
-        theme: {name: site[name][theme] for name in colours} for theme, colours in COLOURS.items()
-    } == COLOURS
 
 
 LONG = "Walker_Three_With_Long_Name_30"
