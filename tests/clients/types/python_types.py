@@ -1,5 +1,5 @@
-"""What a type checker must know of answers and frames; checked by a test and never run. mypy complains of an
-`ignore` that it does not need."""
+"""What a type checker must know of answers and frames; checked by `make lint` and never run. mypy complains
+of an `ignore` that it does not need."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from accounts.limits.throttling import FAILURES_PER_MINUTE
 from accounts.models import TIER_LIMITS, Tier
 from analysis.built_in import IDENTIFIER as ANALYST
 from core.contract.errors import CODES, ApiError
@@ -21,10 +20,8 @@ from .documented import DOCUMENT, SCHEMAS, is_valid, operation, response
 from .specified import (
     CATEGORIES,
     FIELDS,
-    HISTORY,
     NEWS,
     OPTIONAL,
-    ORDER_FLOW,
     PARAMETERS,
     QUOTES,
     SESSION,
@@ -124,28 +121,6 @@ def test_words_of_a_field_are_those_of_the_contract() -> None:
     assert words("NewsItem", "sentiment") == ["bullish", "neutral", "bearish"]
 
 
-def described(path: str, name: str) -> str:
-    (found,) = [each for each in operation(path)["parameters"] if each["name"] == name]
-    return str(found["description"])
-
-
-@pytest.mark.parametrize(
-    ("path", "differing"), [(HISTORY, ["limit", "form"]), (NEWS, ["limit", "expand"]), (SIGNALS, ["limit"])]
-)
-def test_cursor_says_what_may_differ_from_page_to_page(path: str, differing: list[str]) -> None:
-    assert all(name in described(path, "cursor").partition("only ")[2] for name in differing)
-
-
-@pytest.mark.parametrize("path", [HISTORY, NEWS, SIGNALS, ORDER_FLOW])
-def test_start_says_everywhere_how_a_time_is_written(path: str) -> None:
-    assert "as an ISO 8601 time with its zone or in milliseconds since the epoch" in described(path, "start")
-
-
-def test_defaults_that_differ_are_said_to() -> None:
-    assert "which is 1m" in described("/api/market/{symbol}", "timeframe")
-    assert "which is 1h" in described(HISTORY, "timeframe")
-
-
 def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
     examples = operation(QUOTES)["responses"]["400"]["content"]["application/json"]["examples"]
     refused = {example["value"]["error"]["code"]: example["value"]["error"] for example in examples.values()}
@@ -155,13 +130,6 @@ def test_list_of_quotes_tells_its_limit_and_what_counts() -> None:
         "symbols",
         200,
     )
-    assert "A repeated symbol is counted and returned once" in described(QUOTES, "symbols")
-
-
-def test_order_flow_says_where_it_differs_from_the_candle() -> None:
-    assert "less than the candle's" in operation(ORDER_FLOW)["description"]
-    absorptions = SCHEMAS["OrderFlowMinute"]["properties"]["absorptions"]
-    assert "the end of the minute belongs to this minute" in absorptions["description"]
 
 
 def test_active_signal_has_no_result_and_a_closed_one_all_of_it() -> None:
@@ -200,17 +168,6 @@ def test_document_knows_every_code_that_is_raised() -> None:
 def test_example_of_the_session_names_models_that_there_are() -> None:
     (example,) = operation(SESSION)["responses"]["200"]["content"]["application/json"]["examples"].values()
     assert example["value"]["ai_models_available"] == [ANALYST, LINEAR_MODEL.stem]
-
-
-def test_limits_by_tier_are_in_the_description() -> None:
-    for row in ("| Free | 60 | 2 | 5 |", "| Pro | 120 | 5 | 20 |", "| Premium | 300 | 10 | 50 |"):
-        assert row in DOCUMENT["info"]["description"]
-
-
-def test_limit_without_a_valid_key_is_in_the_description() -> None:
-    about = " ".join(DOCUMENT["info"]["description"].split())
-    assert f"without a valid key have a limit of their own: {FAILURES_PER_MINUTE} a minute from one" in about
-    assert f"or {FAILURES_PER_MINUTE} requests without a valid key have come from your address" in about
 
 
 @pytest.mark.django_db

@@ -18,6 +18,8 @@ from tests.client import Api, Server
 from tests.pages.documents.test_samples import run
 from tests.signals_feed.published_signals import close_at, make_published
 
+pytestmark = pytest.mark.served
+
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SAMPLES = [
     pytest.param(text, id=f"{name}-{number}")
@@ -52,14 +54,3 @@ def test_sample_of_a_file_fails_where_there_is_none() -> None:
     texts = requests(operations()["getArchiveFile"], "http://127.0.0.1:8000", {})
     assert texts["shell"].startswith("curl --fail ")
     assert "if (!file.ok) throw" in texts["javascript"]
-
-
-@pytest.mark.parametrize("name", ["ingest", "feeds"])
-def test_tick_to_copy_names_no_time_of_long_ago(name: str) -> None:
-    (block,) = [each for each in shell_of(name) if "/ingest/ticks" in each]
-    assert '"time"' not in block
-    assert "$INGEST_KEY" in block
-
-
-def shell_of(name: str) -> list[str]:
-    return re.findall(r"^ *```sh\n(.*?)^ *```", (FOLDER / f"{name}.md").read_text(), re.DOTALL | re.MULTILINE)

@@ -62,15 +62,6 @@ def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) 
     assert set(re.findall(r'id="status-(\d+)"', page_of(path))) == own
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_page_says_where_there_are_no_errors_but_those_of_every_endpoint(path: str) -> None:
-    page = page_of(path)
-    has_own = 'class="refusal"' in page
-    assert ("In addition to the <a href=" in page.partition('id="errors"')[2]) is has_own
-    assert ("Only the <a href=" in page) is not has_own
-    assert "for <code>Host</code>" not in page
-
-
 def test_shared_refusals_are_described_once() -> None:
     page = Client().get("/docs/api/errors").text
     assert {each.shared for each in shared_refusals()} == set(DOCUMENT["components"]["responses"])
@@ -180,14 +171,6 @@ def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
     }
     first, *_ = Schemas(named).fields({"properties": {"found": {"type": "array", "items": items}}})
     assert first.type == words
-
-
-def test_quote_is_shown_in_the_order_in_which_it_is_sent() -> None:
-    for name in ("getQuote", "listQuotes"):
-        shown = [each.name.rpartition(".")[2] for each in operations()[name].fields]
-        at = shown.index("bid")
-        assert shown[at - 1 : at + 4] == ["symbol", "bid", "ask", "spread", "timestamp"]
-        assert re.findall(r'"(symbol|bid)":', operations()[name].examples[0].body)[:2] == ["symbol", "bid"]
 
 
 def test_object_of_any_keys_says_what_they_lead_to() -> None:

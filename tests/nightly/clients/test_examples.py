@@ -14,11 +14,8 @@ import pyarrow.parquet
 import pytest
 from tickwire import Candle
 
+from tests.clients.history.keeping import Answer, Keeper, Request, in_json, keeping, make_candles
 from tests.patience import PATIENCE_S
-
-from .history.keeping import Answer, Keeper, Request, in_json, keeping, make_candles
-
-pytestmark = pytest.mark.served
 
 DAY = "ticks/EURUSD/2026-11-20.parquet"
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
