@@ -24,10 +24,21 @@ T = TypeVar("T")
 
 class LoopedServer(uvicorn.Server):
     loop: asyncio.AbstractEventLoop | None = None
+    _looking: asyncio.Task[None] | None = None
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         await super().serve(sockets)
+
+    async def main_loop(self) -> None:
+        self._looking = asyncio.create_task(super().main_loop())
+        await asyncio.wait([self._looking])
+
+    def stop(self) -> None:
+        """Without waiting until it looks whether it should, ten times a second."""
+        self.should_exit = True
+        if self.loop is not None and self._looking is not None and not self._looking.done():
+            self.loop.call_soon_threadsafe(self._looking.cancel)
 
 
 class Server:
@@ -60,7 +71,7 @@ class Server:
         return self._server.server_state
 
     def stop(self) -> None:
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join(PATIENCE_S)
 
     def __enter__(self) -> Server:
