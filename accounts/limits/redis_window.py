@@ -85,7 +85,7 @@ class RedisWindow(MemoryWindow):
     def __init__(self, url: str) -> None:
         super().__init__()
         self._root = key_of("window:")
-        self._calls = ScriptCalls(url, SCRIPT, lambda: self.PATIENCE_S)
+        self.calls = ScriptCalls(url, SCRIPT, lambda: self.PATIENCE_S)
         self._questions: list[WindowQuestion] = []
         self._is_due = False
         """The questions are asked at the end of this turn of the loop."""
@@ -94,7 +94,7 @@ class RedisWindow(MemoryWindow):
 
     async def close(self) -> None:
         self._is_away, self._try_again_at = True, math.inf
-        await self._calls.close()
+        await self.calls.close()
         self._ask_all()
 
     async def ask(self, key: str, limit: int, cost: int) -> Standing:
@@ -115,12 +115,12 @@ class RedisWindow(MemoryWindow):
 
     def _ask_soon(self) -> None:
         self._is_due = True
-        asyncio.get_running_loop().call_soon(self._ask_all, context=self._calls.context)
+        asyncio.get_running_loop().call_soon(self._ask_all, context=self.calls.context)
 
     def _ask_all(self) -> None:
         """All that came in one turn, in one call."""
         self._is_due = False
-        if not self._is_away and not self._calls.has_room(self.MOST_CALLS):
+        if not self._is_away and not self.calls.has_room(self.MOST_CALLS):
             return
         questions, self._questions = self._questions, []
         if self._is_away:
@@ -129,12 +129,12 @@ class RedisWindow(MemoryWindow):
         elif questions:
             runs = fold(questions)
             numbers = [number for run in runs for number in (run.limit, len(run.asking) * run.cost)]
-            self._calls.call([self._root + run.key for run in runs], numbers, partial(self._hear, runs))
+            self.calls.call([self._root + run.key for run in runs], numbers, partial(self._hear, runs))
 
     def _try_again(self) -> None:
         if not self._is_trying and time.monotonic() >= self._try_again_at:
             self._is_trying = True
-            self._calls.call([], [], partial(self._hear, []))
+            self.calls.call([], [], partial(self._hear, []))
 
     def _hear(self, runs: list[WindowRun], outcome: Outcome) -> None:
         self._is_trying = False

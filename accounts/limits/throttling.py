@@ -20,33 +20,33 @@ class Throttle:
     """The windows of this process, or its share in those of all processes."""
 
     def __init__(self) -> None:
-        self._window = MemoryWindow()
+        self.window = MemoryWindow()
 
     async def open(self) -> None:
         if settings.REDIS_URL:
-            self._window = RedisWindow(settings.REDIS_URL)
+            self.window = RedisWindow(settings.REDIS_URL)
 
     async def close(self) -> None:
-        await self._window.close()
-        self._window = MemoryWindow()
+        await self.window.close()
+        self.window = MemoryWindow()
 
     async def admit(self, caller: Caller) -> Standing:
-        return await self._window.ask(window_of(caller), caller.allowances.requests, cost=1)
+        return await self.window.ask(window_of(caller), caller.allowances.requests, cost=1)
 
     def admit_now(self, caller: Caller) -> Standing | None:
         """None where the answer comes from Redis."""
-        return self._window.admit_now(window_of(caller), caller.allowances.requests)
+        return self.window.admit_now(window_of(caller), caller.allowances.requests)
 
     def admit_later(self, caller: Caller, then: Then) -> None:
         """Calls it from the loop, once the standing is known, and not before this has returned."""
-        self._window.admit_later(window_of(caller), caller.allowances.requests, then)
+        self.window.admit_later(window_of(caller), caller.allowances.requests, then)
 
     async def look(self, caller: Caller) -> Standing:
-        return await self._window.ask(window_of(caller), caller.allowances.requests, cost=0)
+        return await self.window.ask(window_of(caller), caller.allowances.requests, cost=0)
 
     async def note_failure(self, address: str) -> Standing:
         """A request or a socket without a valid key; valid ones from the same address never pass here."""
-        return await self._window.ask(f"failures:{network_of(address)}", FAILURES_PER_MINUTE, cost=1)
+        return await self.window.ask(f"failures:{network_of(address)}", FAILURES_PER_MINUTE, cost=1)
 
     async def count_failure(self, address: str, key: str = "API key") -> None:
         standing = await self.note_failure(address)

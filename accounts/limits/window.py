@@ -69,7 +69,7 @@ class MemoryWindow:
     SWEEP_ABOVE = 10_000
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._clock_ns = clock_ns
+        self.clock_ns = clock_ns
         self.admitted: dict[str, deque[int]] = {}
         """When requests were admitted, by key, oldest first."""
         self.sweep_above = self.SWEEP_ABOVE
@@ -90,7 +90,7 @@ class MemoryWindow:
 
     def count(self, key: str, limit: int, cost: int) -> Standing:
         """Count a request, of cost 1, or only look, at cost 0."""
-        now = self._clock_ns()
+        now = self.clock_ns()
         stamps = self.admitted.get(key)
         if not stamps or stamps[0] <= now - WINDOW_NS:
             stamps = self._of_last_minute(key, now)
@@ -106,7 +106,7 @@ class MemoryWindow:
 
     def note(self, key: str, limit: int, count: int = 1) -> None:
         """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
-        now = self._clock_ns()
+        now = self.clock_ns()
         stamps = self._of_last_minute(key, now)
         stamps.extend([now] * count)
         while len(stamps) > limit:

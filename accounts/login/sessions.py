@@ -28,12 +28,12 @@ class Strangers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._window = MemoryWindow()
+        self.window = MemoryWindow()
 
     def admit(self, address: str) -> bool:
         # Pages run in threads.
         with self._lock:
-            return self._window.count(network_of(address), NEW_A_MINUTE, cost=1).admitted
+            return self.window.count(network_of(address), NEW_A_MINUTE, cost=1).admitted
 
 
 strangers = Strangers()

@@ -72,6 +72,8 @@ class CandleStream(NumberedStream):
 class FormingCandles:
     """Sends the candles that form, once a second and only while somebody wants them."""
 
+    _timer: asyncio.TimerHandle | None = None
+
     def __init__(self, stream: CandleStream) -> None:
         self._stream = stream
         self.clear()
@@ -81,7 +83,8 @@ class FormingCandles:
         """Whether anybody asked, as far as was looked."""
         self._ticked: set[str] = set()
         """Symbols that a tick came of since the last look."""
-        self._timer: asyncio.TimerHandle | None = None
+        if self._timer is not None:
+            self._timer.cancel()
 
     def want(self, subscribed: Subscriptions) -> None:
         if "forming" in subscribed.events and not self.is_wanted:

@@ -26,4 +26,4 @@ def frail(tmp_path: Path, settings: Any) -> PrivateRedis:
 @pytest.fixture(autouse=True)
 def _one_minute(_new_strangers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """All visits of a test are of one moment, however long a busy machine takes for them."""
-    monkeypatch.setattr(sessions.strangers._window, "_clock_ns", lambda: 0)
+    monkeypatch.setattr(sessions.strangers.window, "clock_ns", lambda: 0)

@@ -23,8 +23,6 @@ pytestmark = pytest.mark.served
 NOWHERE = "http://127.0.0.1:9"
 KEY = "tw_live_any"
 Quote = Callable[..., Any]
-# How long it waits for what never answers.
-HURRIED = {"timeout": 0.2}
 
 
 def quote_waiting(url: str | None, **options: Any) -> Any:
@@ -79,7 +77,7 @@ def test_silence_is_said_with_how_long_it_lasted(quote: Quote) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(ServiceUnreachable, match="did not answer within 0.2 seconds.*longer timeout"):
-            quote(url, **HURRIED)
+            quote(url, timeout=0.2)
 
 
 def test_download_says_the_same(tmp_path: Path) -> None:

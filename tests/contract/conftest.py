@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _patience() -> Iterator[None]:
+def patience() -> Iterator[None]:
     """A machine busy with other things is no Redis and no database that is away."""
     with pytest.MonkeyPatch.context() as patch:
         for asking in (AnswerCache, RedisSlots, RedisWindow):
@@ -55,7 +55,7 @@ def _patience() -> Iterator[None]:
 def _one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """All requests of a test are of one moment, however long a busy machine takes for them."""
     now_ns = time.monotonic_ns()
-    monkeypatch.setattr(throttle._window, "_clock_ns", lambda: now_ns)
+    monkeypatch.setattr(throttle.window, "clock_ns", lambda: now_ns)
 
 
 @pytest.fixture(scope="module")

@@ -360,7 +360,7 @@ async def test_standstill_of_this_process_is_no_silence_of_redis(url: str, store
     before = value_of(limit_fallbacks)
     store.execute_command("CLIENT", "PAUSE", 200, "ALL")
     asked = asyncio.create_task(window.ask("account:1", 60, cost=1))
-    await until(lambda: not window._calls.has_room(1))
+    await until(lambda: not window.calls.has_room(1))
     # The standstill, amid which Redis answers.
     store.ping()
     time.sleep(1.2 * SHIPPED_S)  # noqa: ASYNC251

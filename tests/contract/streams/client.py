@@ -145,21 +145,26 @@ def in_time(seconds: float, take: Callable[[float], T | None]) -> T:
 @contextmanager
 def an_hour_passing(server: Server, session: Any) -> Iterator[None]:
     """For each that opens within: when this is left, its time to say something first is over."""
-    opened, join = list[WebSocketSession](), session.join
+    silent, join, stay = list[WebSocketSession](), session.join, session.stay
 
-    def note(self: WebSocketSession, connection: WebSocketConnection) -> None:
-        opened.append(self)
+    def note_opened(self: WebSocketSession, connection: WebSocketConnection) -> None:
+        silent.append(self)
         join(self, connection)
 
+    def note_heard(self: WebSocketSession) -> None:
+        if self in silent:
+            silent.remove(self)
+        stay(self)
+
     async def ring() -> None:
-        for each in opened:
-            if each._timer is not None:
-                each._timer.cancel()
-                each.first_is_late()
+        for each in silent:
+            stay(each)
+            each.first_is_late()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "FIRST_WITHIN_S", 3600.0)
-        patch.setattr(session, "join", note)
+        patch.setattr(session, "join", note_opened)
+        patch.setattr(session, "stay", note_heard)
         yield
     server.run(ring())
 

@@ -29,7 +29,7 @@ def known(doors: Doors) -> list[Visitor]:
 def guests(known: list[Visitor]) -> Iterator[list[Visitor]]:
     """Who is known already and has asked for nothing, on a connection and from an address of its own."""
     forget_redis()
-    throttle._window.admitted.clear()
+    throttle.window.admitted.clear()
     with ExitStack() as stack:
         for visitor in known:
             visitor.talk.close()

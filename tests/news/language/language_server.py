@@ -56,10 +56,6 @@ def says(protocol: str, content: str) -> Act:
     return answer(200, (envelope % content).encode())
 
 
-# How long a model waits for what never answers.
-HURRIED: dict[str, Any] = {"timeout_s": 0.05}
-
-
 class LanguageServer(LocalHttp):
     """Takes its acts in order, and the last one again and again."""
 

@@ -11,7 +11,7 @@ import pytest
 from news.language import LanguageFailed
 from news.language_models import LanguageModel
 
-from .language_server import HURRIED, KEY, Act, LanguageServer, answer, cut, hang, says
+from .language_server import KEY, Act, LanguageServer, answer, cut, hang, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROTOCOLS = ("openai", "anthropic")
@@ -127,7 +127,7 @@ async def test_fault_of_the_endpoint_is_one_sentence(act: Act, sentence: str) ->
 
 async def test_endpoint_that_hangs_is_left_in_time() -> None:
     async with LanguageServer(hang) as server:
-        assert "no whole answer in time" in str(await failure(server.model(**HURRIED)))
+        assert "no whole answer in time" in str(await failure(server.model(timeout_s=0.05)))
 
 
 async def test_four_ask_at_once_and_the_others_wait() -> None:

@@ -52,8 +52,6 @@ def look(service: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     forming = streams.candles.forming
 
     async def begin_anew() -> None:
-        if forming._timer is not None:
-            forming._timer.cancel()
         forming.clear()
 
     async def look() -> None:
