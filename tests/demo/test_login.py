@@ -145,9 +145,3 @@ def test_banner_prints_the_link_and_how_to_get_another() -> None:
     text = banner("127.0.0.1", 8000, Prepared("/demo-login/abc"))
     assert "http://127.0.0.1:8000/demo-login/abc" in text
     assert "manage.py demo_login" in text
-
-
-def test_login_page_says_how_the_staff_come_in(settings: Settings) -> None:
-    assert "manage.py demo_login" in Client(**HERE).get("/accounts/login/").text
-    settings.DEMO = False
-    assert "demo_login" not in Client(**HERE).get("/accounts/login/").text

@@ -93,15 +93,6 @@ def test_commands_can_be_pasted_and_hold_no_key(page: Client, account: Account) 
     assert words[-1] == '{"action": "subscribe", "symbols": ["EURUSD"]}'
 
 
-def test_how_to_set_the_key_is_said_until_the_end(page: Client, account: Account) -> None:
-    line = "<code>export TICKWIRE_KEY=…</code>"
-    assert line in page.get(CARD).text
-    make_key(account)
-    assert line in page.get(CARD).text
-    call(account)
-    assert line in page.get(CARD).text
-
-
 def words_of(command: str) -> list[str]:
     """As a shell reads it, which takes a backslash at the end of a line for no more than a break."""
     return shlex.split(command.replace("\\\n", ""))

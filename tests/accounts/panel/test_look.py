@@ -69,6 +69,13 @@ def assert_is_ours(page: str) -> None:
 
 
 @pytest.mark.django_db
+def test_pages_behind_the_login_ask_for_it() -> None:
+    for path in ("keys", "tier", "usage", "streams", "events", "signals", "account"):
+        location = Client().get(f"/settings/{path}")["Location"]
+        assert location == f"/accounts/login/?next=/settings/{path}"
+
+
+@pytest.mark.django_db
 def test_pages_before_and_behind_the_login_are_ours() -> None:
     client = Client()
     for path in OPEN:

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Account, AiUsage, Usage, UsageCounts
 from accounts.usage.buffer import usage_buffer
-from tests.accounts.browser import browser, logged_in, token_of
+from tests.accounts.browser import logged_in, token_of
 from tests.client import Api, Server
 from tests.contract.streams.client import Socket
 from tests.factories import NOON, make_account, make_instrument, make_key
@@ -46,10 +46,6 @@ def used(account: Account, requests: int, streams: int = 0, *, days_ago: int = 0
 
 def labels(text: str) -> list[str]:
     return re.findall(r'role="img" aria-label="([^"]+)"', text)
-
-
-def test_page_asks_for_a_login() -> None:
-    assert browser().get(PAGE).status_code == 302
 
 
 def test_new_account_has_used_nothing(page: Client) -> None:

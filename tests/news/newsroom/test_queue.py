@@ -53,14 +53,6 @@ def test_a_draft_has_its_age_in_the_form_of_every_age(office: Office) -> None:
     assert ">24 min ago</time>" in page
 
 
-def test_an_empty_queue_says_where_drafts_come_from(office: Office) -> None:
-    page = text_of(office.get(QUEUE))
-    assert "Nothing to review. Drafts arrive from your <a" in page
-    assert "Ticked items:" not in page
-    draft()
-    assert "Ticked items:" in text_of(office.get(QUEUE))
-
-
 @pytest.mark.parametrize(("name", "status"), [("publish", "published"), ("reject", "rejected")])
 def test_a_draft_is_decided_and_it_is_logged(office: Office, name: str, status: str) -> None:
     item = draft()

@@ -172,16 +172,6 @@ def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
 
 
-def test_small_loss_is_not_shown_as_zero() -> None:
-    make_signal(user=make_publisher("anna"), status="closed", close_price=Decimal("1.0841"))
-    row = cells(row_of(page(), "anna"))
-    assert [row[name] for name in ("Average", "Total", "Drawdown")] == [
-        "−0.03\xa0R",
-        "−0.03\xa0R",
-        "0.03\xa0R",
-    ]
-
-
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
     anna, bert = make_publisher("anna", won=1), make_publisher("bert", won=1)
     anna.user_permissions.clear()

@@ -9,7 +9,6 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from accounts.models import User
@@ -73,10 +72,6 @@ def test_page_has_the_numbers_of_the_scorecard(anna: User) -> None:
     assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
     assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown
-
-
-def test_too_few_signals_are_said_to_be_too_few(anna: User) -> None:
-    assert "too few to tell skill from luck" in page(anna)
 
 
 def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
@@ -228,9 +223,3 @@ def test_snippet_escapes_the_name_once_for_the_other_site_and_once_for_this_page
     shown = Client().get("/publishers/%3Cb%3E&").text
     assert "alt=&quot;Results of &amp;lt;b&amp;gt;&amp;amp; on Tickwire&quot;" in shown
     assert "&lt;a href=&quot;http://testserver/publishers/%3Cb%3E&amp;amp;&quot;&gt;" in shown
-
-
-def test_who_stopped_is_said_to_have_stopped(anna: User) -> None:
-    assert "no longer publishes" in page(anna)
-    anna.user_permissions.add(Permission.objects.get(codename="publish_signal"))
-    assert "no longer publishes" not in page(anna)

@@ -65,18 +65,6 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
     assert not any("Too few" in text for text in shown)
 
 
-def test_too_few_signals_are_said_to_be_too_few() -> None:
-    make_publisher()
-    assert f"Too few to judge: 2 of {ENOUGH} closed signals" in texts(ask().text)
-
-
-def test_small_loss_is_not_shown_as_zero() -> None:
-    make_signal(user=make_user("anna"), status="closed", close_price=Decimal("1.0841"))
-    body = ask().text
-    assert texts(body)[9:12] == ["−0.03\xa0R", "−0.03\xa0R", "0.03\xa0R"]
-    assert "average −0.03\xa0R, total −0.03\xa0R, deepest drawdown 0.03\xa0R." in body
-
-
 def test_publisher_of_open_signals_alone_has_one_without_figures() -> None:
     make_signal(user=make_user("anna"))
     assert texts(ask().text)[7:12] == ["0", "–", "–", "–", "–"]
