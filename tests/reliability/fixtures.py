@@ -1,12 +1,10 @@
-"""The reliability gate starts its own PostgreSQL and Redis, in whichever mode the run is.
-
-`make reliability` leaves out what is marked `full`; `make reliability-full` takes all of it, and sets FULL=1,
-for which `longer` gives the longer of two variants. README.md in this folder says what belongs where.
-"""
+"""What the tests of reliability are given, in the gate and at night, and the scorecard that ends a run. A
+plugin, because two folders share it. README.md in this folder says what belongs where."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +27,12 @@ IS_FULL = os.environ.get("FULL", "0") != "0"
 def longer(usual: T, full: T) -> T:
     """How much of something: `longer(20.0, 300.0)` seconds, here and in the full gate."""
     return full if IS_FULL else usual
+
+
+def plug_in(config: pytest.Config) -> None:
+    """Once, whichever of the two folders is met first."""
+    if not config.pluginmanager.has_plugin("reliability"):
+        config.pluginmanager.register(sys.modules[__name__], "reliability")
 
 
 @pytest.fixture
@@ -68,9 +72,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [*stats.get("passed", []), *stats.get("failed", []), *stats.get("error", [])]
     # A file that cannot be collected has a report too, and no row.
     ours = [
-        report
-        for report in reports
-        if "tests/reliability/" in report.nodeid and hasattr(report, "user_properties")
+        report for report in reports if "reliability/" in report.nodeid and hasattr(report, "user_properties")
     ]
     # The scorecard's own tests show nothing of the service.
     lines = [scorecard.line_of(report) for report in ours if "test_scorecard" not in report.nodeid]
@@ -83,6 +85,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if path := os.environ.get("SCORECARD"):
         head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), len(lines), is_full=IS_FULL)
         scorecard.write(Path(path), f"{head}\n\n{results}")
+
+
+@pytest.fixture(scope="module")
+def prompt() -> Iterator[None]:
+    """Servers have the deadlines of the product, because these are what a file is about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEADLINES_TIMES", "1")
+        yield
 
 
 @pytest.fixture(scope="session")

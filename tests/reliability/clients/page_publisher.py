@@ -14,7 +14,7 @@ from django.conf import settings
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.person import TOKEN
-from tests.reliability.drill.writers import Writer
+from tests.reliability.clients.writer import Writer
 
 PAGE = "/settings/signals"
 NEXT_S, AGAIN_S = 0.4, 0.1

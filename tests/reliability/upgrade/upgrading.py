@@ -1,24 +1,22 @@
-"""From the last release to this code and back, under traffic: old and new processes serve side by side over
-the migrated database. Nothing that was acknowledged is lost, and every restart is announced."""
+"""The last release and this code serve side by side, under traffic, over the migrated database. Nothing that
+was acknowledged is lost, and every restart is announced."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from core.program.version import VERSION
 from tests.patience import until, wait_until
 from tests.programs.services import free_port, postgres, redis
 from tests.reliability.clients.page_publisher import PagePublisher
 from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
-from tests.reliability.conftest import IS_FULL, Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation, Process
@@ -27,7 +25,7 @@ from tools.lint.migrations.last import last_release
 from .release import as_released
 from .versions import told_version
 
-STREAMS, POLLERS, SOURCES = 30, 8, 4
+STREAMS, POLLERS, SOURCES = 12, 4, 4
 DRAIN_S = 2.0
 # Releases whose processes end before their slots are free: some who come back are refused for a moment.
 KEEP_THEIR_SLOTS = {"0.1.0"}
@@ -51,10 +49,7 @@ session = browser.cookies[settings.SESSION_COOKIE_NAME].value
 made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols, session
 print(json.dumps(made))
 """
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("upgrade", "nothing acknowledged lost, no connection closed without notice"),
-]
+Steps = Callable[["Upgrade", "Service"], Awaitable[None]]
 
 
 class Service:
@@ -106,13 +101,6 @@ def set_up(installation: Installation) -> tuple[Traffic, PagePublisher]:
 def migrate(installation: Installation) -> None:
     done = installation.manage("migrate", "--verbosity", "0")
     assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Installation]:
-    """This code, on a database in which there is nothing."""
-    with postgres(tmp_path) as database_url, redis(tmp_path) as redis_url:
-        yield Installation(tmp_path, database_url, redis_url)
 
 
 def issue_key(installation: Installation, username: str) -> str:
@@ -175,19 +163,20 @@ class Upgrade:
         assert told_version(self._service.metrics_ports[number]) == VERSION
 
 
-async def test_an_upgrade_and_its_rollback_lose_nothing(
-    here: Installation, tmp_path: Path, tell: Tell
-) -> None:
-    released = await asyncio.to_thread(as_released, here, tmp_path / "released")
+async def over(steps: Steps, directory: Path, tell: Tell) -> Traffic:
+    """What the traffic went through while the steps were taken, on a database in which there was nothing."""
     with ExitStack() as running:
+        database_url, redis_url = (running.enter_context(server(directory)) for server in (postgres, redis))
+        here = Installation(directory, database_url, redis_url)
+        released = await asyncio.to_thread(as_released, here, directory / "released")
         service = Service(running)
         traffic, publisher = await asyncio.to_thread(begin, service, released)
-        service.front = running.enter_context(haproxy(tmp_path, service.ports))
+        service.front = running.enter_context(haproxy(directory, service.ports))
         publisher.url = f"http://127.0.0.1:{service.front}"
         upgrade = Upgrade(service, traffic, publisher, released, here)
         async with traffic.at(service.front):
             with publisher:
-                await there_and_back(upgrade, service)
+                await steps(upgrade, service)
                 # Leaving the context would keep the streams waiting.
                 await asyncio.to_thread(publisher.end)
             await asyncio.to_thread(publisher.wait_for_the_ticks)
@@ -195,24 +184,15 @@ async def test_an_upgrade_and_its_rollback_lose_nothing(
         tell(f"release {last_release()}")
         check(traffic, tell)
         check_signals(publisher, tell)
+    return traffic
 
 
-async def there_and_back(upgrade: Upgrade, service: Service) -> None:
-    here, released = upgrade.here, upgrade.released
-    await upgrade.do(migrate, here)
-    await upgrade.do(upgrade.put_web, 0, here)
+async def upgraded(upgrade: Upgrade, service: Service) -> None:
+    await upgrade.do(migrate, upgrade.here)
+    await upgrade.do(upgrade.put_web, 0, upgrade.here)
     await upgrade.do(upgrade.check_keys)
     await upgrade.do(upgrade.check_version, 0)
-    await upgrade.do(upgrade.put_web, 1, here)
-    if IS_FULL:
-        await upgrade.do(service.put_engine, here)
-    await upgrade.do(upgrade.check_ledger)
-    # And back, on the database of this code.
-    await upgrade.do(upgrade.put_web, 0, released)
-    await upgrade.do(upgrade.check_keys)
-    await upgrade.do(upgrade.put_web, 1, released)
-    if IS_FULL:
-        await upgrade.do(service.put_engine, released)
+    await upgrade.do(upgrade.put_web, 1, upgrade.here)
 
 
 def begin(service: Service, released: Installation) -> tuple[Traffic, PagePublisher]:
@@ -246,6 +226,6 @@ def check(traffic: Traffic, tell: Tell) -> None:
     assert all(source.taken == source.sent for source in traffic.sources)
     assert (traffic.holes(), traffic.lost(), traffic.unannounced()) == (0, 0, 0)
     assert set(traffic.ends()) == {1012}
-    # Their streams went on from old to new, between new ones, and from new to old.
-    assert all(client.sessions > 3 for client in traffic.streams)
+    # Their streams went on from old to new.
+    assert all(client.sessions > 1 for client in traffic.streams)
     assert last_release().version in KEEP_THEIR_SLOTS or not traffic.refusals()

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 
 import psycopg
 
+from tests.nightly.reliability.drill.loaded import LoadedInstallation
 from tests.patience import wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.clocks.clock import Clock
-from tests.reliability.drill.loaded import LoadedInstallation
 from tests.reliability.services.cable import Cable
 from tests.reliability.services.engine_processes import RUNS, EngineProcess
 from tests.reliability.services.postgres_pair import PostgresPair

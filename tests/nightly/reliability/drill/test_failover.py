@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly.reliability.drill.damage import MINUTE_S, Damage, harm_of
+from tests.nightly.reliability.drill.faults import fail_over_postgresql, fail_over_redis, freeze_redis
+from tests.nightly.reliability.drill.loaded import Size, under_load
+from tests.nightly.reliability.drill.report import lines_of
 from tests.patience import wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.drill.damage import MINUTE_S, Damage, harm_of
-from tests.reliability.drill.faults import fail_over_postgresql, fail_over_redis, freeze_redis
-from tests.reliability.drill.loaded import Size, under_load
-from tests.reliability.drill.report import lines_of
 from tests.reliability.services.engine_processes import RUNS
 from tests.reliability.services.postgres_pair import PostgresPair
 from tests.reliability.services.private_servers import PrivatePostgres

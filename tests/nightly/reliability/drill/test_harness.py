@@ -10,10 +10,10 @@ from django.db import connection
 
 from accounts.limits.tiers import save_tier
 from accounts.models import Tier
+from tests.nightly.reliability.drill.damage import MOST_IN_A_MINUTE, harm_of
+from tests.nightly.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, furnish, under_load
+from tests.nightly.reliability.drill.readers import StreamClient
 from tests.patience import wait_until
-from tests.reliability.drill.damage import MOST_IN_A_MINUTE, harm_of
-from tests.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, furnish, under_load
-from tests.reliability.drill.readers import StreamClient
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import stopped
 

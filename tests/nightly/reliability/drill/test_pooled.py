@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly.reliability.drill.damage import harm_of
+from tests.nightly.reliability.drill.loaded import Size, under_load
+from tests.nightly.reliability.drill.report import lines_of
 from tests.patience import wait_until
 from tests.programs.pgbouncer import CONNECTIONS, PgBouncer
 from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.reliability.conftest import Tell
-from tests.reliability.drill.damage import harm_of
-from tests.reliability.drill.loaded import Size, under_load
-from tests.reliability.drill.report import lines_of
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 

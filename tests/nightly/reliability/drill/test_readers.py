@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.nightly.reliability.drill.readers import Asker
 from tests.patience import PATIENCE_S, until
-from tests.reliability.drill.readers import Asker
 
 pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
 ANSWER = "HTTP/1.1 {} X\r\nContent-Length: 2\r\nConnection: {}\r\n\r\nok"

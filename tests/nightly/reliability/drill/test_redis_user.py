@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.nightly.reliability.drill.loaded import SYMBOLS, Size, under_load
 from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.reliability.conftest import Tell
-from tests.reliability.drill.loaded import SYMBOLS, Size, under_load
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation
 

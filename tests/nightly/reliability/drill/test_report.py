@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.reliability.drill import report
-from tests.reliability.drill.cases import FULL_DISK, disk_is_full
-from tests.reliability.drill.damage import MOST_IN_A_MINUTE, Admission, Damage, harm_of
-from tests.reliability.drill.loaded import Size
+from tests.nightly.reliability.drill import report
+from tests.nightly.reliability.drill.cases import FULL_DISK, disk_is_full
+from tests.nightly.reliability.drill.damage import MOST_IN_A_MINUTE, Admission, Damage, harm_of
+from tests.nightly.reliability.drill.loaded import Size
 
 pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
 HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, None)
@@ -96,7 +96,7 @@ def test_scorecard_says_in_words_what_was_done() -> None:
 
 
 def test_scorecard_prints_no_object() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reliability.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reliability.md").read_text()
     assert re.findall(r"\b[A-Z]\w+\(\w+=", page) == []
 
 

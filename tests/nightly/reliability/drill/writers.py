@@ -18,6 +18,7 @@ from instruments.catalogue import catalogue
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from tests.factories import make_user
+from tests.reliability.clients.writer import Writer
 from tests.reliability.services.engines import stored
 from tests.reliability.services.processes import Installation
 from tests.reliability.signals.signal_writer import act
@@ -26,31 +27,6 @@ from tests.reliability.signals.test_kill import allow
 TURN_S, AGAIN_S = 0.05, 0.1
 UNLIMITED = {"PUBLICATIONS_PER_MINUTE": 0, "ACTIVE_SIGNALS_PER_PUBLISHER": 0}
 KNOWN = (None, "duplicate")
-
-
-class Writer:
-    """Does `turn` again and again in a thread of its own, until the context is left."""
-
-    def __enter__(self) -> Writer:
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self.run, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._has_ended.set()
-        self._thread.join()
-
-    def run(self) -> None:
-        while not self._has_ended.is_set():
-            self.turn()
-
-    def turn(self) -> None:
-        raise NotImplementedError
-
-    @property
-    def has_ended(self) -> threading.Event:
-        return self._has_ended
 
 
 class TickSource(Writer):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly.reliability.drill.damage import harm_of
+from tests.nightly.reliability.drill.faults import Servers
+from tests.nightly.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, under_load
 from tests.patience import wait_until
 from tests.reliability.conftest import Tell
-from tests.reliability.drill.damage import harm_of
-from tests.reliability.drill.faults import Servers
-from tests.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, under_load
 from tests.reliability.services.cable import Cable
 from tests.reliability.services.engine_processes import last_number
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
@@ -31,7 +31,7 @@ class CutOff:
         self.servers = Servers(PrivatePostgres(directory), PrivateRedis(directory))
         self.cable = Cable(self.servers.redis.port)
         self.installation = Installation(directory, self.servers.database.url, self.servers.redis.url)
-        self.installation.engine_program = ("-m", "tests.reliability.engine.run_forgetful")
+        self.installation.engine_program = ("-m", "tests.nightly.reliability.engine.run_forgetful")
 
     @contextmanager
     def running(self) -> Iterator[LoadedInstallation]:

@@ -10,9 +10,9 @@ from core.program.version import VERSION
 from tests.programs.services import free_port, redis
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
+from tests.reliability.upgrade.versions import told_version
 
 from .test_static_files import PRODUCTION
-from .versions import told_version
 
 pytestmark = pytest.mark.row("upgrade", "the running version can be queried")
 
