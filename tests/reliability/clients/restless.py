@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tests.patience import PATIENCE_S
 from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 ENDS = ("reset", "half-close", "abort", "protocol error", "slow", "close")
 SYMBOL = re.compile(rb'"symbol":"(\w+)","bid"')
-HEARS_WITHIN_S, GOES_WITHIN_S, SLOW_S = 60.0, 5.0, 0.4
+HEARS_WITHIN_S, GOES_WITHIN_S, SLOW_S = PATIENCE_S, 5.0, 0.4
 HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 

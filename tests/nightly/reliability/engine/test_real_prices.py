@@ -145,7 +145,6 @@ class Demo:
         assert self.stored(SIGNALS) == [ENDED, ACTIVE]
 
 
-@pytest.mark.full
 @pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
 def test_the_demo_invents_nothing_for_real_sources_and_takes_nothing_from_them(tmp_path: Path) -> None:
     demo = Demo(tmp_path / "var")

@@ -19,7 +19,6 @@ ENDS_WITHIN_S = 240.0
 INHERITED = ("PYTEST_", "DATABASE_URL", "REDIS_URL", "VAR_DIR")
 
 
-@pytest.mark.full
 @pytest.mark.row("contract on daphne", "everything except what that server cannot do")
 @pytest.mark.parametrize(
     "command", [PYTEST, ["-m", "tests.programs.scaled", *PYTEST]], ids=["embedded", "scaled"]

@@ -90,7 +90,6 @@ def test_node_is_replaced_by_a_newcomer_on_another_process(world: NodeWorld, pat
     strangers.is_taken_over(world, path, LIMIT)
 
 
-@pytest.mark.full
 def test_node_stays_connected_when_pinged(world: NodeWorld, tell: Tell) -> None:
     socket = world.open(MARKET)
     assert strangers.subscribe(socket, world)["type"] == "subscribed"

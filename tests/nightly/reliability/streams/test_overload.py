@@ -19,7 +19,7 @@ from pytest_django import DjangoDbBlocker
 from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.reliability.clients import meters
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 
@@ -27,7 +27,7 @@ SYMBOL = "LOADED"
 # Connections that keep the service just busy, and how many times as many come.
 JUST_BUSY, TARGETS = 16, {2: 0.9, 10: 0.7}
 LISTENERS = 10
-FOR_S, ROUNDS, MOST_ROUNDS, TICK_EVERY_S = longer(1, 2), 3, 24, 0.05
+FOR_S, ROUNDS, MOST_ROUNDS, TICK_EVERY_S = 2, 3, 24, 0.05
 # Of the goodput of the processor's seconds: less by the clock is a service that waits.
 BY_THE_CLOCK = 0.5
 PATHS = {"from memory": f"/api/market/{SYMBOL}/quote", "from the database": "/api/signals"}

@@ -20,7 +20,7 @@ from tests.reliability.services.strace import injecting
 from tests.reliability.services.stream_services import StreamService, streaming
 
 PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
