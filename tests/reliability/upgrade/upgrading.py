@@ -25,7 +25,7 @@ from tools.lint.migrations.last import last_release
 from .release import as_released
 from .versions import told_version
 
-STREAMS, POLLERS, SOURCES = 12, 4, 4
+STREAMS, POLLERS, SOURCES = 8, 3, 2
 DRAIN_S = 2.0
 # Releases whose processes end before their slots are free: some who come back are refused for a moment.
 KEEP_THEIR_SLOTS = {"0.1.0"}
@@ -131,7 +131,7 @@ class Upgrade:
         published = len(self._publisher.acknowledged)
         await until(
             lambda: all(
-                source.taken > taken + 10 for source, taken in zip(self._traffic.sources, before, strict=True)
+                source.taken > taken + 3 for source, taken in zip(self._traffic.sources, before, strict=True)
             )
         )
         await until(lambda: len(self._publisher.acknowledged) > published)
