@@ -22,6 +22,7 @@ from tests.reliability.services.engine_processes import EngineProcess, engines
 from tests.reliability.services.engines import NEVER_CLOSING
 from tests.reliability.services.processes import Installation, Process, http
 
+WAITS: dict[str, Any] = {"open_timeout": PATIENCE_S, "ping_interval": None}
 NONE_REFUSED = {"accepted": 3, "rejected": []}
 pytestmark = [
     pytest.mark.usefixtures("rows"),
@@ -113,7 +114,7 @@ def test_a_revoked_key_closes_the_open_socket_and_fails_the_next_request(
     scaled: Installation, servers: list[Process], engine: EngineProcess, key: str
 ) -> None:
     url = f"ws://127.0.0.1:{servers[1].port}/ws/ingest"
-    with connect(url, additional_headers={"X-Ingest-Key": key}, open_timeout=PATIENCE_S) as socket:
+    with connect(url, additional_headers={"X-Ingest-Key": key}, **WAITS) as socket:
         assert json.loads(socket.recv(PATIENCE_S))["type"] == "authenticated"
         for server in servers:
             wait_until(partial(is_answered, server, key, 200))

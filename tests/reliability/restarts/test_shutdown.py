@@ -10,6 +10,7 @@ import signal
 import socket
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.patience import PATIENCE_S, until
 from tests.reliability.clients.swarm import listen_many
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import streaming
+from tests.reliability.services.stream_services import StreamService, streaming
 from tests.reliability.services.supervised import command_of, is_all_read
 
 SOCKETS, REQUESTS = 50, 10
@@ -50,7 +51,7 @@ class Begun:
             return int(line[1]) if len(line) > 1 else 0
 
 
-async def stop_with_all_under_way(
+def stop_with_all_under_way(
     installation: Installation, number: signal.Signals, sockets: int = SOCKETS
 ) -> tuple[Counter[int], Counter[int], float]:
     """With which codes the sockets were closed, how the requests were answered, and how long it took."""
@@ -58,37 +59,41 @@ async def stop_with_all_under_way(
         with installation.orm():
             secret = issue_ingest_key("late", by="test")[1]
         headers = f"Host: localhost\r\nX-Ingest-Key: {secret}\r\nContent-Type: application/json"
-        server = service.servers[0]
         message = {"action": "subscribe", "symbols": service.symbols, "api_key": service.make_key()}
-        listeners = await listen_many([server.port], "/ws/market", message, sockets)
-        body = json.dumps({"ticks": service.make_ticks(service.symbols)}).encode()
-        begun = [Begun(server.port, headers, body) for _ in range(REQUESTS)]
-        await until(lambda: is_all_read(server.port))
-        os.kill(server.pid, number)
-        began_at = time.monotonic()
-        endings = [asyncio.ensure_future(listener.ended) for listener in listeners]
-        async with asyncio.timeout(PATIENCE_S):
-            # It is stopping for certain, and all its requests are still under way.
-            await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
-            codes = Counter(await asyncio.gather(*endings))
-        await until(lambda: not command_of(server.pid))
-        return codes, statuses, time.monotonic() - began_at
+        return asyncio.run(stop(service, message, headers, number, sockets))
+
+
+async def stop(
+    service: StreamService, message: dict[str, Any], headers: str, number: signal.Signals, sockets: int
+) -> tuple[Counter[int], Counter[int], float]:
+    server = service.servers[0]
+    listeners = await listen_many([server.port], "/ws/market", message, sockets)
+    body = json.dumps({"ticks": service.make_ticks(service.symbols)}).encode()
+    begun = [Begun(server.port, headers, body) for _ in range(REQUESTS)]
+    await until(lambda: is_all_read(server.port))
+    os.kill(server.pid, number)
+    began_at = time.monotonic()
+    endings = [asyncio.ensure_future(listener.ended) for listener in listeners]
+    async with asyncio.timeout(PATIENCE_S):
+        # It is stopping for certain, and all its requests are still under way.
+        await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+        statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
+        codes = Counter(await asyncio.gather(*endings))
+    await until(lambda: not command_of(server.pid))
+    return codes, statuses, time.monotonic() - began_at
 
 
 @pytest.mark.parametrize("kind", ["embedded", "scaled"])
-async def test_every_client_is_notified_and_every_request_answered(
+def test_every_client_is_notified_and_every_request_answered(
     kind: str, request: pytest.FixtureRequest, tell: Tell
 ) -> None:
     installation = request.getfixturevalue(kind)
-    codes, statuses, _ = await stop_with_all_under_way(installation, signal.SIGTERM)
+    codes, statuses, _ = stop_with_all_under_way(installation, signal.SIGTERM)
     tell(f"{kind}: closed with {dict(codes)}, answered {dict(statuses)}")
     assert (codes, statuses) == ({1012: SOCKETS}, {200: REQUESTS})
 
 
-async def test_control_clients_of_a_killed_process_are_not_notified(
-    embedded: Installation, tell: Tell
-) -> None:
-    codes, statuses, _ = await stop_with_all_under_way(embedded, signal.SIGKILL)
+def test_control_clients_of_a_killed_process_are_not_notified(embedded: Installation, tell: Tell) -> None:
+    codes, statuses, _ = stop_with_all_under_way(embedded, signal.SIGKILL)
     tell(f"killed: closed with {dict(codes)}, answered {dict(statuses)}")
     assert (codes, statuses) == ({1006: SOCKETS}, {0: REQUESTS})

@@ -26,7 +26,7 @@ from tests.reliability.services.stream_services import StreamService, streaming
 from tests.serving.websocket.test_hostile_clients import HOSTILE
 from tests.serving.websocket.wires import CLOSE, TEXT, RawClient, handshake, masked
 
-SYMBOL, EXAMPLES = "HOSTILE", 2_000
+SYMBOL, EXAMPLES = "HOSTILE", 450
 PATHS = (MARKET, ORDERFLOW, SIGNALS)
 # With the tenth a socket ends, and twenty messages may come at once.
 MESSAGES_A_SOCKET = 9
@@ -180,11 +180,15 @@ EXPECTED = {"invalid_message", "invalid_api_key", "subscribed", "unsubscribed", 
 def test_random_messages_get_a_reply_or_an_error(
     server: Process, key: str, path: str, seed: int, tell: Tell
 ) -> None:
+    check_random(server, key, path, seed, EXAMPLES, tell)
+
+
+def check_random(server: Process, key: str, path: str, seed: int, examples: int, tell: Tell) -> None:
     drawn: list[tuple[int, bytes]] = []
 
     @seeded(seed + PATHS.index(path))
     @settings(
-        max_examples=EXAMPLES // len(PATHS) + 1,
+        max_examples=examples // len(PATHS) + 1,
         database=None,
         suppress_health_check=list(HealthCheck),
     )

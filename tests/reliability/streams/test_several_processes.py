@@ -85,7 +85,8 @@ class Clients(AsyncExitStack):
 
     async def open(self, server: Process, **fields: Any) -> Client:
         url = f"ws://127.0.0.1:{server.port}/ws/market"
-        connection = await self.enter_async_context(connect(url, compression=None, open_timeout=PATIENCE_S))
+        connecting = connect(url, compression=None, ping_interval=None, open_timeout=PATIENCE_S)
+        connection = await self.enter_async_context(connecting)
         message = {"action": "subscribe", "symbols": [SYMBOL], "api_key": self._key, "features": ["seq"]}
         await connection.send(json.dumps(message | fields))
         return Client(connection, json.loads(await asyncio.wait_for(connection.recv(), PATIENCE_S)))

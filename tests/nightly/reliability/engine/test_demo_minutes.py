@@ -43,7 +43,7 @@ class Listener:
     @contextmanager
     def listening(self) -> Iterator[None]:
         address = f"{self._server.url.replace('http', 'ws')}/ws/market"
-        with connect(address, open_timeout=PATIENCE_S, close_timeout=1) as client:
+        with connect(address, ping_interval=None, open_timeout=PATIENCE_S, close_timeout=1) as client:
             client.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": self._key}))
             assert json.loads(client.recv(PATIENCE_S))["rejected"] == []
             thread = threading.Thread(target=self._hear, args=(client,))

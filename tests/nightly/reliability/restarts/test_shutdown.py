@@ -14,11 +14,11 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 @pytest.mark.row("35", f"exit within {EXIT_WITHIN_S:g} s")
 @pytest.mark.parametrize("kind", ["embedded", "scaled"])
-async def test_a_process_with_open_streams_and_requests_exits_in_time(
+def test_a_process_with_open_streams_and_requests_exits_in_time(
     kind: str, request: pytest.FixtureRequest, tell: Tell
 ) -> None:
     installation: Installation = request.getfixturevalue(kind)
-    codes, _, took_s = await stop_with_all_under_way(installation, signal.SIGTERM, SOCKETS)
+    codes, _, took_s = stop_with_all_under_way(installation, signal.SIGTERM, SOCKETS)
     tell(f"{kind}: exited after {took_s:.1f} s")
     assert codes == {1012: SOCKETS}
     assert took_s <= EXIT_WITHIN_S
