@@ -10,7 +10,7 @@ import httpx
 
 from core.times import MINUTE_MS
 from market.prices.records import Tick
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 from .processes import http
 
@@ -61,15 +61,14 @@ class Publisher:
 
     def recover(self, url: str) -> float:
         """Send until somebody answers again; returns how many seconds that took."""
-        began_at = time.monotonic()
-        while time.monotonic() - began_at < PATIENCE_S:
-            try:
-                self._send_again(url)
-            except Unanswered:
-                time.sleep(0.05)
-            else:
-                return time.monotonic() - began_at
-        raise AssertionError("Nobody takes ticks any more")
+        return wait_until(lambda: self._is_taken_again(url))
+
+    def _is_taken_again(self, url: str) -> bool:
+        try:
+            self._send_again(url)
+        except Unanswered:
+            return False
+        return True
 
     def _send_again(self, url: str) -> None:
         last_at = self.answered_at[-1] if self.answered_at else 0.0

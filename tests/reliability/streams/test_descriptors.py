@@ -22,7 +22,7 @@ from tests.reliability.services.processes import ROOT, Installation, Process, st
 from tests.reliability.services.stream_services import StreamService
 
 SYMBOLS = [f"NUMBER{number}" for number in range(8)]
-TICKS_A_SECOND, WORKERS, SEEN, AT_ONCE_S = 200, 20, 500, 2.0
+TICKS_A_SECOND, WORKERS, VISITS, SEEN = 200, 20, 10, 500
 # The test's own connection for asking, and one more of its kind.
 SPARE = 2
 pytestmark = pytest.mark.usefixtures("rows")
@@ -78,7 +78,7 @@ class Storm:
     def blow(self, service: Counted, key: str, seed: int, is_enough: Callable[[], bool]) -> None:
         while not is_enough():
             restless = Restless(service.servers[0].port, key, SYMBOLS, seed)
-            asyncio.run(restless.run(WORKERS, AT_ONCE_S))
+            asyncio.run(restless.run(WORKERS, VISITS))
             self.done += restless.done
             self.foreign += restless.foreign
             seed += 1
