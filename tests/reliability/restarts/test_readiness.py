@@ -162,12 +162,6 @@ PRODUCTION = {
 }
 
 
-def test_the_serve_command_collects_the_static_files_itself(installation: Installation) -> None:
-    with installation.serve(1, **PRODUCTION) as (server,):
-        until_ready(server)
-    assert list((installation.directory / "static").glob("staticfiles-*.json"))
-
-
 def test_missing_static_files_make_a_process_unready(installation: Installation) -> None:
     with installation.serve_stock(**PRODUCTION) as server:
         # Probes ask by whatever address they have, and without TLS.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import prepared
 from tests.patience import wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
@@ -17,8 +18,16 @@ from tests.programs.services import free_port
 pytestmark = pytest.mark.row("two services", "without Redis, one service at a time uses a data folder")
 
 
+def migrated(directory: Path) -> Path:
+    """A data folder that nothing has used yet."""
+    var_dir = directory / "var"
+    var_dir.mkdir()
+    prepared.copy_sqlite(var_dir / "tickwire.sqlite3")
+    return var_dir
+
+
 def test_a_second_service_on_the_same_data_is_refused(tmp_path: Path) -> None:
-    var_dir = tmp_path / "var"
+    var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
         ended = manage(var_dir, "serve", "--port", str(free_port()), DEMO="0")
 
@@ -29,7 +38,7 @@ def test_a_second_service_on_the_same_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_service_waits_for_its_predecessor_to_end(tmp_path: Path) -> None:
-    var_dir = tmp_path / "var"
+    var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
         second = Serve(var_dir, DEMO="0")
         log = tmp_path / f"serve-{second.port}.log"
@@ -46,7 +55,7 @@ def test_a_service_waits_for_its_predecessor_to_end(tmp_path: Path) -> None:
 
 
 def test_a_service_starts_immediately_after_its_predecessor_was_killed(tmp_path: Path) -> None:
-    var_dir = tmp_path / "var"
+    var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
         os.kill(first.pid, signal.SIGKILL)
         first.stop()

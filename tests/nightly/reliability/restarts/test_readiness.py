@@ -13,7 +13,7 @@ import pytest
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 from tests.reliability.disks.test_engine_disk import locked
-from tests.reliability.restarts.test_readiness import readiness, until_degraded, until_ready
+from tests.reliability.restarts.test_readiness import PRODUCTION, readiness, until_degraded, until_ready
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation
 
@@ -110,3 +110,9 @@ def test_a_process_that_alone_cannot_reach_the_database_is_not_ready(
             assert readiness(other)[0] == 200
             staff.execute("ALTER ROLE alone LOGIN")
             until_ready(server)
+
+
+def test_the_serve_command_collects_the_static_files_itself(installation: Installation) -> None:
+    with installation.serve(1, **PRODUCTION) as (server,):
+        until_ready(server)
+    assert list((installation.directory / "static").glob("staticfiles-*.json"))
