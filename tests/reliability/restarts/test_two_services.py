@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import threading
 from pathlib import Path
@@ -23,6 +24,8 @@ def migrated(directory: Path) -> Path:
     var_dir = directory / "var"
     var_dir.mkdir()
     prepared.copy_sqlite(var_dir / "tickwire.sqlite3")
+    # Which a first start makes with the database.
+    (var_dir / "secret").write_text(secrets.token_urlsafe(48))
     return var_dir
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.nightly.reliability.services.far import far
 from tests.patience import until, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.traffic import (
@@ -24,7 +25,6 @@ from tests.reliability.clients.traffic import (
 )
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import engines
-from tests.reliability.services.far import far
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import Supervised, command_of, supervised

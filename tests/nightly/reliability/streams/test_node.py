@@ -13,8 +13,8 @@ from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
+from tests.nightly.reliability.clients.node_client import NodeSocket, require_node
 from tests.patience import wait_until
-from tests.reliability.clients.node_client import NodeSocket, require_node
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
