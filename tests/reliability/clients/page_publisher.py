@@ -18,7 +18,7 @@ from tests.reliability.clients.person import TOKEN
 from tests.reliability.clients.writer import Writer
 
 PAGE = "/settings/signals"
-NEXT_S, AGAIN_S = 0.2, 0.1
+NEXT_S, AGAIN_S = 0.15, 0.1
 # Above every ask of a source.
 ENTRY = "1.005"
 STOPPED = ("closed", "stop_loss")

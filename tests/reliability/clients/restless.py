@@ -17,7 +17,7 @@ from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 ENDS = ("reset", "half-close", "abort", "protocol error", "slow", "close")
 SYMBOL = re.compile(rb'"symbol":"(\w+)","bid"')
-SLOW_S = 0.2
+SLOW_S = 0.15
 HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
