@@ -27,7 +27,7 @@ class HttpTimeouts:
     """Counted from connecting, or from the first byte of a later head."""
     idle_s = patient(75.0)
     """Between requests: longer than the pauses of bots that ask every minute."""
-    leave_s = patient(5.0)
+    leave_s = 5.0
     """How long a client has to read an answer and close, once this end has closed."""
     grace_s = patient(10.0)
     """A body of 64 KiB ends within 26 s, and so does an answer that fills the kernel's buffers."""
