@@ -12,6 +12,7 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
@@ -47,7 +48,7 @@ class CachedAnswer(NamedTuple):
 
 class AnswerCache:
     # The longest wait for Redis; after a failure it is left alone for a while.
-    PATIENCE_S = 0.5
+    PATIENCE_S = patient(0.5)
     RETRY_S = 5.0
     LOOK_S = 0.02
 

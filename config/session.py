@@ -18,6 +18,7 @@ from analysis.analysts import available_models
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
 from core.contract.schema import describes
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.plain_json import encode
 from core.redis.connections import connect_redis, key_of
@@ -89,6 +90,7 @@ UP_SINCE = "up-since"
 
 # Each process renews the key while it lives. A service that was down for longer counts anew.
 KEPT_S = 30
+WITHIN_S = patient(0.5)
 RENEW_S = 5
 AWAY = (RedisError, OSError)
 
@@ -111,7 +113,9 @@ class Uptime:
     async def start(self) -> None:
         self._since = time.time()
         if settings.REDIS_URL:
-            self._redis = connect_redis(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+            self._redis = connect_redis(
+                settings.REDIS_URL, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S
+            )
             await self._renewal.start()
 
     async def stop(self) -> None:

@@ -48,6 +48,8 @@ ALLOW_PLAIN_HTTP = env.switch("ALLOW_PLAIN_HTTP")
 DRAIN_S = env.number("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 # After that a process may take so long to stop.
 STOP_WITHIN_S = env.number("STOP_WITHIN_S")
+# Of core/deadlines.py.
+DEADLINES_TIMES = env.number("DEADLINES_TIMES")
 
 # The figures for Prometheus are at /metrics with this token, or on a port that no proxy forwards; 0 is none.
 METRICS_TOKEN = env.text("METRICS_TOKEN")
@@ -143,6 +145,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         connections=env.whole("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
         idle_transaction_s=env.number("DATABASE_IDLE_TRANSACTION_S"),
         pooler=env.text("DATABASE_POOLER"),
+        times=DEADLINES_TIMES,
     )
 }
 # While the database is away, known keys and open streams go on for so long, and a revocation may be as late.

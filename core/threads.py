@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
+from core.deadlines import patient
 
 from .background import is_done_within, retrieve
 
@@ -20,7 +21,7 @@ T = TypeVar("T")
 MAX_WAITING = 128
 
 # How long a request waits. A database that was stopped neither answers nor refuses.
-PROMPTLY_S = 2.0
+PROMPTLY_S = patient(2.0)
 _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
 
 # A revocation must take effect within two seconds even while requests fill the queue.

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from core.clock import clock
 from core.clock import now_ms as now_ms
+from core.deadlines import patient
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
@@ -41,7 +42,7 @@ from .models import EngineState
 logger = logging.getLogger(__name__)
 
 # An engine says each second how it is doing.
-SILENT_S = 2.25
+SILENT_S = patient(2.25)
 LOOK_S = 0.25
 
 # A look that is this late means that this process was held up: what came meanwhile has not been read yet.

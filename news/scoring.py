@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 
+from core.deadlines import patient
 from news.language_models import language_models
 from news.models import ItemScore, NewsItem
 from news.sentiment.language import LanguageSentiment
@@ -27,7 +28,7 @@ scoring_threads = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 # The model of a score that staff gave.
 STAFF = "staff"
 # Titles that are not scored by then stay drafts and wait for staff: other sources need the thread.
-PATIENCE_S = 25.0
+PATIENCE_S = patient(25.0)
 Scorer = Callable[[str, str], Score | None]
 """From title and category to a score, or None where no model has one."""
 

@@ -10,9 +10,10 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
+from core.deadlines import patient
 
 # After this a request is refused, so that its client does not wait without an answer.
-PATIENCE_S = 5.0
+PATIENCE_S = patient(5.0)
 RETRY_AFTER_S = 2
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from prometheus_client import Counter
 
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import key_of
 from core.redis.script_calls import Outcome, ScriptCalls
@@ -77,7 +78,7 @@ class RedisWindow(MemoryWindow):
 
     # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
     # as often as this beside them, until it answers.
-    PATIENCE_S = 0.5
+    PATIENCE_S = patient(0.5)
 
     # Beyond that, what comes meanwhile shares the next call: the slower Redis is, the more share one.
     MOST_CALLS = 4

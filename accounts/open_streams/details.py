@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop, TimeoutInSlices
+from core.deadlines import patient
 from core.fault_log import LastingFault
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class SharedDetails:
     RENEW_EVERY_S = 60.0
     LASTS_S = 300
     MOST_AT_ONCE = 200
-    PATIENCE_S = 0.5
+    PATIENCE_S = patient(0.5)
 
     def __init__(self, redis: Redis, root: str, process: str, here: Described) -> None:
         self._redis, self._root, self._process, self._here = redis, root, process, here

@@ -15,6 +15,7 @@ from prometheus_client import Counter
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop, TimeoutInSlices
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
@@ -67,7 +68,7 @@ class RedisSlots:
     """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
 
     # Nobody waits longer for Redis than this. After a failure nobody waits at all, until a beat gets through.
-    PATIENCE_S = 0.5
+    PATIENCE_S = patient(0.5)
     BEAT_EVERY_S = 1.0
 
     def __init__(self, url: str, here: MemorySlots) -> None:

@@ -127,7 +127,7 @@ def on_sqlite(database: dict[str, Any], test_file: str) -> dict[str, Any]:
 
 
 def on_postgresql(
-    database: dict[str, Any], *, connections: int, idle_transaction_s: float, pooler: str
+    database: dict[str, Any], *, connections: int, idle_transaction_s: float, pooler: str, times: float = 1.0
 ) -> dict[str, Any]:
     by_transaction = pooler == "transaction"
     return database | {
@@ -137,7 +137,7 @@ def on_postgresql(
         "DISABLE_SERVER_SIDE_CURSORS": by_transaction,
         "OPTIONS": {
             # A host that has vanished is noticed within half a minute instead of hours.
-            "connect_timeout": 5,
+            "connect_timeout": round(5 * times),
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -151,7 +151,7 @@ def on_postgresql(
             "pool": {
                 "min_size": 1,
                 "max_size": connections,
-                "timeout": 2,
+                "timeout": 2 * times,
                 # The next one tries again at once, instead of after pauses that grow to a minute.
                 "reconnect_timeout": 1,
                 "reset": leave_standby,

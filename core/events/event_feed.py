@@ -16,6 +16,7 @@ from prometheus_client import Gauge
 from core.background import BackgroundLoop, cancel_and_wait, is_done_within
 from core.contract.errors import Overloaded
 from core.database import TRANSIENT, UNANSWERED
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.threads import in_reserved_thread
 
@@ -31,10 +32,10 @@ BATCH = 500
 
 # However many want to be sure that nothing is new, the database is asked no more often than this.
 SURE_EVERY_S = 0.02
-SURE_WITHIN_S = 1.5
+SURE_WITHIN_S = patient(1.5)
 
 # No later event is handled in this time, but for those that have to hold in time.
-HANDLE_WITHIN_S = 5.0
+HANDLE_WITHIN_S = patient(5.0)
 RETRY_S = 1.0
 
 # After this, the handler waits for something that never comes.

@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, connect_redis_of_threads, key_of
 from core.redis.urls import read_redis_address
@@ -33,9 +34,9 @@ not_heard = LastingFault(logger, "No control events over Redis, trying again")
 COMMIT_ORDER_LOCK = 7_424_001
 
 # Revoking a key must not wait for a Redis that accepts connections and never answers.
-REDIS_WITHIN_S = 0.5
+REDIS_WITHIN_S = patient(0.5)
 PING_EVERY_S = 1.0
-SILENT_S = 3.0
+SILENT_S = patient(3.0)
 RETRY_S = 1.0
 
 

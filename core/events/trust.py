@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
+from core.deadlines import patient
 from core.steady_clock import OwnTime
 from core.threads import in_reserved_thread
 
@@ -20,7 +21,7 @@ LONGEST_STEP_S = 2 * POLL_S
 
 class OutboxTrust:
     # If nothing could be read for this long, what was learnt from events no longer counts.
-    STALE_AFTER_S = 1.5
+    STALE_AFTER_S = patient(1.5)
     # While the database is away and nobody can know better, it counts for this long.
     TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
 

@@ -28,12 +28,13 @@ from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry as SyncRetry
 
 from core.background import cancel_and_wait
+from core.deadlines import patient
 
 from .replies import HAS_CHANGED, HAS_ENDED, Replies, is_of_replica
 from .urls import RedisAddress, read_redis_address
 
 # Connecting to the server itself comes on top, and some wait for Redis no longer than half a second.
-SENTINEL_WITHIN_S = 0.25
+SENTINEL_WITHIN_S = patient(0.25)
 ASKED = ("SENTINEL MASTER", "SENTINEL GET-MASTER-ADDR-BY-NAME")
 AWAY = (RedisError, OSError)
 

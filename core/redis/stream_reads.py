@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
+from core.deadlines import patient
+
 from .connections import FollowingConnection, connect_redis
 from .script_calls import pack
 
-PATIENCE_S = 2.0
+PATIENCE_S = patient(2.0)
 """For connecting, and for an answer beyond the time for which it was asked to wait."""
 
 

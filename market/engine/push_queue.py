@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.contract.errors import Overloaded
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 from market.prices.records import Tick
@@ -31,7 +32,7 @@ Settle = Callable[[], Awaitable[object]]
 Answer = asyncio.Future[list[str | None] | None]
 REQUESTS = "ingest"
 MAX_WAITING = 256
-PATIENCE_S = 2.0
+PATIENCE_S = patient(2.0)
 
 # The rest of the sender's patience is for the work and the way back.
 BEGUN_WITHIN = 0.75

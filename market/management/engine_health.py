@@ -21,6 +21,7 @@ from redis.asyncio import Redis
 
 from core import clock
 from core.database import UNANSWERED
+from core.deadlines import patient
 from core.events.event_feed import EVENT_METRICS
 from core.redis.connections import AWAY, connect_redis
 from market.metrics import MarketMetrics
@@ -31,7 +32,7 @@ from serving.metrics.port import MetricsPort
 Role = Literal["starting", "standby", "leader", "stopping"]
 
 # Kubernetes gives up a probe after a second unless it is told otherwise.
-ASKED_WITHIN_S = 0.8
+ASKED_WITHIN_S = patient(0.8)
 
 
 class EngineHealth(Collector):

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from core.addresses import address_of
 from core.contract.answers import Answer
 from core.contract.errors import MethodNotAllowed
+from core.deadlines import patient
 from core.plain_json import encode
 from core.viewset import ApiViewSet
 from market import runtime
@@ -24,7 +25,7 @@ METHODS = "POST, OPTIONS"
 class TickViewSet(ApiViewSet):
     """Asks for an ingest key. Tiers and rate limits do not apply."""
 
-    BODY_WITHIN_S = 10.0
+    BODY_WITHIN_S = patient(10.0)
     source: PushSource
 
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:

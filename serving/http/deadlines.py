@@ -9,6 +9,8 @@ from django.conf import settings
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.server import ServerState
 
+from core.deadlines import patient
+
 from . import refusals
 from .bounds import RequestBody
 from .connections import AddressGroups, ClientConnection, ClientConnections, descriptors_are_used_up
@@ -21,13 +23,13 @@ C = TypeVar("C")
 class HttpTimeouts:
     """In seconds. Tests replace them."""
 
-    head_s = 10.0
+    head_s = patient(10.0)
     """Counted from connecting, or from the first byte of a later head."""
-    idle_s = 75.0
+    idle_s = patient(75.0)
     """Between requests: longer than the pauses of bots that ask every minute."""
     leave_s = 5.0
     """How long a client has to read an answer and close, once this end has closed."""
-    grace_s = 10.0
+    grace_s = patient(10.0)
     """A body of 64 KiB ends within 26 s, and so does an answer that fills the kernel's buffers."""
     look_every_s = 0.5
 

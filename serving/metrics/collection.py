@@ -14,6 +14,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from core.deadlines import patient
+
 from .frames import FIGURES, TOTALS, WANT, decoder, frame, read_frame
 from .linked_worker import LinkedWorker, ask_all
 from .port import MetricsPort
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 # A worker that stands still must not keep the others from being seen. Kubernetes gives up a probe after a
 # second unless it is told otherwise.
-FIGURES_WITHIN_S, READINESS_WITHIN_S = 3.0, 0.8
+FIGURES_WITHIN_S, READINESS_WITHIN_S = patient(3.0), patient(0.8)
 SILENT = {"status": "silent"}
 BROKE = "The figures of the workers could not be collected"
 

@@ -8,6 +8,7 @@ import socket
 from asgiref.sync import sync_to_async
 
 from core.background import cancel_and_wait
+from core.deadlines import patient
 
 from .frames import ASK, FIGURES, TOTALS, WANT, encoder, frame, read_frame
 from .snapshots import process_metrics
@@ -15,8 +16,8 @@ from .snapshots import process_metrics
 logger = logging.getLogger(__name__)
 
 # Longer than the supervisor waits for a worker that does not answer.
-TOTALS_WITHIN_S = 6.0
-LAST_WORDS_WITHIN_S = 1.0
+TOTALS_WITHIN_S = patient(6.0)
+LAST_WORDS_WITHIN_S = patient(1.0)
 BROKEN = (OSError, asyncio.IncompleteReadError)
 
 

@@ -34,7 +34,9 @@ class Readiness(NamedTuple):
 class Findings:
     """What this process found, and what it heard that others found."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: float = 1.0) -> None:
+        """By how much it is more patient."""
+        self._times = times
         self._found_at: dict[str, float] = {}
         self._faults: dict[str, StandingFault] = {}
         self._elsewhere: dict[str, float] = {}
@@ -58,8 +60,9 @@ class Findings:
 
     def is_alone(self, name: str, now: float) -> bool:
         fault, elsewhere = self._faults[name], self._elsewhere.get(name, float("-inf"))
-        lasts = now - fault.since >= ALONE_AFTER_S
-        return lasts and elsewhere > fault.since + MARGIN_S and now - elsewhere < HEARD_WITHIN_S
+        lasts = now - fault.since >= self._times * ALONE_AFTER_S
+        is_news = now - elsewhere < self._times * HEARD_WITHIN_S
+        return lasts and elsewhere > fault.since + MARGIN_S and is_news
 
     def verdict(self, own: Iterable[str], now: float) -> Readiness:
         """`own`: what is wrong with this process itself, whatever else holds."""

@@ -17,6 +17,7 @@ from django.db import DatabaseError, close_old_connections
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
+from core.deadlines import patient
 from core.events.event_feed import feed
 from core.fault_log import EachFault
 from core.redis.connections import connect_redis, key_of
@@ -78,8 +79,8 @@ LOOK_EVERY_S = 1.0
 
 # The database is written at each look at it. While it is away it is looked at each second.
 DATABASE_EVERY_S = 5.0
-DATABASE_PATIENCE_S = 3.0
-REDIS_PATIENCE_S = 1.0
+DATABASE_PATIENCE_S = patient(3.0)
+REDIS_PATIENCE_S = patient(1.0)
 REPORTS = "reports"
 FORGET_AFTER_S = 60
 Ages = dict[str, float]
@@ -89,7 +90,7 @@ States = Callable[[], Iterable[tuple[str, str]]]
 
 class ReadinessMonitor:
     def __init__(self) -> None:
-        self.findings = Findings()
+        self.findings = Findings(settings.DEADLINES_TIMES)
         self.process = secrets.token_hex(8)
         self.is_started = False
         # The client's types name both its synchronous and its asynchronous answers.
@@ -110,7 +111,8 @@ class ReadinessMonitor:
 
     async def start(self, states: States, reports: Reports) -> None:
         self._states, self._reports = states, reports
-        self.findings, self._looking, self._looked_at = Findings(), None, float("-inf")
+        self.findings = Findings(settings.DEADLINES_TIMES)
+        self._looking, self._looked_at = None, float("-inf")
         if settings.REDIS_URL:
             self._redis = connect_redis(settings.REDIS_URL)
         await self._loop.start()

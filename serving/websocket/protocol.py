@@ -10,6 +10,8 @@ from uvicorn.protocols.utils import ClientDisconnected
 from websockets.frames import Frame
 from websockets.protocol import Protocol, State
 
+from core.deadlines import patient
+
 from .bounds import BoundedWebSocket
 from .connection import NO_DESCRIPTOR, ConnectionWatcher
 from .framing import frame
@@ -197,6 +199,6 @@ WEBSOCKET_OPTIONS: dict[str, Any] = {
     "ws": WebSocketProtocol,
     "ws_per_message_deflate": False,
     "ws_ping_interval": 10.0,
-    "ws_ping_timeout": 15.0,
+    "ws_ping_timeout": patient(15.0),
     "ws_max_size": 1024 * 1024,
 }

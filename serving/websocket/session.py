@@ -12,6 +12,7 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from core.addresses import address_of
+from core.deadlines import patient
 from core.logs.requests import log_refusal
 from core.request_headers import header, is_our_host
 
@@ -103,7 +104,7 @@ def connection_of(scope: Scope, send: Send) -> WebSocketConnection:
 class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Subclasses know what is said on it. Each message is answered before the next one is read."""
 
-    FIRST_WITHIN_S: ClassVar[float] = 10.0
+    FIRST_WITHIN_S: ClassVar[float] = patient(10.0)
     """How long a client has to say something that lets it stay."""
     is_open = False
     _timer: asyncio.TimerHandle | None = None

@@ -14,7 +14,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import RedisError
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from . import services
 
@@ -35,7 +35,7 @@ class RedisNode:
 
     @property
     def client(self) -> Any:
-        return Redis(port=self.port, socket_timeout=5)
+        return Redis(port=self.port, socket_timeout=PATIENCE_S)
 
     def start(self) -> None:
         base = ("--bind", "127.0.0.1", "--dir", str(self.directory), "--port", str(self.port))

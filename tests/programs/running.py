@@ -21,10 +21,14 @@ from .services import free_port
 # The demo of a person's fresh clone: nothing of this test run's own settings.
 OWN = ("DATABASE_URL", "REDIS_URL", "DEMO", "ACCESS_LOG", "LOG_LEVEL", "HOST", "PORT", "PRODUCTION")
 
+# The service's own patience decides nothing on a machine that stands still for seconds. Where a deadline is
+# the subject, a test passes DEADLINES_TIMES="1", or a file of reliability takes the fixture `prompt`.
+PATIENT = {"DEADLINES_TIMES": "20", "STOP_WITHIN_S": "60", "DATABASE_IDLE_TRANSACTION_S": "200"}
+
 
 def environment(var_dir: Path, **changes: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in OWN}
-    return kept | {"VAR_DIR": str(var_dir), "PYTHONUNBUFFERED": "1"} | changes
+    return PATIENT | kept | {"VAR_DIR": str(var_dir), "PYTHONUNBUFFERED": "1"} | changes
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDER = "tests/reliability"
+FOLDERS = ("tests/reliability", "tests/nightly/reliability")
 
 TITLES: dict[int, str] = {
     1: "100 simultaneous requests on four processes",
@@ -201,7 +201,7 @@ def numbers_in(row: str) -> set[int]:
 def marked() -> dict[int, list[str]]:
     """Where a test of this folder, or its file, is marked with a row."""
     found: dict[int, list[str]] = {}
-    for path in sorted((ROOT / FOLDER).rglob("test_*.py")):
+    for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py")):
         for row in rows_in(path):
             for number in numbers_in(row):
                 found.setdefault(number, []).append(str(path.relative_to(ROOT)))

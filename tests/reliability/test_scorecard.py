@@ -35,7 +35,7 @@ def test_a_fault_that_was_measured_is_not_named_again() -> None:
 
 
 def test_every_mark_has_a_section_with_a_title_in_words() -> None:
-    files = (rows.ROOT / rows.FOLDER).rglob("test_*.py")
+    files = [path for folder in rows.FOLDERS for path in (rows.ROOT / folder).rglob("test_*.py")]
     marked = {row for path in files for row in rows.rows_in(path)}
 
     assert marked - set(sections.TITLES) == set()

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from signals_feed.rules import Exit, Quoted, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
+from signals_feed.rules import (
+    Exit,
+    Quoted,
+    SignalLevels,
+    SignalRefused,
+    SignalTerms,
+    StoredMinute,
+    StoredMinutes,
+    by_minute,
+    by_tick,
+    check,
+)
 
 FAR = 10**12
 
@@ -128,6 +139,21 @@ def test_mids_say_nothing_of_the_bid() -> None:
 
     assert by_minute(levels(), mid) is None
     assert by_minute(levels(**SELL), mid) is not None
+
+
+@pytest.mark.parametrize(
+    ("direction", "stop", "target", "entry", "beyond"),
+    [("buy", 90, 150, 101, "101.01"), ("sell", 150, 50, 99, "98.99")],
+)
+def test_entry_is_at_most_a_hundredth_away(
+    direction: str, stop: int, target: int, entry: int, beyond: str
+) -> None:
+    terms = SignalTerms("X", direction, *map(Decimal, (stop, target, entry)))
+
+    assert check(terms, quoted(100, 100), 2) == (Decimal(entry), Decimal(100))
+    with pytest.raises(SignalRefused, match="1% away") as refused:
+        check(terms._replace(entry=Decimal(beyond)), quoted(100, 100), 2)
+    assert refused.value.field == "entry"
 
 
 # Random paths.

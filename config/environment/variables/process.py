@@ -119,6 +119,13 @@ HTTP = VariableGroup(
             20.0,
             "The maximum number of seconds that a process then takes to end, even if something hangs.",
         ),
+        number(
+            "DEADLINES_TIMES",
+            1.0,
+            "By how much a process is more patient with Redis, the database, the engine and clients before it"
+            " gives up. For very slow machines, and for tests.",
+            lowest=1.0,
+        ),
         whole("API_THREADS", 8, "Threads per process in which the API queries the database.", lowest=1),
         whole("PAGE_THREADS", 6, "Threads per process in which pages are rendered.", lowest=1),
     ),

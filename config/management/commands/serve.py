@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
+from core.deadlines import patient
 from core.logs.uncaught import log_uncaught
 from core.process import end_on_hangup
 from core.program.systemd import tell_ready
@@ -17,7 +18,7 @@ from serving.metrics.collection import FigureCollection
 from serving.server import UVICORN_OPTIONS, Server, take_port
 from serving.workers.supervisor import Supervisor
 
-GRACE_S = 10
+GRACE_S = round(patient(10))
 
 
 class Command(BaseCommand):

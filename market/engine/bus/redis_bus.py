@@ -11,6 +11,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 from market.prices.records import AnyRecord, JournalPosition
@@ -38,7 +39,7 @@ ENTRIES_AT_ONCE = 1_000
 # So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
 AWAITED_S = 30.0
 RETRY_S = 0.25
-PATIENCE_S = 2.0
+PATIENCE_S = patient(2.0)
 WINDOW_S = 0.002
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 from market.prices.records import JournalPosition
@@ -19,7 +20,7 @@ from .journal import HEAD
 logger = logging.getLogger(__name__)
 
 # Clients hear of it within three seconds: a look, so long for the replica, another look, and its answer.
-LOOK_S, LATE_S, PATIENCE_S = 0.4, 1.0, 0.5
+LOOK_S, LATE_S, PATIENCE_S = 0.4, patient(1.0), patient(0.5)
 MOST_OWED = 100
 
 

@@ -65,11 +65,11 @@ class Backlog:
         """`waiting` is what the connection itself still holds."""
         return self._number > MOST_FRAMES or self._bytes + waiting > MOST_BYTES
 
-    def is_stuck(self, now: float, waiting: int) -> bool:
+    def is_stuck(self, now: float, waiting: int, after_s: float = STUCK_AFTER_S) -> bool:
         if waiting < self._waiting:
             self._moved_at = now
         self._waiting = waiting
-        return now - self._moved_at >= STUCK_AFTER_S
+        return now - self._moved_at >= after_s
 
 
 class LatestBacklog(Backlog):

@@ -4,11 +4,14 @@ import logging
 from collections.abc import Iterator
 from itertools import islice
 
-from .backlog import Backlog, LatestBacklog, LatestReplay, Replay
+from core.deadlines import patient
+
+from .backlog import STUCK_AFTER_S, Backlog, LatestBacklog, LatestReplay, Replay
 from .subscribers import AnyHub, Subscriber
 
 logger = logging.getLogger(__name__)
 SWEEP_S = 0.5
+STUCK_S = patient(STUCK_AFTER_S)
 
 
 class SlowReaders:
@@ -60,9 +63,8 @@ class SlowReaders:
     def _sweep(self) -> None:
         now = self.hub.loop.time()
         for subscriber in tuple(self.subscribers):
-            if subscriber.backlog is not None and subscriber.backlog.is_stuck(
-                now, subscriber.connection.waiting
-            ):
+            waiting = subscriber.connection.waiting
+            if subscriber.backlog is not None and subscriber.backlog.is_stuck(now, waiting, STUCK_S):
                 self.give_up(subscriber)
         self._is_sweeping = bool(self.subscribers)
         if self._is_sweeping:

@@ -39,7 +39,9 @@ class Ledger:
 
     async def _session(self, port: int) -> None:
         url = f"ws://127.0.0.1:{port}{self.path}"
-        async with connect(url, compression=None, ping_interval=None, close_timeout=0.1) as connection:
+        async with connect(
+            url, compression=None, ping_interval=None, open_timeout=PATIENCE_S, close_timeout=0.1
+        ) as connection:
             message = {"action": "subscribe", "symbols": self._symbols, "api_key": self._key}
             await connection.send(json.dumps(message | self._wishes()))
             async with asyncio.timeout(PATIENCE_S):

@@ -4,6 +4,7 @@ close every second one."""
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -14,10 +15,10 @@ from django.conf import settings
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.person import TOKEN
-from tests.reliability.drill.writers import Writer
+from tests.reliability.clients.writer import Writer
 
 PAGE = "/settings/signals"
-NEXT_S, AGAIN_S = 0.4, 0.1
+NEXT_S, AGAIN_S = 0.15, 0.1
 # Above every ask of a source.
 ENTRY = "1.005"
 STOPPED = ("closed", "stop_loss")
@@ -53,12 +54,13 @@ class PagePublisher(Writer):
         }
         # The same form until it is taken: sent twice, it is one signal.
         while not self._send(form):
-            if self.has_ended.wait(AGAIN_S):
+            if self.has_ended.is_set():
                 return
+            time.sleep(AGAIN_S)
         self.acknowledged[target] = stop
         newest = self._feed("?status=all&limit=5&user=" + self._name)["items"]
         self.ids |= {f"{each['take_profit']:.5f}": each["id"] for each in newest}
-        self.has_ended.wait(NEXT_S)
+        time.sleep(NEXT_S)
 
     def _send(self, form: dict[str, str]) -> bool:
         """Whether it was said to be published. The page answers a good form by leading back to itself."""

@@ -12,16 +12,17 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tests.patience import PATIENCE_S
 from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 ENDS = ("reset", "half-close", "abort", "protocol error", "slow", "close")
 SYMBOL = re.compile(rb'"symbol":"(\w+)","bid"')
-HEARS_WITHIN_S, GOES_WITHIN_S, SLOW_S = 60.0, 5.0, 0.4
+SLOW_S = 0.15
 HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 class Restless:
-    """As many at once as there are workers, until the time is over."""
+    """As many at once as there are workers."""
 
     def __init__(self, port: int, key: str, symbols: Sequence[str], seed: int) -> None:
         self._port, self._key, self._symbols = port, key, symbols
@@ -30,19 +31,19 @@ class Restless:
         self.foreign: list[bytes] = []
         """What came to whom it was not for."""
 
-    async def run(self, workers: int, seconds: float) -> None:
-        until = asyncio.get_running_loop().time() + seconds
-        await asyncio.gather(*(self._work(until) for _ in range(workers)))
+    async def run(self, workers: int, visits: int) -> None:
+        """So many visits of each."""
+        await asyncio.gather(*(self._work(visits) for _ in range(workers)))
 
-    async def _work(self, until: float) -> None:
-        while asyncio.get_running_loop().time() < until:
+    async def _work(self, visits: int) -> None:
+        for _ in range(visits):
             how = self._chosen.choice((*ENDS, "http"))
             with socket.socket() as made:
                 if how == "slow":
                     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 made.setblocking(False)
                 with suppress(OSError, TimeoutError):
-                    async with asyncio.timeout(HEARS_WITHIN_S):
+                    async with asyncio.timeout(PATIENCE_S):
                         await self._visit(made, how)
                         self.done[how] += 1
 
@@ -102,6 +103,6 @@ async def hear(made: socket.socket, what: bytes) -> bytes:
 
 async def until_closed(made: socket.socket) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(GOES_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while await asyncio.get_running_loop().sock_recv(made, 65_536):
                 pass

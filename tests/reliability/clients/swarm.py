@@ -7,9 +7,12 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.reliability.clients.measures import percentile
+from tests.reliability.services.flow import Flow
 from tests.serving.websocket.wires import CLOSE, PING, PONG, TEXT, handshake, masked
 
 Reply = dict[str, Any]
@@ -108,6 +111,11 @@ class Listener(asyncio.Protocol):
             elif price := PRICE.search(payload):
                 self._note(price)
 
+    def has_heard(self, symbol: str, count: int) -> bool:
+        """So many numbers since it came."""
+        first: int = self.reply.result()["positions"][symbol]
+        return self.positions.get(symbol.encode()) == first + count
+
     async def leave(self) -> None:
         """Without a word."""
         self.transport.abort()
@@ -187,3 +195,53 @@ class Returning:
             return {}
         positions = {symbol.decode(): seq for symbol, seq in self.positions.items()}
         return {"resume": {"epoch": self._epoch, "positions": positions}}
+
+
+class Crowd:
+    """Many of them, who are to hear the same."""
+
+    def __init__(self, path: str, message: Reply, count: int) -> None:
+        self.clients = [Returning(path, message) for _ in range(count)]
+
+    async def come(self, clients: Sequence[Returning], ports: Sequence[int]) -> None:
+        turns = [client.come(ports[number % len(ports)]) for number, client in enumerate(clients)]
+        await asyncio.gather(*turns)
+
+    async def go(self, clients: Sequence[Returning]) -> None:
+        await asyncio.gather(*(client.go() for client in clients))
+
+    async def until_all_hear_more(self) -> None:
+        before = [(each.session, each.session.frames) for each in self.clients if each.session is not None]
+        await until(lambda: all(session.frames > frames for session, frames in before))
+
+    async def until_all_heard_the_last(self, flow: Flow) -> None:
+        """Or long enough: who is behind then is missing something."""
+        await asyncio.to_thread(flow.stop)
+        with suppress(TimeoutError):
+            await until(lambda: len(self.places()) <= 1)
+
+    def places(self) -> set[tuple[tuple[bytes, int], ...]]:
+        """One, if all have heard the same."""
+        sessions = [client.session for client in self.clients if client.session is not None]
+        return {tuple(sorted(session.positions.items())) for session in sessions}
+
+    def told(self, places: int) -> str:
+        missed = sum(client.missed for client in self.clients)
+        unrecovered = sum(client.unrecovered for client in self.clients)
+        returns = sum(len(client.back_s) - 1 for client in self.clients)
+        return (
+            f"gaps or duplicates: {missed}, not recovered: {unrecovered}, distinct final positions: {places};"
+            f" p99 of {returns:,} reconnections {self.p99_back_s():.2f} s, of first connections"
+            f" {self.p99_first_s():.2f} s"
+        )
+
+    def p99_back_s(self) -> float:
+        return percentile([seconds for client in self.clients for seconds in client.back_s[1:]], 0.99)
+
+    def p99_first_s(self) -> float:
+        """Of coming for the first time: what so many at once take on this machine."""
+        return percentile([client.back_s[0] for client in self.clients], 0.99)
+
+    @property
+    def faults(self) -> int:
+        return sum(client.missed + client.unrecovered for client in self.clients)

@@ -157,7 +157,11 @@ class PushingSocket(Source):
     async def _session(self, port: int, has_ended: asyncio.Event) -> None:
         url, is_told = f"ws://127.0.0.1:{port}/ws/ingest", asyncio.Event()
         async with connect(
-            url, compression=None, additional_headers=self._headers, open_timeout=PATIENCE_S
+            url,
+            compression=None,
+            additional_headers=self._headers,
+            ping_interval=None,
+            open_timeout=PATIENCE_S,
         ) as connection:
             reading = asyncio.create_task(self._read(connection, is_told))
             self._again = list(self._unanswered.values())

@@ -23,7 +23,6 @@ from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engine_processes import engines, writer_of
 from tests.reliability.services.processes import Installation, Process, http
 
 SYMBOL = "BARRED"
@@ -159,7 +158,7 @@ def test_a_killed_server_continues_the_sequence_numbers_of_its_candles(
 ) -> None:
     source, port = Source(embedded), free_port()
     follower = Follower(source.api_key)
-    for count in (FIRST, MORE, MORE):
+    for count in (FIRST, MORE):
         with embedded.web_process(port) as server:
             with follower.connected(server) as socket:
                 source.push_many(server, count)
@@ -171,24 +170,3 @@ def test_a_killed_server_continues_the_sequence_numbers_of_its_candles(
         source.push_many(server, 2)
         follower.hear_until(socket, head_of(server, source.api_key))
         check(follower, server, tell)
-
-
-def test_an_engine_that_takes_over_continues_the_sequence_numbers_of_candles(
-    scaled: Installation, tell: Tell
-) -> None:
-    source = Source(scaled)
-    follower = Follower(source.api_key)
-    with engines(scaled, 2) as running, scaled.serve(2) as (server, other):
-        with follower.connected(server) as socket:
-            source.push_many(server, FIRST)
-            follower.hear_until(socket, head_of(other, source.api_key))
-            pid = writer_of(scaled)
-            (leader,) = [engine for engine in running if engine.pid == pid]
-            leader.kill()
-            running.remove(leader)
-            source.push_many(server, MORE)
-            follower.hear_until(socket, head_of(server, source.api_key))
-        source.push_many(server, MORE)
-        with follower.connected(other) as socket:
-            follower.hear_until(socket, head_of(other, source.api_key))
-            check(follower, other, tell)

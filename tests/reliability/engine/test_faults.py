@@ -25,7 +25,10 @@ A_SECOND = 100
 SECONDS = 900
 BIDS = [round(1.08 + (number * 7919 % 4001) / 1e5, 5) for number in range(SECONDS * A_SECOND)]
 HIGHS, LOWS = list(accumulate(BIDS, max)), list(accumulate(BIDS, min))
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("7, 8, 48", "no acknowledged tick lost")]
+pytestmark = [
+    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.row("7, 8, 48", "no acknowledged tick lost"),
+]
 
 
 class Candles(NamedTuple):
@@ -101,7 +104,9 @@ def as_one(candles: Iterable[tuple[float, float, float, float]]) -> Candles:
 
 
 @pytest.fixture(scope="module")
-def playing(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Playing]:
+def playing(
+    prompt: None, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
+) -> Iterator[Playing]:
     directory = tmp_path_factory.mktemp("playing")
     with ExitStack() as stack, django_db_blocker.unblock():
         played = Playing(PrivatePostgres(directory), PrivateRedis(directory), directory)

@@ -16,6 +16,8 @@ from tests.reliability.services.engine_processes import engine_process
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import command_of
 
+from .test_two_services import migrated
+
 pytestmark = pytest.mark.row("35", "without a supervisor, SIGHUP ends a process in an orderly way")
 SAID = "SIGHUP: this process ends as on SIGTERM"
 
@@ -29,7 +31,7 @@ def _heeded() -> Iterator[None]:
 
 
 def test_sighup_ends_a_single_service_in_an_orderly_way(tmp_path: Path) -> None:
-    with Serve(tmp_path / "var", DEMO="0") as serve:
+    with Serve(migrated(tmp_path), DEMO="0") as serve:
         os.kill(serve.pid, signal.SIGHUP)
         wait_until(lambda: not command_of(serve.pid))
 

@@ -17,19 +17,20 @@ import pytest
 
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.ledger import Frame, SignalLedger
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.conftest import Tell
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import command_of
 
-CLIENTS, ASKERS = 20, 4
-PUBLISH_EVERY_S = 0.2
-LOAD_S = longer(5.0, 60.0)
-"""Of load in which nothing is restarted, beside as much as the restarts take."""
-DRAIN_S = 2.0
+CLIENTS, ASKERS = 10, 3
+PUBLISH_EVERY_S, ASK_EVERY_S = 0.2, 0.05
+# Signals, between one restart and the next.
+SOME = 5
+# However slow the machine is, the proxy has noticed by then.
+DRAIN_S = 6.0
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("36", "no REST request failed, no signal lost"),
@@ -71,7 +72,7 @@ class Asking:
 
     def _ask(self) -> None:
         with httpx.Client(timeout=PATIENCE_S, headers=self._headers) as client:
-            while not self._has_ended.wait(0.02):
+            while not self._has_ended.wait(ASK_EVERY_S):
                 try:
                     answer = client.get(self._url)
                     by = "" if "X-API-Version" in answer.headers else " of haproxy"
@@ -96,6 +97,10 @@ class Publishing:
     def __exit__(self, *_: object) -> None:
         self._has_ended.set()
         self._thread.join()
+
+    async def goes_on(self) -> None:
+        enough = len(self.sent) + SOME
+        await until(lambda: len(self.sent) >= enough)
 
     def _publish(self) -> None:
         with self._installation.orm():
@@ -158,10 +163,10 @@ async def roll(
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(client.is_placed.wait() for client in clients))
         with Asking(port, key) as asking, Publishing(installation, symbol, publisher) as publishing:
-            await asyncio.sleep(LOAD_S / 2)
+            await publishing.goes_on()
             for stack, at in zip(stacks, ports, strict=True):
                 await asyncio.to_thread(restart, installation, stack, port, at, number)
-            await asyncio.sleep(LOAD_S / 2)
+                await publishing.goes_on()
         await asyncio.to_thread(wait_for_all, clients, len(publishing.sent))
         for task in coming:
             task.cancel()
@@ -183,12 +188,3 @@ async def test_a_rolling_restart_fails_no_request_and_loses_no_signal(
     assert (lost, repeated, disordered) == (0, 0, 0)
     assert all(client.sessions > 1 for client in clients)
     assert told >= CLIENTS
-
-
-@pytest.mark.full
-async def test_control_requests_to_a_killed_process_fail(
-    scaled: Installation, tmp_path: Path, tell: Tell
-) -> None:
-    seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "UNTOLD")
-    tell(f"killed: {dict(seen)}")
-    assert set(seen) > {"200"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
@@ -17,7 +19,7 @@ from tests.reliability.clients.proxy import Proxy, Tamper
 from tests.reliability.services.stream_services import StreamService, Tick
 
 SYMBOLS = ["CUTA", "CUTB", "CUTC"]
-TICKS_A_TURN, TURN_S, SIGNAL_EVERY_S = 4, 0.02, 0.3
+TICKS_A_TURN, TURN_S, TURNS_A_SIGNAL = 4, 0.02, 15
 # After how long, or how many bytes, a connection is cut in the mean.
 MEAN_S, MEAN_BYTES = 0.8, 20_000
 CLIENTS = 4
@@ -33,14 +35,13 @@ class Source:
         with service.installation.orm():
             self._publisher = make_user()
 
-    def run(self, seconds: float) -> None:
-        ends_at = time.monotonic() + seconds
-        next_signal_at = 0.0
+    def run(self, is_enough: Callable[[], bool]) -> None:
         with self._service.installation.orm():
-            while (now := time.monotonic()) < ends_at:
+            for turn in itertools.count():
+                if is_enough():
+                    return
                 self.push()
-                if now >= next_signal_at:
-                    next_signal_at = now + SIGNAL_EVERY_S
+                if turn % TURNS_A_SIGNAL == 0:
                     self.publish()
                 time.sleep(TURN_S)
 
@@ -77,11 +78,15 @@ class Run:
     def ledgers(self) -> list[Ledger]:
         return [*self.markets, *self.flows, *self.signals]
 
-    def for_seconds(self, seconds: float, tamper: Tamper | None = None) -> None:
-        """With `tamper`, the first client meets a proxy that does that and never cuts."""
-        asyncio.run(self._run(seconds, tamper))
+    def until_each_is_cut(self, times: int) -> None:
+        asyncio.run(self._run(lambda proxies: all(proxy.cuts >= times for proxy in proxies)))
 
-    async def _run(self, seconds: float, tamper: Tamper | None) -> None:
+    def tampered(self, tamper: Tamper, turns: int) -> None:
+        """The first client meets a proxy that does that and never cuts."""
+        left = iter(range(turns))
+        asyncio.run(self._run(lambda _: next(left, None) is None, tamper))
+
+    async def _run(self, is_enough: Callable[[list[Proxy]], bool], tamper: Tamper | None = None) -> None:
         async with AsyncExitStack() as stack:
             proxies = [self._make_proxy(number) for number in range(len(self.ledgers))]
             if tamper is not None:
@@ -92,7 +97,7 @@ class Run:
                 stack.push_async_callback(end, task)
             async with asyncio.timeout(PATIENCE_S):
                 await asyncio.gather(*(ledger.is_placed.wait() for ledger in self.ledgers))
-            await asyncio.to_thread(self.source.run, seconds)
+            await asyncio.to_thread(self.source.run, lambda: is_enough(proxies))
             for proxy in proxies:
                 proxy.is_calm = True
             await self._catch_up()

@@ -5,43 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 
 from .ledger_run import SYMBOLS, Run
 
-CUT_FOR_S, CONTROL_FOR_S = longer(20.0, 60.0), 3.0
-# After the reply, amid the prices.
-TAMPERED_FRAME = 100
+TIMES = 3
+# After the reply, amid the prices, of which four come with a turn.
+TAMPERED_FRAME, TURNS = 100, 60
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("12–14", "no gaps, no duplicates, every client recovers"),
 ]
 
 
-@pytest.fixture(params=["embedded", "scaled"])
-def service(request: pytest.FixtureRequest) -> Iterator[StreamService]:
-    """Over Redis there are two processes, and who is cut off comes back at the other."""
-    installation: Installation = request.getfixturevalue(request.param)
-    with streaming(installation, 1 + (request.param == "scaled"), SYMBOLS) as running:
+@pytest.fixture(scope="module")
+def alone(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def apart(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    """Two processes, and who is cut off comes back at the other."""
+    with django_db_blocker.unblock(), streaming(scaled, 2, SYMBOLS) as running:
+        yield running
+
+
+@pytest.mark.parametrize("kind", ["alone", "apart"])
 def test_every_message_arrives_once_over_all_sessions_of_a_client(
-    service: StreamService, seed: int, tell: Tell
+    kind: str, request: pytest.FixtureRequest, seed: int, tell: Tell
 ) -> None:
-    run = Run(service, seed)
-    run.for_seconds(CUT_FOR_S)
-    gaps, duplicates, wrong = run.faults()
+    check(Run(request.getfixturevalue(kind), seed), TIMES, tell)
+
+
+def check(run: Run, times: int, tell: Tell) -> None:
+    run.until_each_is_cut(times)
     heard = sum(ledger.count for ledger in run.ledgers)
     unrecovered = sum(ledger.unrecovered for ledger in run.ledgers)
     tell(f"{heard:,} frames over {len(run.ledgers)} clients of three streams, cut {run.cuts:,} times")
-    tell(f"gaps: {gaps}, duplicates: {duplicates}, wrong: {wrong}, not recovered: {unrecovered}")
-    assert (gaps, duplicates, wrong, unrecovered) == (0, 0, 0, 0)
-    # Each of them, and more than once.
-    assert run.cuts > 3 * len(run.ledgers)
+    tell(f"gaps, duplicates, wrong: {run.faults()}, not recovered: {unrecovered}")
+    assert (*run.faults(), unrecovered) == (0, 0, 0, 0)
 
 
 def treating_one_frame(copies: int) -> Callable[[bytes], bytes]:
@@ -59,11 +66,8 @@ def treating_one_frame(copies: int) -> Callable[[bytes], bytes]:
 @pytest.mark.row("12–14", "one lost frame is one gap, one repeated frame one duplicate")
 @pytest.mark.parametrize(("copies", "faults"), [(0, (1, 0, 0)), (2, (0, 1, 1))])
 def test_control_one_lost_or_repeated_frame_is_noticed(
-    embedded: Installation, seed: int, tell: Tell, copies: int, faults: tuple[int, int, int]
+    alone: StreamService, seed: int, copies: int, faults: tuple[int, int, int]
 ) -> None:
-    with streaming(embedded, 1, SYMBOLS) as service:
-        run = Run(service, seed)
-        run.for_seconds(CONTROL_FOR_S, treating_one_frame(copies))
-    gaps, duplicates, _ = run.faults()
-    tell(f"gaps: {gaps}, duplicates: {duplicates}")
+    run = Run(alone, seed)
+    run.tampered(treating_one_frame(copies), TURNS)
     assert run.faults() == faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from tests.factories import make_instrument
 from tests.market.ticking import Rows, expected
 from tests.patience import wait_until
 
-from .processes import Installation
+from .processes import Installation, Process
 from .publisher import Publisher
 
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
@@ -105,6 +106,14 @@ def written(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> N
 
 def holds(found: Stored, ticks: Sequence[Tick]) -> bool:
     return found.seq == len(ticks) and differences(found, ticks) == []
+
+
+def send_until_killed(publisher: Publisher, server: Process, draw: random.Random) -> None:
+    """Some hundred ticks at least, and then kill -9 amid the work on others."""
+    for _ in range(draw.randint(20, 60)):
+        publisher.send(server.url)
+    with killed_after(draw.uniform(0, 0.1), server.pid):
+        publisher.send_until_it_breaks(server.url)
 
 
 @contextmanager

@@ -21,11 +21,11 @@ global
     maxconn 4000
 defaults
     mode http
-    timeout connect 5s
-    timeout client 60s
-    timeout server 60s
+    timeout connect 300s
+    timeout client 300s
+    timeout server 300s
     timeout tunnel 1h
-    timeout check 60s
+    timeout check 300s
     retries 0
 frontend everybody
     bind 127.0.0.1:{port}

@@ -13,6 +13,7 @@ import psycopg
 from redis import Redis
 
 from tests.databases import prepared
+from tests.patience import PATIENCE_S
 from tests.programs import services
 
 
@@ -26,7 +27,7 @@ class PrivateRedis:
 
     @property
     def client(self) -> Any:
-        return Redis.from_url(self.url, socket_timeout=5)
+        return Redis.from_url(self.url, socket_timeout=PATIENCE_S)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -19,10 +19,11 @@ from django.db.utils import ConnectionHandler
 
 from config.environment import read_database_url
 from tests.patience import PATIENCE_S, START_PATIENCE_S
+from tests.programs.running import PATIENT
 from tests.programs.services import free_port
 
 ROOT = Path(__file__).parents[3]
-STOP_WITHIN_S = 30.0
+STOP_WITHIN_S = 120.0
 SHIPPED = ("manage.py", "serve")
 # With none of our bounds between the sockets and the application: for controls only.
 STOCK = ("-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log")
@@ -70,7 +71,7 @@ class Installation:
             "KEY_PEPPER": settings.KEY_PEPPER,
             "DEMO": "0",
         }
-        return os.environ | given | changes
+        return PATIENT | os.environ | given | changes
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A management command in a process of its own."""

@@ -21,13 +21,13 @@ from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import killed_after, make_publisher, settle
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engines import make_publisher, send_until_killed, settle
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.publisher import Publisher
 from tests.signals_feed.published_signals import make_published
 
-ROUNDS, SIGNALS = longer(4, 6), 300
+SIGNALS = 300
 SYMBOL, START = "WATCHED", 108_000
 pytestmark = [
     pytest.mark.usefixtures("rows"),
@@ -90,14 +90,17 @@ def ends(signals: Sequence[Signal]) -> Ends:
 def test_each_signal_closes_once_and_at_the_same_tick_as_without_a_kill(
     embedded: Installation, tell: Tell, seed: int
 ) -> None:
+    kill_again_and_again(embedded, tell, seed, rounds=1)
+
+
+def kill_again_and_again(embedded: Installation, tell: Tell, seed: int, rounds: int) -> None:
     publisher, draw = make_publisher(embedded, SYMBOL, seed), random.Random(seed)  # noqa: S311
     with embedded.orm():
         signals = publish(publisher, draw)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with embedded.serve(1) as (server,):
             publisher.recover(server.url)
-            with killed_after(draw.uniform(0.1, 1.6), server.pid):
-                publisher.send_until_it_breaks(server.url)
+            send_until_killed(publisher, server, draw)
     with embedded.serve(1) as (server,):
         publisher.recover(server.url)
         settle(embedded, SYMBOL, publisher.ticks)
@@ -108,7 +111,7 @@ def test_each_signal_closes_once_and_at_the_same_tick_as_without_a_kill(
         whole = verify()
     closed = sum(end is not None for end in wanted.values())
     otherwise = {str(pk): (found[pk], end) for pk, end in wanted.items() if found[pk] != end}
-    told = f"{ROUNDS} kills, {len(publisher.ticks)} ticks: {closed} of {SIGNALS} closed"
+    told = f"{rounds} kills, {len(publisher.ticks)} ticks: {closed} of {SIGNALS} closed"
     tell(f"{told}; closed differently: {len(otherwise)}")
     assert closed > 0
     assert otherwise == {}

@@ -1,4 +1,4 @@
-"""Rows 17, 18 and 20: what no honest client sends, to a real process on all three streams."""
+"""Rows 17 to 21: what no honest client sends, to a real process on all three streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,14 +18,15 @@ from pytest_django import DjangoDbBlocker
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.strangers import SIGNALS
 from tests.market.streams.protocol.hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.reliability.clients.swarm import listen_many
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 from tests.serving.websocket.test_hostile_clients import HOSTILE
-from tests.serving.websocket.wires import CLOSE, TEXT, RawClient, handshake
+from tests.serving.websocket.wires import CLOSE, TEXT, RawClient, handshake, masked
 
-SYMBOL, EXAMPLES = "HOSTILE", 2_000
+SYMBOL, EXAMPLES = "HOSTILE", 450
 PATHS = (MARKET, ORDERFLOW, SIGNALS)
 # With the tenth a socket ends, and twenty messages may come at once.
 MESSAGES_A_SOCKET = 9
@@ -178,11 +180,15 @@ EXPECTED = {"invalid_message", "invalid_api_key", "subscribed", "unsubscribed", 
 def test_random_messages_get_a_reply_or_an_error(
     server: Process, key: str, path: str, seed: int, tell: Tell
 ) -> None:
+    check_random(server, key, path, seed, EXAMPLES, tell)
+
+
+def check_random(server: Process, key: str, path: str, seed: int, examples: int, tell: Tell) -> None:
     drawn: list[tuple[int, bytes]] = []
 
     @seeded(seed + PATHS.index(path))
     @settings(
-        max_examples=EXAMPLES // len(PATHS) + 1,
+        max_examples=examples // len(PATHS) + 1,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -265,3 +271,27 @@ def test_only_unknown_symbols_of_a_subscribe_are_rejected(
     tell(f"{len(reply['rejected'])} of {unknown + 1} rejected")
     assert reply["symbols"] == [SYMBOL]
     assert [rejected["symbol"] for rejected in reply["rejected"]] == sorted(names, key=names.index)
+
+
+@pytest.mark.row("21", "closed with code 4413; nothing lost to others")
+def test_a_flood_of_subscribes_is_disconnected_and_costs_the_others_nothing(
+    service: StreamService, server: Process, key: str
+) -> None:
+    message = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key, "features": ["seq", "lag"]}
+    flood = masked(TEXT, json.dumps(message).encode()) * 100
+
+    async def run() -> None:
+        others = await listen_many([server.port], MARKET, message, 5)
+        for count in range(1, 4):
+            client = await RawClient.connect(server.port, path=MARKET)
+            client.writer.write(flood)
+            assert await client.close_code() == 4413
+            client.abort()
+            await asyncio.to_thread(service.tick, SYMBOL, 10)
+            for other in others:
+                await until(partial(other.has_heard, SYMBOL, 10 * count))
+        assert [(other.missed, other.ended.done()) for other in others] == [(0, False)] * 5
+        for other in others:
+            await other.leave()
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import pytest
 import time_machine
+from django.db import OperationalError
 
 from core.threads import in_thread
 from instruments.models import Instrument
@@ -17,6 +19,7 @@ from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel
+from tests.databases.queries import around_statements
 from tests.factories import NOON, make_calendar, make_instrument
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import SELL, close_at, make_published
@@ -108,6 +111,21 @@ def test_how_far_the_price_went_is_kept() -> None:
     assert (signal.best_r, signal.worst_r) == (Decimal("1.1875"), Decimal("-1.1563"))
 
 
+@pytest.mark.parametrize(
+    ("terms", "bid", "best"), [({}, 1.0950, "1.09"), (SELL, 1.0700, "1.08")], ids=["buy", "sell"]
+)
+def test_what_the_tick_showed_beyond_the_target_earned_nothing(
+    terms: dict[str, Any], bid: float, best: str
+) -> None:
+    signal = make_published(**terms)
+
+    run(after((bid, bid + 0.0001)))
+
+    assert proof(signal).best == Decimal(best)
+    signal.refresh_from_db()
+    assert signal.best_r == signal.pnl_r
+
+
 def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on() -> None:
     async def go(watched: WatchedEngine) -> Signal:
         watched.tick(1.0790, 1.0791, NOON_MS + 1000)
@@ -139,6 +157,48 @@ def test_what_is_said_of_a_signal_while_it_is_read_is_read_once_more() -> None:
     unread = run(go)
 
     assert unread == {Signal.objects.get().pk}
+
+
+def test_signal_that_could_not_be_read_is_read_once_the_database_answers() -> None:
+    def refuse(sql: str, execute: Callable[[], Any]) -> Any:
+        raise OperationalError("the database is away")
+
+    async def go(watched: WatchedEngine) -> Signal:
+        await watched.watcher.loop.stop()
+        signal: Signal = await in_database(make_published)
+        await watched.events.read()
+        with around_statements(refuse), pytest.raises(OperationalError):
+            await watched.watcher.look()
+        watched.tick(1.0790, 1.0791, NOON_MS + 1000)
+        await watched.settle()
+        return signal
+
+    signal = run(go)
+
+    assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
+
+
+def test_signal_that_is_closed_while_it_is_read_is_not_watched() -> None:
+    async def go(watched: WatchedEngine) -> list[UUID]:
+        await watched.watcher.loop.stop()
+        closed = {"signal": str((await in_database(make_published)).pk)}
+        await watched.events.read()
+        assert watched.watcher.active is not None
+        loop, seen = asyncio.get_running_loop(), []
+
+        def close_behind(sql: str, execute: Callable[[], Any]) -> Any:
+            found = execute()
+            if "signals_feed_signal" in sql:
+                seen.append(sql)
+                loop.call_soon_threadsafe(watched.watcher.forget, closed)
+            return found
+
+        with around_statements(close_behind):
+            await watched.watcher.look()
+        assert seen
+        return list(watched.watcher.active.watched)
+
+    assert run(go) == []
 
 
 def test_signal_that_others_closed_is_left_alone() -> None:

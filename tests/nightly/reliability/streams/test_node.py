@@ -1,0 +1,101 @@
+"""Node's `ws` on two web processes over Redis: a client that nobody here wrote."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.contract.streams import strangers
+from tests.contract.streams.client import MARKET, ORDERFLOW
+from tests.contract.streams.publishing import publish_signal
+from tests.factories import make_user
+from tests.nightly.reliability.clients.node_client import NodeSocket, require_node
+from tests.patience import wait_until
+from tests.reliability.conftest import Tell
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.stream_services import StreamService, streaming
+
+SYMBOL, LIMIT = "NODE", 3
+# A ping every 10 s, and 15 s to answer it: who is still there by then answers.
+KEPT_FOR_S = 26.0
+NUMBERED = (MARKET, ORDERFLOW)
+EACH = (*NUMBERED, strangers.SIGNALS)
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("client: Node ws", "no deviation from the specification"),
+]
+
+
+@pytest.fixture(scope="module")
+def service(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    require_node()
+    with django_db_blocker.unblock(), streaming(scaled, 2, [SYMBOL]) as running:
+        yield running
+
+
+class NodeWorld:
+    """Each socket opens on the other process."""
+
+    symbol = SYMBOL
+
+    def __init__(self, service: StreamService, sockets: ExitStack) -> None:
+        self.key = service.make_key(streams=LIMIT)
+        self._service, self._sockets = service, sockets
+        self._ports = itertools.cycle([server.port for server in service.servers])
+
+    def open(self, path: str) -> NodeSocket:
+        socket = NodeSocket(f"ws://127.0.0.1:{next(self._ports)}{path}")
+        self._sockets.callback(socket.end)
+        return socket
+
+    def tick(self, count: int = 1) -> None:
+        self._service.tick(SYMBOL, count)
+
+    def publish_signal(self) -> None:
+        with self._service.installation.orm():
+            publish_signal(SYMBOL, make_user())
+
+
+@pytest.fixture
+def world(service: StreamService) -> Iterator[NodeWorld]:
+    with ExitStack() as sockets:
+        yield NodeWorld(service, sockets)
+
+
+@pytest.mark.parametrize("path", EACH)
+def test_node_receives_exactly_the_fields_of_the_specification(world: NodeWorld, path: str) -> None:
+    strangers.hears_exactly_the_fields_of_the_specification(world, path)
+
+
+@pytest.mark.parametrize("path", EACH)
+def test_node_is_refused_with_the_specified_code_and_reason(world: NodeWorld, path: str) -> None:
+    strangers.is_refused_with_code_and_reason(world, path)
+
+
+def test_an_oversized_message_closes_the_connection(world: NodeWorld) -> None:
+    strangers.is_ended_with_1009_by_a_message_that_is_too_big(world)
+
+
+@pytest.mark.parametrize("path", NUMBERED)
+def test_node_resumes_on_another_process(world: NodeWorld, path: str) -> None:
+    strangers.resumes_where_it_was(world, path)
+
+
+@pytest.mark.parametrize("path", EACH)
+def test_node_is_replaced_by_a_newcomer_on_another_process(world: NodeWorld, path: str) -> None:
+    strangers.is_taken_over(world, path, LIMIT)
+
+
+def test_node_stays_connected_when_pinged(world: NodeWorld, tell: Tell) -> None:
+    socket = world.open(MARKET)
+    assert strangers.subscribe(socket, world)["type"] == "subscribed"
+    kept_s = wait_until(lambda: socket.pings >= 2, KEPT_FOR_S)
+    kept_s += wait_until(lambda: socket.pings >= 3, KEPT_FOR_S)
+    world.tick()
+    assert socket.hear()["symbol"] == SYMBOL
+    tell(f"{socket.pings} pings answered in {kept_s:.0f} s")
+    socket.leave()

@@ -1,0 +1,231 @@
+"""The last release and this code serve side by side, under traffic, over the migrated database. Nothing that
+was acknowledged is lost, and every restart is announced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from core.program.version import VERSION
+from tests.patience import until, wait_until
+from tests.programs.services import free_port, postgres, redis
+from tests.reliability.clients.page_publisher import PagePublisher
+from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
+from tests.reliability.fixtures import Tell
+from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
+from tests.reliability.services.haproxy import haproxy, is_up
+from tests.reliability.services.processes import Installation, Process
+from tools.lint.migrations.last import last_release
+
+from .release import as_released
+from .versions import told_version
+
+STREAMS, POLLERS, SOURCES = 8, 3, 2
+DRAIN_S = 2.0
+# Releases whose processes end before their slots are free: some who come back are refused for a moment.
+KEEP_THEIR_SLOTS = {"0.1.0"}
+PUBLISHER = "publisher"
+PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
+UNLIMITED = {"PUBLICATIONS_PER_MINUTE": "0", "ACTIVE_SIGNALS_PER_PUBLISHER": "0"}
+# Run by the code of the release, which knows what its database looks like.
+SET_UP = f"""
+import json
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.test import Client
+from market.push.keys import issue_ingest_key
+from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
+tier = make_tier("upgraded", streams={STREAMS}, requests_per_minute=1_000_000)
+symbols = [make_instrument(f"UPGRADED{{number}}").symbol for number in range({SOURCES})]
+publisher, browser = make_user("{PUBLISHER}"), Client()
+publisher.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+browser.force_login(make_account(publisher).user)
+session = browser.cookies[settings.SESSION_COOKIE_NAME].value
+made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols, session
+print(json.dumps(made))
+"""
+Steps = Callable[["Upgrade", "Service"], Awaitable[None]]
+
+
+class Service:
+    """Two web processes behind a proxy and an engine, each of the one code or the other."""
+
+    def __init__(self, running: ExitStack) -> None:
+        self._running, self.front = running, 0
+        self.ports, self.metrics_ports = [free_port(), free_port()], [free_port(), free_port()]
+        self._webs: dict[int, ExitStack] = {}
+        self._engine: ExitStack | None = None
+        self._engines = 0
+        self.servers: dict[int, Process] = {}
+
+    def put_web(self, number: int, code: Installation) -> None:
+        """In the place of the one before, once that has ended."""
+        port = self.ports[number]
+        if number in self._webs:
+            self._webs[number].close()
+        self._webs[number] = self._running.enter_context(ExitStack())
+        changes = UNLIMITED | {"DRAIN_S": str(DRAIN_S), "METRICS_PORT": str(self.metrics_ports[number])}
+        self.servers[number] = self._webs[number].enter_context(code.web_process(port, **changes))
+
+    def put_engine(self, code: Installation) -> None:
+        """It stands by, then the one before ends."""
+        self._engines += 1
+        before, self._engine = self._engine, self._running.enter_context(ExitStack())
+        engine: EngineProcess = self._engine.enter_context(engine_process(code, self._engines, {}))
+        wait_until(lambda: engine.said(WAITS) or engine.said(RUNS))
+        if before is not None:
+            before.close()
+        wait_until(lambda: engine.said(RUNS))
+
+
+def set_up(installation: Installation) -> tuple[Traffic, PagePublisher]:
+    made = installation.manage("shell", "--verbosity", "0", "-c", SET_UP)
+    assert made.returncode == 0, made.stderr
+    key, ingest_key, symbols, session = json.loads(made.stdout.splitlines()[-1])
+    traffic = Traffic(
+        [ResumingClient(key, symbols) for _ in range(STREAMS)],
+        [Asking(PATHS[number % len(PATHS)], key) for number in range(POLLERS)],
+        [
+            *(PushingClient(ingest_key, symbol) for symbol in symbols[: SOURCES // 2]),
+            *(PushingSocket(ingest_key, symbol) for symbol in symbols[SOURCES // 2 :]),
+        ],
+    )
+    return traffic, PagePublisher(PUBLISHER, session, key, symbols[0])
+
+
+def migrate(installation: Installation) -> None:
+    done = installation.manage("migrate", "--verbosity", "0")
+    assert done.returncode == 0, done.stderr
+
+
+def issue_key(installation: Installation, username: str) -> str:
+    done = installation.manage("issue_key", username)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Upgrade:
+    """Its steps, each of which leaves the service as it is to go on."""
+
+    def __init__(
+        self,
+        service: Service,
+        traffic: Traffic,
+        publisher: PagePublisher,
+        released: Installation,
+        here: Installation,
+    ) -> None:
+        self._service, self._traffic, self._publisher = service, traffic, publisher
+        self.released, self.here = released, here
+        self._keys: list[str] = []
+
+    async def do(self, step: Callable[..., None], *given: Any) -> None:
+        """And let all sources push some ticks, and the publisher publish, before the next."""
+        await asyncio.to_thread(step, *given)
+        before = [source.taken for source in self._traffic.sources]
+        published = len(self._publisher.acknowledged)
+        await until(
+            lambda: all(
+                source.taken > taken + 3 for source, taken in zip(self._traffic.sources, before, strict=True)
+            )
+        )
+        await until(lambda: len(self._publisher.acknowledged) > published)
+
+    def put_web(self, number: int, code: Installation) -> None:
+        self._service.put_web(number, code)
+        wait_until(lambda: is_up(self._service.front, self._service.ports[number]))
+
+    def check_keys(self) -> None:
+        """Keys that either code has made are known to both."""
+        self._keys += [
+            issue_key(code, f"{name}-{len(self._keys)}")
+            for name, code in (("released", self.released), ("here", self.here))
+        ]
+        answers = [
+            server.ask("/api/limits", key).status_code
+            for key in self._keys
+            for server in self._service.servers.values()
+        ]
+        assert set(answers) == {200}, answers
+
+    def check_ledger(self) -> None:
+        """Either code verifies what both have written."""
+        for code in (self.released, self.here):
+            verified = code.manage("verify_ledger")
+            assert verified.returncode == 0, verified.stderr
+
+    def check_version(self, number: int) -> None:
+        assert told_version(self._service.metrics_ports[number]) == VERSION
+
+
+async def over(steps: Steps, directory: Path, tell: Tell) -> Traffic:
+    """What the traffic went through while the steps were taken, on a database in which there was nothing."""
+    with ExitStack() as running:
+        database_url, redis_url = (running.enter_context(server(directory)) for server in (postgres, redis))
+        here = Installation(directory, database_url, redis_url)
+        released = await asyncio.to_thread(as_released, here, directory / "released")
+        service = Service(running)
+        traffic, publisher = await asyncio.to_thread(begin, service, released)
+        service.front = running.enter_context(haproxy(directory, service.ports))
+        publisher.url = f"http://127.0.0.1:{service.front}"
+        upgrade = Upgrade(service, traffic, publisher, released, here)
+        async with traffic.at(service.front):
+            with publisher:
+                await steps(upgrade, service)
+                # Leaving the context would keep the streams waiting.
+                await asyncio.to_thread(publisher.end)
+            await asyncio.to_thread(publisher.wait_for_the_ticks)
+            await asyncio.to_thread(upgrade.check_ledger)
+        tell(f"release {last_release()}")
+        check(traffic, tell)
+        check_signals(publisher, tell)
+    return traffic
+
+
+async def upgraded(upgrade: Upgrade, service: Service) -> None:
+    await upgrade.do(migrate, upgrade.here)
+    await upgrade.do(upgrade.put_web, 0, upgrade.here)
+    await upgrade.do(upgrade.check_keys)
+    await upgrade.do(upgrade.check_version, 0)
+    await upgrade.do(upgrade.put_web, 1, upgrade.here)
+
+
+def begin(service: Service, released: Installation) -> tuple[Traffic, PagePublisher]:
+    migrate(released)
+    traffic, publisher = set_up(released)
+    service.put_engine(released)
+    for number in range(len(service.ports)):
+        service.put_web(number, released)
+    return traffic, publisher
+
+
+def check_signals(publisher: PagePublisher, tell: Tell) -> None:
+    wrong, ends = publisher.wrong(), Counter(publisher.ends().values())
+    tell(f"pages {dict(publisher.answers)}; signals {dict(ends)}; acknowledged but lost or wrong: {wrong}")
+    assert not wrong
+    # Before the first quote is heard, and where a stop lies above the bid, the page says so.
+    assert set(publisher.answers) <= {"published", "400"}
+
+
+def check(traffic: Traffic, tell: Tell) -> None:
+    answers, pushes = traffic.answers(), traffic.pushes()
+    tell(f"{answers.total()} requests: {dict(answers)}; {pushes.total()} pushes: {dict(pushes)}")
+    tell(f"closed with {dict(traffic.ends())}, of which without notice: {traffic.unannounced()}")
+    tell(
+        f"refused: {dict(traffic.refusals())}; gaps: {traffic.holes()}, ticks accepted but not"
+        f" delivered: {traffic.lost()}"
+    )
+    assert set(answers) == {"200"}
+    # While one engine follows the other, a source may have to wait and send the same again.
+    assert set(pushes) <= {"accepted", "duplicate", "503", "overloaded"}
+    assert all(source.taken == source.sent for source in traffic.sources)
+    assert (traffic.holes(), traffic.lost(), traffic.unannounced()) == (0, 0, 0)
+    assert set(traffic.ends()) == {1012}
+    # Their streams went on from old to new.
+    assert all(client.sessions > 1 for client in traffic.streams)
+    assert last_release().version in KEEP_THEIR_SLOTS or not traffic.refusals()
