@@ -25,7 +25,7 @@ from tests.reliability.access.permissions.people import (
     powers_of_everybody,
 )
 from tests.reliability.access.permissions.urls import Url, admin_urls, other_urls
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.staff import staff_client
 
 from .permissions import pages

@@ -25,7 +25,7 @@ from tests.accounts.login.factors import AUTHENTICATE, PASSWORD, code_of
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, manage
 from tests.reliability.services.supervised import supervised

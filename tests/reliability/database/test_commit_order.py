@@ -18,7 +18,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation
 
 Publish = Callable[[str], Any]

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 import pytest
 from django.db import connection
 
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.engines import NEVER_CLOSING, make_publisher, stored, written
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.publisher import Publisher, Unanswered

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
 from tests.reliability.clients.measures import rss_kib
 from tests.reliability.clients.strangers import ask, connect, connections, is_open
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 from tests.serving.websocket.wires import handshake

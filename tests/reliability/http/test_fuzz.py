@@ -20,7 +20,7 @@ from pytest_django import DjangoDbBlocker
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 from tests.reliability.clients.strangers import ask, connect
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 
 from .corpus import CORPUS, altered, in_segments, with_known_heads

@@ -20,7 +20,7 @@ from tests.client import Server
 from tests.contract.ways.servers import OrdinaryServer
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
 from tests.patience import PATIENCE_S, wait_until
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 
 from .front_proxies import haproxy, nginx
 from .known_heads import FIRST, HIDDEN, LAST, SYMBOLS, Attack, attacks, quote

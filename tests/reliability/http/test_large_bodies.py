@@ -18,7 +18,7 @@ from tests.factories import make_user
 from tests.patience import PATIENCE_S
 from tests.reliability.clients.measures import Memory
 from tests.reliability.clients.person import log_in
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell, longer
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 

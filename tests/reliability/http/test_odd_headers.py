@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
 END = b"\r\n"

@@ -22,7 +22,7 @@ from tests.factories import make_account, make_signal, make_tiers
 from tests.patience import PATIENCE_S
 from tests.reliability.clients.measures import Memory, percentile
 from tests.reliability.clients.meters import Heard, listening, tried
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming

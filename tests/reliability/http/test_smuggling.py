@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, sqlite_in
+from tests.reliability.fixtures import Tell, sqlite_in
 from tests.reliability.services.processes import Installation, Process
 
 from .front_proxies import haproxy, nginx

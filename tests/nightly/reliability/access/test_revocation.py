@@ -15,12 +15,12 @@ from accounts.limits.tiers import save_tier
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
 HOLDS_WITHIN_S = 2.0
 SEEN_WITHIN_S = 10.0
-PROCESSES, REVOCATIONS = 2, longer(3, 5)
+PROCESSES, REVOCATIONS = 2, 5
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("15, 16", "in effect everywhere within 2 s")]
 
 

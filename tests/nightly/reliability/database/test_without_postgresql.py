@@ -25,7 +25,7 @@ from core.events.outbox import channel_of
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.meters import Heard, Meter, Trial, listening, tried
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
