@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from tests.benchmarks.streams.places import GCC, HERE
+from tests.nightly.benchmarks.streams.places import GCC, HERE
 from tests.reliability.services.processes import ROOT
 
 CLIENT = HERE / "client"
