@@ -1,131 +1,63 @@
-"""PostgreSQL stops or is killed: quotes, candles, new streams and pushed ticks go on with known keys."""
+"""How fast what needs no PostgreSQL goes on while it is stopped or killed, and what needs it is refused."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import pytest
 from django.conf import settings
-from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.key_text import generate_key, prefix_of
-from accounts.models import ApiKey
-from core.events.kinds import EventKind
-from core.events.outbox import channel_of
-from tests.factories import make_account, make_instrument, make_key, make_tier
+from accounts.key_text import generate_key
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.meters import Heard, Meter, Trial, listening, tried
+from tests.reliability.database.test_without_postgresql import (
+    FLOWING,
+    PAGES,
+    SYMBOL,
+    Noted,
+    Running,
+    ask_everything,
+    ask_pages,
+    started,
+)
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.flow import Flow
-from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
-from tests.reliability.services.processes import Installation, Process, http
-from tests.reliability.services.stream_services import StreamService
+from tests.reliability.services.processes import Process
 
-# The second has ticks at an even rate, on which clients in C look how late they come.
-SYMBOL, FLOWING = "OUTLASTS", "FLOWS"
-OUTAGE_S, CALM_S, WITHIN_S = 8.0, 2.0, PATIENCE_S
+OUTAGE_S, CALM_S = 8.0, 2.0
 REFUSED_WITHIN_S, REFUSED = 3.0, ("others", "pages")
 ANSWERED_WITHIN_S, ANSWERED = 1.0, ("pushed", "quotes", "candles", "streams")
-PAGES = 12
 TICKS_A_SECOND, LISTENERS = 100, 10
 pytestmark = pytest.mark.usefixtures("rows")
 T = TypeVar("T")
 
 
-class Running(NamedTuple):
-    """A service in which two keys and an ingest key are known, on a database that a test takes away."""
-
-    installation: Installation
-    server: Process
-    database: PrivatePostgres
-    stack: ExitStack
-    redis: PrivateRedis
-    streams: StreamService
-    key: str
-    doomed: str
-    unused: str
-
-    def push(self, bid: float) -> bool:
-        tick = {"symbol": SYMBOL, "bid": bid, "ask": bid + 0.5, "time": time.time_ns() // 1_000_000}
-        return self.streams.push([tick])
-
-    def page(self) -> int:
-        """One that asks who is there."""
-        headers = {"Cookie": f"sessionid={'a' * 32}"}
-        return http.get(f"{self.server.url}/accounts/login/", headers=headers).status_code
-
-    def quote(self) -> float:
-        return float(self.server.ask(f"/api/market/{SYMBOL}/quote", self.key).json()["bid"])
-
-    @contextmanager
-    def killed(self) -> Iterator[None]:
-        self.stack.close()
-        yield
-        self.stack.enter_context(self.database.running())
-
-    def without_database(self, how: str) -> AbstractContextManager[None]:
-        return self.database.paused() if how == "stopped" else self.killed()
-
-
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Running]:
-    database, redis = PrivatePostgres(tmp_path), PrivateRedis(tmp_path)
-    with ExitStack() as stack, ExitStack() as with_database:
-        with_database.enter_context(database.running())
-        stack.enter_context(redis.running())
-        installation = Installation(tmp_path, database.url, redis.url)
-        with installation.orm():
-            account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, streams=1_000))
-            key, doomed, unused = (make_key(account) for _ in range(3))
-        streams = StreamService(installation, [FLOWING])
-        with installation.orm():
-            make_instrument(SYMBOL)
-        stack.enter_context(engines(installation, 1))
-        (server,) = stack.enter_context(installation.serve(1))
-        streams.servers.append(server)
-        running = Running(installation, server, database, with_database, redis, streams, key, doomed, unused)
-        wait_until(lambda: running.push(1.0), WITHIN_S)
-        wait_until(lambda: server.ask(f"/api/market/{SYMBOL}/quote", doomed).status_code == 200, WITHIN_S)
-        assert running.quote() == 1.0
+    with started(tmp_path) as running:
         yield running
 
 
-def first_bid_of_a_new_stream(service: Running) -> float:
-    with connect(f"ws://127.0.0.1:{service.server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
-        wanted = {
-            "action": "subscribe",
-            "symbols": [SYMBOL],
-            "api_key": service.key,
-            "features": ["snapshot"],
-        }
-        socket.send(json.dumps(wanted))
-        assert json.loads(socket.recv(WITHIN_S))["type"] == "subscribed"
-        return float(json.loads(socket.recv(WITHIN_S))["bid"])
-
-
-class Timed:
-    """What was asked, what came of it, and how long each took."""
+class Timed(Noted):
+    """And how long each took."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, Counter[Any]] = defaultdict(Counter)
+        super().__init__()
         self._took_s: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, kind: str, ask: Callable[[], T]) -> T:
         began_at = time.monotonic()
-        answer = ask()
+        answer = super().__call__(kind, ask)
         self._took_s[kind].append(time.monotonic() - began_at)
-        self.seen[kind][answer] += 1
         return answer
 
     def slowest_s(self, kind: str) -> float:
@@ -134,22 +66,6 @@ class Timed:
     def is_within(self, kind: str, seconds: float, calm: Timed) -> bool:
         """Beside what the same takes while nothing is amiss: on a busy machine that is longer."""
         return self.slowest_s(kind) <= seconds + 2 * calm.slowest_s(kind)
-
-
-def ask_pages(service: Running, timed: Timed) -> None:
-    """More at once than there are threads for them."""
-    with ThreadPoolExecutor(PAGES) as pool:
-        list(pool.map(lambda _: timed("pages", service.page), range(PAGES)))
-
-
-def ask_everything(service: Running, timed: Timed, bid: float) -> None:
-    assert timed("pushed", lambda: service.push(bid))
-    wait_until(lambda: timed("quotes", lambda: service.quote() >= bid), WITHIN_S)
-    paths = [("candles", f"/api/market/{SYMBOL}?timeframe=1m", service.key)]
-    paths += [("others", "/api/signals", service.key), ("others", "/api/symbols", service.unused)]
-    for kind, path, key in (*paths, ("others", f"/api/analysis/{SYMBOL}", service.key)):
-        timed(kind, lambda: service.server.ask(path, key).status_code)  # noqa: B023 - asked at once
-    assert timed("streams", lambda: first_bid_of_a_new_stream(service)) == bid
 
 
 @pytest.mark.row(
@@ -172,7 +88,7 @@ def test_quotes_and_streams_and_pushed_ticks_work_without_the_database(
                 ask_all_the_time(service, timed, bids)
                 during = meter.take()
                 strangers.add(service.server.ask("/api/symbols", generate_key()).status_code)
-            wait_until(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
+            wait_until(lambda: service.server.ask("/api/signals", service.key).status_code == 200)
             return Trial(before, during, calmly(meter))
 
         trials = tried(outage)
@@ -192,7 +108,7 @@ def test_quotes_and_streams_and_pushed_ticks_work_without_the_database(
     assert all(timed.is_within(kind, ANSWERED_WITHIN_S, calm) for kind in ANSWERED)
     assert lost == 0
     assert trials[-1].is_unharmed
-    wait_until(lambda: service.server.ask("/api/symbols", generate_key()).status_code == 401, WITHIN_S)
+    wait_until(lambda: service.server.ask("/api/symbols", generate_key()).status_code == 401)
     assert service.page() == 200
 
 
@@ -223,37 +139,19 @@ def test_known_keys_are_trusted_for_fifteen_minutes() -> None:
     assert settings.KEYS_TRUSTED_FOR_S == 15 * 60
 
 
-@pytest.mark.row("15", "a revocation takes effect even when the database cannot be reached")
-def test_a_revocation_travels_over_redis_while_the_database_is_down(service: Running) -> None:
-    with service.installation.orm():
-        doomed = ApiKey.objects.get(prefix=prefix_of(service.doomed))
-    facts = {"account": doomed.account_id, "key": doomed.pk, "prefix": doomed.prefix}
-    with service.without_database("stopped"):
-        wait_until(lambda: service.server.metric("tickwire_control_events_age_seconds") > 2, WITHIN_S)
-        assert service.server.ask("/api/symbols", service.doomed).status_code == 200
-        # As a process tells it that still reaches the database.
-        told = {"position": 10**9, "kind": EventKind.KEY_REVOKED, "facts": facts}
-        with Redis.from_url(service.redis.url) as client:
-            client.publish(channel_of(service.redis.url), json.dumps(told))
-        wait_until(lambda: service.server.ask("/api/symbols", service.doomed).status_code != 200, WITHIN_S)
-        assert service.server.metric("tickwire_control_events_cut_off") == 0
-        with service.redis.paused():
-            wait_until(lambda: service.server.metric("tickwire_control_events_cut_off") == 1, WITHIN_S)
-
-
 def opens(server: Process, key: str) -> bool:
     """A client that is told to try again does."""
     with connect(
         f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S
     ) as socket:
         socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
-        return bool(json.loads(socket.recv(WITHIN_S))["type"] == "subscribed")
+        return bool(json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed")
 
 
 def opened(server: Process, key: str) -> ClientConnection:
     socket = connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S)
     socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
-    assert json.loads(socket.recv(WITHIN_S))["type"] == "subscribed"
+    assert json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed"
     return socket
 
 
@@ -272,10 +170,10 @@ def test_open_streams_end_when_keys_can_no_longer_be_trusted(service: Running, h
                 age_s = wary.metric("tickwire_control_events_age_seconds")
                 assert wary.ask("/api/symbols", service.key).status_code == 503
                 # Beside it the span is 15 minutes.
-                wait_until(lambda: service.push(7.0), WITHIN_S)
+                wait_until(lambda: service.push(7.0))
                 assert json.loads(trusting.recv(PATIENCE_S))["bid"] == 7.0
-            wait_until(lambda: wary.ask("/api/symbols", service.key).status_code == 200, WITHIN_S)
-            wait_until(lambda: opens(wary, service.key), WITHIN_S)
+            wait_until(lambda: wary.ask("/api/symbols", service.key).status_code == 200)
+            wait_until(lambda: opens(wary, service.key))
     tell(f"{how}: ended when the keys had not been checked for {age_s:.0f} s (allowed: 3 s)")
     assert (refusal["error"]["code"], refusal["fatal"], refusal["retry"]) == ("internal_error", True, True)
     assert "that your key is still valid" in refusal["error"]["message"]
