@@ -68,7 +68,8 @@ class Wire(WrittenTo):
 async def converse(server: Server, parts: Sequence[bytes]) -> bytes:
     """All that is said to these parts: each comes once what was before it has been dealt with."""
     served, wire = server._server, Wire()
-    protocol: Any = served.config.http_protocol_class(  # type: ignore[operator]
+    make_protocol: Any = served.config.http_protocol_class
+    protocol = make_protocol(
         config=served.config, server_state=served.server_state, app_state=served.lifespan.state
     )
     wire.set_protocol(protocol)

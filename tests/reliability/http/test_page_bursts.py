@@ -8,6 +8,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import psycopg
@@ -19,8 +20,6 @@ from tests.factories import make_account, make_signal, make_user
 from tests.patience import PATIENCE_S, until
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
-
-from .page_bursts import threads
 
 PAGES, API_THREADS, BEYOND = 3, 4, 50
 NAME = "bursting"
@@ -38,6 +37,10 @@ pytestmark = pytest.mark.usefixtures("rows")
 def server(scaled: Installation) -> Iterator[Process]:
     with scaled.web_process(PAGE_THREADS=str(PAGES), API_THREADS=str(API_THREADS)) as running:
         yield running
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
 @pytest.mark.row("37", "503 with Retry-After; connections and threads bounded, no 500")

@@ -11,10 +11,11 @@ from core.steady_clock import ClockChange
 from tests.factories import make_instrument
 from tests.patience import wait_until
 from tests.reliability.clocks.clock import Clock, quoting_venue
-from tests.reliability.clocks.prices import PUSHED, Prices
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.processes import Installation
+
+from .prices import PUSHED, Prices
 
 pytestmark = pytest.mark.usefixtures("rows")
 STEP_S = 300

@@ -17,10 +17,11 @@ from tests.factories import make_account, make_signal, make_tiers
 from tests.reliability.clients.measures import Memory, percentile
 from tests.reliability.clients.meters import Heard, listening, tried
 from tests.reliability.fixtures import Tell
-from tests.reliability.http.page_bursts import asking, burst, open_files, threads
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
+
+from .page_bursts import asking, burst, open_files, threads
 
 AT_ONCE, ROUNDS, WARM_ROUNDS = 60, 15, 3
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
