@@ -4,6 +4,7 @@ both ways refuse alike."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import socket
 import time
@@ -48,6 +49,16 @@ class Wire(WrittenTo):
     """What lies between a client and its protocol, where the test cuts instead of the network."""
 
     protocol: asyncio.BaseProtocol
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Each client from elsewhere: of one address only so many refusals are answered in a minute.
+        number = next(self.numbers)
+        self._peer = f"127.1.{number >> 8}.{number & 255}", 1
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._peer if name == "peername" else super().get_extra_info(name, default)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
