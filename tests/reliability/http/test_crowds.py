@@ -12,21 +12,21 @@ from websockets.sync.client import connect as open_socket
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.strangers import ask, connect, connections, is_open
-from tests.reliability.fixtures import Tell
+from tests.reliability.fixtures import Tell, sqlite_in
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 from tests.serving.websocket.wires import handshake
 
 PER_ADDRESS = 20
 FEW_FILES = 256
-CROWD, LEGIT = "127.0.0.9", "127.0.0.200"
+CROWD, OTHERS, LEGIT = "127.0.0.9", "127.0.0.10", "127.0.0.200"
 pytestmark = pytest.mark.usefixtures("rows")
 
 
-@pytest.fixture
-def capped(embedded: Installation) -> Iterator[Process]:
-    most = str(PER_ADDRESS)
-    with embedded.web_process(CONNECTIONS_PER_ADDRESS=most, CONNECTIONS_CAP_LOOPBACK="1") as server:
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    installation, most = sqlite_in(tmp_path_factory.mktemp("capped")), str(PER_ADDRESS)
+    with installation.web_process(CONNECTIONS_PER_ADDRESS=most, CONNECTIONS_CAP_LOOPBACK="1") as server:
         yield server
 
 
@@ -47,12 +47,12 @@ def test_connections_of_one_address_are_capped_without_affecting_others(capped: 
 @pytest.mark.row("44", "a place is free again when its connection ends")
 def test_ended_connections_and_streams_free_their_places(capped: Process) -> None:
     def has_room() -> bool:
-        with connect(capped.port, CROWD) as client:
+        with connect(capped.port, OTHERS) as client:
             return ask(client) == 200
 
     with (
-        connections(capped.port, PER_ADDRESS - 1, [CROWD]),
-        connect(capped.port, CROWD) as stream,
+        connections(capped.port, PER_ADDRESS - 1, [OTHERS]),
+        connect(capped.port, OTHERS) as stream,
     ):
         stream.sendall(handshake(path="/ws/market"))
         assert b" 101 " in stream.recv(65536)
