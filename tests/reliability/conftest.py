@@ -6,6 +6,7 @@ from . import fixtures
 from .fixtures import Tell as Tell
 from .fixtures import longer as longer
 from .fixtures import rows as rows
+from .fixtures import sqlite_in as sqlite_in
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,5 @@
-"""What the tests of reliability are given, in the gate and at night, and the scorecard that ends a run.
-It is a plugin, because two folders share it. README.md in this folder says what belongs where."""
+"""What the tests of reliability are given, in the gate and at night, and the scorecard that ends a run. A
+plugin, because two folders share it. README.md in this folder says what belongs where."""
 
 from __future__ import annotations
 
@@ -87,6 +87,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if path := os.environ.get("SCORECARD"):
             head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), len(lines), place)
             scorecard.write(Path(path), place, f"{head}\n\n{results}")
+
+
+@pytest.fixture(scope="module")
+def prompt() -> Iterator[None]:
+    """Servers have the deadlines of the product, because these are what a file is about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEADLINES_TIMES", "1")
+        yield
 
 
 @pytest.fixture(scope="session")
