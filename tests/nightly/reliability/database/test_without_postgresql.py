@@ -102,6 +102,7 @@ def test_quotes_and_streams_and_pushed_ticks_work_without_the_database(
     assert set(timed.seen["others"]) <= {200, 503}
     assert timed.seen["others"][503] > 0
     assert timed.seen["pages"] == {503: PAGES * len(trials)}
+    assert set(timed.seen["pushed"]) == {True}
     assert (set(timed.seen["candles"]), strangers) == ({200}, {503})
     assert trusted > 0
     assert all(timed.is_within(kind, REFUSED_WITHIN_S, calm) for kind in REFUSED)
