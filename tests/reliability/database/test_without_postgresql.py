@@ -90,7 +90,8 @@ class Running(NamedTuple):
 @contextmanager
 def started(directory: Path) -> Iterator[Running]:
     database, redis = PrivatePostgres(directory), PrivateRedis(directory)
-    with ExitStack() as stack, ExitStack() as with_database:
+    # The database goes last: who stops without it waits for it.
+    with ExitStack() as with_database, ExitStack() as stack:
         with_database.enter_context(database.running())
         stack.enter_context(redis.running())
         installation = Installation(directory, database.url, redis.url)

@@ -13,7 +13,7 @@ from tests.patience import wait_until
 from tests.reliability.clients.crowd import rush
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivateRedis
-from tests.reliability.services.processes import Installation, Process
+from tests.reliability.services.processes import Installation, Process, manage
 
 FALLBACKS = "tickwire_limit_fallbacks_total"
 PROCESSES, LIMIT = 2, 60
@@ -101,7 +101,8 @@ def test_a_paused_redis_refuses_no_request_and_a_key_can_be_revoked_meanwhile(
         statuses = rush(counted.servers, [key], LIMIT)
         assert statuses == {200: LIMIT}
         assert counted.alone == alone + LIMIT
-        assert counted.installation.manage("revoke_key", key).returncode == 0
+        impatient = counted.installation.environment(DEADLINES_TIMES="1")
+        assert manage(impatient, "revoke_key", key).returncode == 0
         wait_until(lambda: {counted.status(server, key) for server in counted.servers} == {401})
     counted.wait_for_redis()
     tell(f"answered in the pause: {dict(statuses)}")
