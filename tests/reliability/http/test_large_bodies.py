@@ -35,7 +35,9 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 @pytest.fixture(scope="module")
 def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, ["PUSHED"]) as running:
+    # Who goes on sending is left after the product's own deadline.
+    changes = {"DEADLINES_TIMES": "1"}
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, ["PUSHED"], **changes) as running:
         yield running
 
 
