@@ -19,6 +19,7 @@ from pytest_django import Settings
 
 from archive.journal import TickJournalWriter
 from archive.keeper import keeper
+from archive.management.commands.fold_archive import NICE, Command
 from archive.metrics import archive_metrics
 from archive.stores import DiskStore
 from market.prices.records import TickAccepted
@@ -50,6 +51,16 @@ def test_the_command_makes_the_files_of_days_that_are_over(
     clock.move_to(NIGHT)
     assert run() == "Archived 2026-11-18."
     assert store_of(folder).listing("manifests/") == ["manifests/2026-11-18.json"]
+
+
+def test_only_a_process_of_its_own_steps_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped_back: list[int] = []
+    monkeypatch.setattr("os.nice", stepped_back.append)
+    run()
+    assert stepped_back == []
+    with pytest.raises(SystemExit):
+        Command().run_from_argv(["manage.py", "fold_archive", "--help"])
+    assert stepped_back == [NICE]
 
 
 def test_the_command_says_why_it_does_nothing(folder: Path, settings: Settings) -> None:

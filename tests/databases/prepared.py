@@ -1,49 +1,81 @@
 """Migrated databases to copy, because making one takes as long as hundreds of tests. Who needs it first makes
-it, for all processes of the run."""
+it, and it is kept for later runs of the same migrations."""
 
 from __future__ import annotations
 
-import atexit
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from signal import Signals
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 
 import psycopg
 
 from tests.programs import services
 
 ROOT = Path(__file__).parents[2]
-# Workers inherit it from the process that started them.
-PLACE = "TICKWIRE_PREPARED"
+PREFIX = "tickwire-prepared-"
 NEWEST = "tickwire_prepared"
+KEPT_S = 7 * 86_400
+# What `migrate` runs, and what it reads.
+MADE_OF = (
+    *("*/migrations/*.py", "*/models.py", "*/models/*.py", "core/schema/*.py", "signals_feed/ledger/*.py"),
+    *(
+        "config/back_office/roles.py",
+        "accounts/rights.py",
+        "pages/front/texts.py",
+        "pages/front/first_texts/*",
+    ),
+    *("requirements-dev.lock", "tests/databases/prepared.py", "tests/programs/services.py"),
+)
 
 
+@cache
+def state(root: Path = ROOT) -> str:
+    """Of all that decides what a migrated database holds."""
+    whole = hashlib.sha256(sys.version.encode())
+    for path in sorted(path for pattern in MADE_OF for path in root.glob(pattern)):
+        whole.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+@cache
 def directory() -> Path:
-    """As long as the run."""
-    if PLACE not in os.environ:
-        made = TemporaryDirectory(prefix="tickwire-prepared-")
-        atexit.register(made.cleanup)
-        # The processes of PostgreSQL are of another user.
-        Path(made.name).chmod(0o755)
-        os.environ[PLACE] = made.name
-    return Path(os.environ[PLACE])
+    """Of this state of the migrations and this user; those that no run has used for a week go."""
+    place = Path(gettempdir()) / f"{PREFIX}{os.getuid()}-{state()}"
+    # The processes of PostgreSQL are of another user.
+    place.mkdir(mode=0o755, exist_ok=True)
+    os.utime(place)
+    for other in place.parent.glob(f"{PREFIX}{os.getuid()}-*"):
+        if other.stat().st_mtime < time.time() - KEPT_S:
+            shutil.rmtree(other, ignore_errors=True)
+    return place
 
 
 @contextmanager
-def made_by_the_first(name: str) -> Iterator[bool]:
-    """Whether it is still to be made; everybody else waits."""
-    mark = directory() / f"{name}.made"
+def made_once(name: str) -> Iterator[Path | None]:
+    """Where to make it, if that is still to be done: it counts once the context ends. The others wait."""
+    place, made = directory() / name, directory() / f"{name}.making"
     with (directory() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield not mark.exists()
-        mark.touch()
+        if place.exists():
+            yield None
+            return
+        # Of a run that was killed meanwhile.
+        if made.is_dir():
+            shutil.rmtree(made)
+        for left in directory().glob(f"{made.name}*"):
+            left.unlink()
+        yield made
+        made.rename(place)
 
 
 def migrate(database_url: str) -> None:
@@ -56,31 +88,35 @@ def migrate(database_url: str) -> None:
 
 
 def copy_sqlite(to: Path) -> None:
-    path = directory() / "prepared.sqlite3"
-    with made_by_the_first("sqlite") as is_missing:
-        if is_missing:
-            migrate(f"sqlite:///{path}")
-    shutil.copyfile(path, to)
+    with made_once("prepared.sqlite3") as making:
+        if making:
+            migrate(f"sqlite:///{making}")
+    shutil.copyfile(directory() / "prepared.sqlite3", to)
 
 
 def copy_postgres(to: Path) -> None:
     """The data of a PostgreSQL that was stopped in good order."""
-    data = directory() / "postgres"
-    with made_by_the_first("postgres") as is_missing:
-        if is_missing:
-            services.create_cluster(services.bundled(*services.POSTGRES).parent / "initdb", data)
-            with services.postgres_of(data, Signals.SIGINT) as url:
+    with made_once("postgres") as making:
+        if making:
+            services.create_cluster(services.bundled(*services.POSTGRES).parent / "initdb", making)
+            with services.postgres_of(making, Signals.SIGINT) as url:
                 migrate(url)
     # -a: its owner is not ours.
-    subprocess.run(["cp", "-a", "--reflink=auto", str(data), str(to)], check=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", str(directory() / "postgres"), str(to)], check=True)
 
 
 def copy_database(server_url: str, to: str) -> None:
     """Within a PostgreSQL that runs."""
-    with made_by_the_first("database") as is_missing, psycopg.connect(server_url, autocommit=True) as server:
-        if is_missing:
-            server.execute(f"DROP DATABASE IF EXISTS {NEWEST}")
-            server.execute(f"CREATE DATABASE {NEWEST}")
-            migrate(f"{server_url.rpartition('/')[0]}/{NEWEST}")
-        server.execute(f"DROP DATABASE IF EXISTS {to}")
-        server.execute(f"CREATE DATABASE {to} TEMPLATE {NEWEST}")
+    making = f"{NEWEST}_making"
+    # One after the other: while one copies it, nobody else may.
+    with (directory() / "database.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with psycopg.connect(server_url, autocommit=True) as server:
+            newest = f"{NEWEST}_{state()}"
+            if not server.execute("SELECT 1 FROM pg_database WHERE datname = %s", (newest,)).fetchone():
+                server.execute(f"DROP DATABASE IF EXISTS {making}")
+                server.execute(f"CREATE DATABASE {making}")
+                migrate(f"{server_url.rpartition('/')[0]}/{making}")
+                server.execute(f"ALTER DATABASE {making} RENAME TO {newest}")
+            server.execute(f"DROP DATABASE IF EXISTS {to}")
+            server.execute(f"CREATE DATABASE {to} TEMPLATE {newest}")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -20,13 +20,6 @@ from tests.reliability.services.processes import ROOT, Installation
 from . import scorecard
 
 Tell = Callable[[str], None]
-T = TypeVar("T")
-IS_FULL = os.environ.get("FULL", "0") != "0"
-
-
-def longer(usual: T, full: T) -> T:
-    """How much of something: `longer(20.0, 300.0)` seconds, here and in the full gate."""
-    return full if IS_FULL else usual
 
 
 def plug_in(config: pytest.Config) -> None:
@@ -75,16 +68,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         report for report in reports if "reliability/" in report.nodeid and hasattr(report, "user_properties")
     ]
     # The scorecard's own tests show nothing of the service.
-    lines = [scorecard.line_of(report) for report in ours if "test_scorecard" not in report.nodeid]
-    if not lines:
-        return
-    terminalreporter.section("scorecard")
-    results = scorecard.text(lines)
-    for line in results.splitlines():
-        terminalreporter.line(line)
-    if path := os.environ.get("SCORECARD"):
-        head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), len(lines), is_full=IS_FULL)
-        scorecard.write(Path(path), f"{head}\n\n{results}")
+    ours = [report for report in ours if "test_scorecard" not in report.nodeid]
+    for place in scorecard.COMMANDS:
+        lines = [scorecard.line_of(each) for each in ours if scorecard.place_of(each.nodeid) == place]
+        if not lines:
+            continue
+        terminalreporter.section(f"scorecard of {scorecard.COMMANDS[place]}")
+        results = scorecard.text(lines)
+        for line in results.splitlines():
+            terminalreporter.line(line)
+        if path := os.environ.get("SCORECARD"):
+            head = scorecard.head(datetime.now(UTC), scorecard.state_of(ROOT), len(lines), place)
+            scorecard.write(Path(path), place, f"{head}\n\n{results}")
 
 
 @pytest.fixture(scope="module")

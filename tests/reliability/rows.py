@@ -1,4 +1,4 @@
-"""The 79 faults of the gate: what each is about, and where those without a test in this folder are tested."""
+"""The 79 faults: what each is about, and where those without a test of reliability are tested."""
 
 from __future__ import annotations
 
@@ -179,11 +179,14 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     79: ("tests/nightly/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
 }
 
-# How a fault is covered that no test of this kind can show.
-OTHERWISE: dict[int, str] = {
-    40: "`make lint` checks the settings (`python -m tools.lint.production`); `make bandit`, part of"
-    " `make release-check`, looks for unsafe code; pip-audit is not run, because it needs the network",
-    62: "`make soak`; its results are below, under *An hour of mixed load*",
+# Where and how a fault is covered that no test of this kind can show.
+OTHERWISE: dict[int, tuple[str, str]] = {
+    40: (
+        "gate",
+        "`make lint` checks the settings (`python -m tools.lint.production`); `make bandit` looks for"
+        " unsafe code; pip-audit is not run, because it needs the network",
+    ),
+    62: ("nightly", "`make soak`; its results are below, under *An hour of mixed load*"),
 }
 
 NUMBERS = re.compile(r"\d+")
@@ -199,7 +202,7 @@ def numbers_in(row: str) -> set[int]:
 
 
 def marked() -> dict[int, list[str]]:
-    """Where a test of this folder, or its file, is marked with a row."""
+    """Where a test of reliability, or its file, is marked with a row."""
     found: dict[int, list[str]] = {}
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py")):
         for row in rows_in(path):

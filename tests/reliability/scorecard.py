@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +18,10 @@ from . import rows, sections
 from .words import in_words, sentence, variant
 
 WIDTH, SHORT = 138, 60
-BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"
+COMMANDS = {"gate": "make reliability", "nightly": "make nightly"}
+"""Which of them shows what, and is run how; each writes a part of the page."""
+WHERE = "where"
+PARTS = (*COMMANDS, WHERE)
 
 
 class Line(NamedTuple):
@@ -51,18 +54,22 @@ def is_check(line: Line) -> bool:
     return line.row in sections.OF_CHECKS or line.shown.startswith("Control ")
 
 
-def left_to_others(lines: Iterable[Line]) -> dict[int, str]:
-    """Of each fault that none of these measured: where it is tested, or why it is not."""
-    measured = {number for line in lines for number in rows.numbers_in(line.row)}
+def place_of(test: str) -> str:
+    return "nightly" if test.startswith("tests/nightly/") else "gate"
+
+
+def where_shown() -> str:
+    """For each fault the files that show it: the names of tests are for those who open them."""
     marked = rows.marked()
-    return {number: where(number, marked.get(number, ())) for number in rows.TITLES if number not in measured}
-
-
-def where(number: int, files: Iterable[str]) -> str:
-    """The files alone: the names of tests are for those who open them."""
-    full = [f"`{name}` (`make reliability-full` only)" for name in files]
-    tests = [f"`{name.partition('::')[0]}`" for name in rows.ELSEWHERE.get(number, ())]
-    return ", ".join(dict.fromkeys([*full, *tests])) or rows.OTHERWISE[number]
+    shown = ["| Fault | Shown in | By |", "| --- | --- | --- |"]
+    for number, title in rows.TITLES.items():
+        elsewhere = [test.partition("::")[0] for test in rows.ELSEWHERE.get(number, ())]
+        files = list(dict.fromkeys([*marked.get(number, ()), *elsewhere]))
+        place, by = rows.OTHERWISE.get(number, ("", ""))
+        places = dict.fromkeys([*map(place_of, files), *([place] if place else [])])
+        by = by or ", ".join(f"`{file.removeprefix('tests/')}`" for file in files)
+        shown.append(f"| {title} | {', '.join(sorted(places))} | {by} |")
+    return "\n".join(shown)
 
 
 def text(lines: Iterable[Line]) -> str:
@@ -70,8 +77,7 @@ def text(lines: Iterable[Line]) -> str:
     everything = list(lines)
     results = [line for line in everything if not is_check(line)]
     checks = [line for line in everything if is_check(line)]
-    paragraphs = [*of_results(results), *of_checks(checks), *of_others(left_to_others(everything))]
-    return "\n\n".join(paragraphs)
+    return "\n\n".join([*of_results(results), *of_checks(checks)])
 
 
 def title_of(line: Line) -> str:
@@ -104,15 +110,6 @@ def of_checks(lines: Sequence[Line]) -> Iterator[str]:
         yield bullets(sorted(measured, key=lambda line: (line.shown, line.variant)))
 
 
-def of_others(places: Mapping[int, str]) -> Iterator[str]:
-    if places:
-        yield "### Tested elsewhere"
-        yield "This run does not measure the following. The tests are in the files named."
-        yield "\n".join(
-            wrapped(f"- {rows.TITLES[number]}: {place}.", "  ") for number, place in places.items()
-        )
-
-
 def bullets(lines: Iterable[Line]) -> str:
     """One for each test, whatever the number of its parameters."""
     groups = groupby(lines, lambda line: line.shown)
@@ -142,20 +139,22 @@ def wrapped(words: str, indent: str = "") -> str:
     return fill(words, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def marks(part: str) -> tuple[str, str]:
+    return f"<!-- scorecard: {part} -->", f"<!-- end of scorecard: {part} -->"
+
+
 def fault_of(path: Path) -> str:
     """Why nothing could be written there, asked before a run that takes minutes."""
     if not path.is_file():
         return f"SCORECARD={path}: there is no such file. Name docs/reliability.md, or a copy of it."
-    if BEGIN not in path.read_text():
-        return f"SCORECARD={path}: it has no line {BEGIN}, behind which the results go."
-    return ""
+    missing = [mark for part in PARTS for mark in marks(part) if mark not in path.read_text()]
+    return f"SCORECARD={path}: it has no line {missing[0]}, where results go." if missing else ""
 
 
-def head(ended_at: datetime, state: str, number_of_tests: int, *, is_full: bool) -> str:
+def head(ended_at: datetime, state: str, number_of_tests: int, place: str) -> str:
     """Of which run the results are."""
-    command = "make reliability-full" if is_full else "make reliability"
     return (
-        f"Results of `{command}` ({number_of_tests} tests), which ended on"
+        f"Results of `{COMMANDS[place]}` ({number_of_tests} tests), which ended on"
         f" {ended_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC, {state}, on {os.cpu_count()} cores."
     )
 
@@ -174,8 +173,11 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def write(path: Path, text: str) -> None:
-    """Between the marks; the words around it stay."""
-    before, _, rest = path.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def write(path: Path, place: str, results: str) -> None:
+    """What one place showed, and where everything is shown. The results of the other place stay."""
+    page = path.read_text()
+    for part, content in ((place, results), (WHERE, where_shown())):
+        begin, end = marks(part)
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+    path.write_text(page)

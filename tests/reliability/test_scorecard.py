@@ -21,17 +21,12 @@ def line(row: str, shown: str, measured: str = "", **more: str) -> scorecard.Lin
     return scorecard.Line(row, shown, more.get("variant", ""), more.get("target", "none"), measured, "")
 
 
-def test_no_fault_is_left_out() -> None:
-    places = scorecard.left_to_others([])
-
-    assert list(places) == list(range(1, 80))
-    assert [number for number, place in places.items() if not place or not rows.TITLES[number]] == []
-
-
-def test_a_fault_that_was_measured_is_not_named_again() -> None:
-    left = scorecard.left_to_others([line("12–14", "Clients resume", "gaps: 0")])
-
-    assert set(left) == set(range(1, 80)) - {12, 13, 14}
+def test_the_page_says_where_each_fault_is_shown() -> None:
+    assert list(rows.TITLES) == list(range(1, 80))
+    shown = [line.split(" | ") for line in scorecard.where_shown().splitlines()[2:]]
+    assert [title.removeprefix("| ") for title, *_ in shown] == list(rows.TITLES.values())
+    assert {place for _, places, _ in shown for place in places.split(", ")} == set(scorecard.COMMANDS)
+    assert [title for title, _, by in shown if by == "|"] == []
 
 
 def test_every_mark_has_a_section_with_a_title_in_words() -> None:
@@ -55,18 +50,14 @@ def test_parameters_that_are_no_words_are_not_printed(parameters: str, words: st
 
 
 def test_page_has_titles_in_words_and_no_raw_parameter() -> None:
-    card = PAGE.partition(scorecard.BEGIN)[2].partition(scorecard.END)[0]
+    card = "".join(
+        PAGE.partition(begin)[2].partition(end)[0] for begin, end in map(scorecard.marks, scorecard.COMMANDS)
+    )
 
     titles = re.findall(r"^### (.*)$", card, re.MULTILINE)
-    assert set(titles) <= {*sections.ROWS, "Checks of the checks", "Tested elsewhere"}
-    assert len(titles) > 30
-    assert "### Checks of the checks" in card
-    assert (
-        re.findall(
-            r"^\*\*.*|\b[a-z_]+-?(?:command|expected|faults|left|right)\d|-\d+ \d\)", card, re.MULTILINE
-        )
-        == []
-    )
+    assert set(titles) <= {*sections.ROWS, "Checks of the checks"}
+    raw = r"^\*\*.*|\b[a-z_]+-?(?:command|expected|faults|left|right)\d|-\d+ \d\)"
+    assert re.findall(raw, card, re.MULTILINE) == []
     assert [words for words in (": holds", "untold", "told ") if words in card] == []
 
 
@@ -92,7 +83,7 @@ def test_checks_are_counted_and_their_numbers_kept() -> None:
     shown = scorecard.text([*checks, line("1, 2", "The limit is exact", "60")])
     assert shown.startswith("### Rate limits under a crowd\n\nTarget: none.\n\n- The limit is exact: 60.\n\n")
     assert "2 of 3 noticed it." in shown
-    assert "\n- A crowd is noticed: admitted: 100.\n- It fails: **FAILED** lost: 1.\n" in shown
+    assert "\n- A crowd is noticed: admitted: 100.\n- It fails: **FAILED** lost: 1." in shown
 
 
 def test_what_is_named_exists() -> None:
@@ -113,18 +104,28 @@ def test_rows_are_read_as_they_are_written(row: str, numbers: set[int]) -> None:
 
 
 def test_a_place_for_the_scorecard_is_looked_at_before_the_run(tmp_path: Path) -> None:
-    place = tmp_path / "reliability.md"
-    assert "no such file" in scorecard.fault_of(place)
-    place.write_text("words")
-    assert scorecard.BEGIN in scorecard.fault_of(place)
-    place.write_text(f"words\n{scorecard.BEGIN}\n{scorecard.END}\nmore words")
-    assert scorecard.fault_of(place) == ""
-    scorecard.write(place, scorecard.text([line("3", "What it does", "0 of 3", target="none lost")]))
-    assert (
-        "\n### Stream limits under a crowd\n\nTarget: none lost.\n\n- What it does: 0 of 3.\n"
-        in place.read_text()
+    page = tmp_path / "reliability.md"
+    assert "no such file" in scorecard.fault_of(page)
+    page.write_text("words")
+    assert scorecard.marks("gate")[0] in scorecard.fault_of(page)
+    page.write_text(
+        "words\n" + "\nmore\n".join("\n".join(map(str, scorecard.marks(part))) for part in scorecard.PARTS)
     )
-    assert place.read_text().endswith("more words")
+    assert scorecard.fault_of(page) == ""
+
+
+def test_each_place_writes_its_own_part_of_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "reliability.md"
+    page.write_text("\nmore\n".join("\n".join(scorecard.marks(part)) for part in scorecard.PARTS))
+    for place in scorecard.COMMANDS:
+        scorecard.write(
+            page, place, scorecard.text([line("3", f"What {place} shows", "0", target="none lost")])
+        )
+    scorecard.write(page, "gate", scorecard.text([line("3", "What it does", "0 of 3", target="none lost")]))
+    gate, nightly, where = page.read_text().split("\nmore\n")
+    assert "\n### Stream limits under a crowd\n\nTarget: none lost.\n\n- What it does: 0 of 3.\n" in gate
+    assert "\n- What nightly shows: 0.\n" in nightly
+    assert f"\n{scorecard.where_shown()}\n" in where
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_page_has_no_value_of_python() -> None:
 
 
 def test_head_says_of_which_run_it_is(tmp_path: Path) -> None:
-    head = scorecard.head(datetime(2026, 11, 23, 23, 5, tzinfo=UTC), "at commit `1234`", 7, is_full=False)
+    head = scorecard.head(datetime(2026, 11, 23, 23, 5, tzinfo=UTC), "at commit `1234`", 7, "gate")
     assert head.startswith(
         "Results of `make reliability` (7 tests), which ended on 2026-11-23 at 23:05 UTC,"
         " at commit `1234`, on "

@@ -31,12 +31,16 @@ class Command(BaseCommand):
             ),
         )
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        # Only here is the process this command's own; `call_command` runs it in somebody else's.
+        os.nice(NICE)
+        super().run_from_argv(argv)
+
     def handle(self, **options: Any) -> None:
         if not settings.ARCHIVE:
             raise CommandError("ARCHIVE=0: nothing is archived here.")
         if not has_pyarrow():
             raise CommandError(f"{LACKS_PYARROW}.")
-        os.nice(NICE)
         try:
             store = archive_store()
             if options["adopt"] and adopt(store):

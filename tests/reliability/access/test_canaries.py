@@ -173,6 +173,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             "EMAIL_URL": f"smtp://user:{canaries.mail}@127.0.0.1:1",
             "LOG_LEVEL": "DEBUG",
             "ACCESS_LOG": "1",
+            # Nothing answers that it would wait for.
+            "STOP_WITHIN_S": "2",
         }
         environment = installation.environment(**given)
         issued = installation_manage(installation, given, "issue_key", "canary")

@@ -15,7 +15,7 @@ from django.test import Client
 from accounts.models import User
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, sqlite_in
+from tests.reliability.fixtures import Tell, sqlite_in
 
 PASSWORD, LOGIN = "a long walk 7", "/accounts/login/"
 ATTACKER, HOME, NEW_PLACE = "192.0.2.1", "198.51.100.7", "198.51.100.8"

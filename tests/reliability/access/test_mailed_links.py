@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.mail_server import MailServer, mail_server
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
 pytestmark = [pytest.mark.usefixtures("rows")]

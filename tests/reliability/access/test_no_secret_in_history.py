@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accounts.key_text import derive_key, generate_key, is_well_formed
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 
 ROOT = Path(__file__).resolve().parents[3]
 OURS = re.compile(rb"tw_[a-z]{1,12}_[0-9A-Za-z]{42}")

@@ -25,7 +25,7 @@ from tests.accounts.login.factors import AUTHENTICATE, PASSWORD, code_of
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, manage
 from tests.reliability.services.supervised import supervised
@@ -188,17 +188,16 @@ def test_replaced_workers_read_the_secret_files_again(own: Installation, tmp_pat
         for name, secret in secrets.items():
             files[name].write_text(f"{secret}\n")
 
-    write(with_fallbacks(OLD, dict.fromkeys(OLD, "")))
+    write(with_fallbacks(OLD, NEW))
     refused = 0
     with supervised(own, **given, SECRET_KEY="", KEY_PEPPER="") as host:
-        for step in (with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)):
-            write(step)
-            before = set(host.workers)
-            host.send(signal.SIGHUP)
-            while before & set(host.workers) or len(host.serving) != 2:
-                with httpx.Client(timeout=PATIENCE_S) as client:
-                    answer = client.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key})
-                refused += answer.status_code != 200
+        write(with_fallbacks(NEW, OLD))
+        before = set(host.workers)
+        host.send(signal.SIGHUP)
+        while before & set(host.workers) or len(host.serving) != 2:
+            with httpx.Client(timeout=PATIENCE_S) as client:
+                answer = client.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key})
+            refused += answer.status_code != 200
         assert works(host.server, key)
         wait_until(lambda: pepper_of(own, key) == name_of(NEW["KEY_PEPPER"]))
     tell(f"refused: {refused}")

@@ -16,7 +16,7 @@ from accounts.key_text import API_KEY_LEAD, generate_key, prefix_of
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process, http
 from tests.staff import staff_client
 

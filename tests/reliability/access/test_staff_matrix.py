@@ -17,7 +17,7 @@ from tests.reliability.access.permissions.cells import pages_of
 from tests.reliability.access.permissions.matrix import Matrix, powers_on
 from tests.reliability.access.permissions.people import Role
 from tests.reliability.access.permissions.urls import admin_urls
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "no forbidden access succeeds")]

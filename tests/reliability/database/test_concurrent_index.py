@@ -79,7 +79,7 @@ def test_an_index_is_built_without_blocking_writers_and_rebuilt_after_an_interru
         making = threading.Thread(target=make, daemon=True)
         making.start()
         wait_until(lambda: asked(url, WAITS))
-        with psycopg.connect(url, options="-c lock_timeout=10s", autocommit=True) as other:
+        with psycopg.connect(url, options="-c lock_timeout=120s", autocommit=True) as other:
             other.execute(ADD)
         writer.commit()
     making.join(PATIENCE_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import ROOT, Installation, tied
+from tests.reliability.services.supervised import is_all_read
 
 # Beyond what these take to stop in order. The database stands still until they have ended.
 STOP_WITHIN_S = 2
@@ -54,8 +54,8 @@ def is_healthy(port: int) -> bool:
 def ended_with(process: subprocess.Popen[bytes], database: PrivatePostgres) -> int | None:
     """None: not at all."""
     with database.paused():
-        # Until somebody asks it, in whichever thread.
-        time.sleep(1.5)
+        # Somebody asks it, in whichever thread, and is not answered.
+        wait_until(lambda: not is_all_read(database.port))
         os.kill(process.pid, signal.SIGTERM)
         try:
             return process.wait(PATIENCE_S)

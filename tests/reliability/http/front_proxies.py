@@ -27,6 +27,7 @@ http {{
     listen 127.0.0.1:{port};
     location / {{
       proxy_pass http://service; proxy_http_version 1.1; proxy_request_buffering off;
+      proxy_connect_timeout 300s; proxy_read_timeout 300s; proxy_send_timeout 300s;
       proxy_set_header Host $http_host;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
     }}
@@ -38,9 +39,9 @@ global
   nbthread 1
 defaults
   mode http
-  timeout connect 10s
-  timeout client 30s
-  timeout server 30s
+  timeout connect 300s
+  timeout client 300s
+  timeout server 300s
 frontend clients
   bind 127.0.0.1:{port}
   default_backend service

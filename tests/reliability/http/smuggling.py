@@ -175,12 +175,13 @@ def hear(port: int, *parts: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(ConnectionError):
-            for part in parts:
+            for number, part in enumerate(parts):
                 if part == TWO_ANSWERS:
                     heard += until_two_answers(client)
+                elif number:
+                    # Nothing depends on it: most of the parts meet the server one by one.
+                    time.sleep(0.005)
                 client.sendall(part)
-                # Nothing depends on it: most of the parts meet the server one by one.
-                time.sleep(0.005)
         with suppress(ConnectionError):
             while data := client.recv(65536):
                 heard += data

@@ -3,28 +3,32 @@ both ways refuse alike."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from core.contract.answers import Body
 from serving.http.bounds import END_OF_HEAD
+from serving.http.closing import ANSWERING, BODY
 from serving.http.protocol import HttpProtocol
 from tests.client import Server
 from tests.contract.ways.servers import OrdinaryServer
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
-from tests.patience import PATIENCE_S, wait_until
-from tests.reliability.conftest import Tell
+from tests.patience import PATIENCE_S, until
+from tests.reliability.fixtures import Tell
+from tests.serving.http.conversations import WrittenTo
 
 from .front_proxies import haproxy, nginx
 from .known_heads import FIRST, HIDDEN, LAST, SYMBOLS, Attack, attacks, quote
-from .smuggling import CASES, hear
+from .smuggling import CASES, TWO_ANSWERS, hear
 
 Front = Callable[[Path, int], AbstractContextManager[int]]
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
@@ -39,6 +43,61 @@ class Counting(HttpProtocol):
     def answer(self, ready: bytes, head: bytes, content: Body) -> None:
         Counting.shortly += 1
         super().answer(ready, head, content)
+
+
+class Wire(WrittenTo):
+    """What lies between a client and its protocol, where the test cuts instead of the network."""
+
+    protocol: asyncio.BaseProtocol
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Each client from elsewhere: of one address only so many refusals are answered in a minute.
+        number = next(self.numbers)
+        self._peer = f"127.1.{number >> 8}.{number & 255}", 1
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._peer if name == "peername" else super().get_extra_info(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self.protocol
+
+    def is_closing(self) -> bool:
+        return self.has_ended
+
+    def abort(self) -> None:
+        self.has_ended = True
+
+    def write_eof(self) -> None:
+        """What comes is still read."""
+
+
+async def converse(server: Server, parts: Sequence[bytes]) -> bytes:
+    """All that is said to these parts: each comes once what was before it has been dealt with."""
+    served, wire = server._server, Wire()
+    make_protocol: Any = served.config.http_protocol_class
+    protocol = make_protocol(
+        config=served.config, server_state=served.server_state, app_state=served.lifespan.state
+    )
+    wire.set_protocol(protocol)
+    protocol.connection_made(wire)
+    for part in parts:
+        if part != TWO_ANSWERS and not wire.is_closing():
+            wire.protocol.data_received(part)  # type: ignore[attr-defined]
+            await until(lambda: wire.is_closing() or not is_at_work(protocol))
+    wire.protocol.connection_lost(None)
+    return b"".join(wire.writes)
+
+
+def is_at_work(protocol: Any) -> bool:
+    """Whether it does more without hearing more."""
+    if protocol.state == BODY:
+        return not (protocol.cycle.response_complete or protocol.cycle.message_event._waiters)
+    return bool(protocol.state == ANSWERING)
 
 
 @pytest.fixture
@@ -70,11 +129,11 @@ def told(heard: bytes) -> list[str]:
     return answers
 
 
-def remember(port: int, key: str) -> None:
+def remember(ask: Callable[[list[bytes]], bytes], key: str) -> None:
     """Each head twice, so that the server knows it."""
     every = b"".join(quote(symbol, key) for symbol in SYMBOLS)
     for _ in range(2):
-        assert told(hear(port, every, quote(LAST, key, CLOSE))) == [*SYMBOLS, LAST]
+        assert told(ask([every, quote(LAST, key, CLOSE)])) == [*SYMBOLS, LAST]
 
 
 def conversations(key: str) -> dict[str, Attack]:
@@ -85,23 +144,24 @@ def conversations(key: str) -> dict[str, Attack]:
     return others | attacks(key)
 
 
-def heard_by(server: Server, key: str) -> dict[str, list[str]]:
-    remember(server.port, key)
-    return {
-        name: told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE)))
-        for name, attack in conversations(key).items()
-    }
+def heard_by(server: Server, key: str, attacks: dict[str, Attack]) -> dict[str, list[str]]:
+    def ask(parts: list[bytes]) -> bytes:
+        return server.run(converse(server, parts))
+
+    remember(ask, key)
+    return {name: told(ask([*attack.parts, quote(LAST, key, CLOSE)])) for name, attack in attacks.items()}
 
 
 @pytest.mark.row(
     "38", "with remembered request heads: no desynchronization when asked directly; both paths refuse alike"
 )
 def test_no_remembered_head_can_be_hidden_inside_another_request(key: str, tell: Tell) -> None:
+    wanted = conversations(key)
     with quoting(OrdinaryServer()) as server:
-        ordinary = heard_by(server, key)
+        ordinary = heard_by(server, key, wanted)
     Counting.shortly = 0
     with quoting(Server(http=Counting)) as server:
-        short, wanted = heard_by(server, key), conversations(key)
+        short = heard_by(server, key, wanted)
     wrong = {name for name, said in short.items() if said.count(HIDDEN) != wanted[name].hidden}
     differing = {name: (said, ordinary[name]) for name, said in short.items() if said != ordinary[name]}
     tell(f"{len(short)} cases; desynchronizations: {len(wrong)}, refused differently: {len(differing)}")
@@ -123,7 +183,7 @@ def test_no_client_behind_a_proxy_receives_what_another_asked_for(
         quoting(Server(http=Counting)) as server,
         front(tmp_path, server.port) as port,
     ):
-        remember(port, key)
+        remember(lambda parts: hear(port, *parts), key)
         Counting.shortly = 0
         wrong = {
             name: heard
@@ -159,7 +219,5 @@ def test_control_an_answer_to_a_hidden_head_is_noticed(key: str) -> None:
             super().data_received(data)
 
     with quoting(Server(http=Hasty)) as server:
-        remember(server.port, key)
-        attack = attacks(key)["as a body"]
-        # On a busy machine both parts may reach the server as one.
-        wait_until(lambda: HIDDEN in told(hear(server.port, *attack.parts, quote(LAST, key, CLOSE))))
+        heard = heard_by(server, key, {"as a body": attacks(key)["as a body"]})
+    assert HIDDEN in heard["as a body"]

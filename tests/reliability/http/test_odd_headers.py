@@ -11,11 +11,10 @@ from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
 END = b"\r\n"
-pytestmark = pytest.mark.full
 PATH, SHORT, MARK = b"/api/limits", b"/api/symbols", b"Injected"
 # What a parser that is too kind makes a line of its own of.
 BREAKS = (b"\r\n", b"\n", b"\r", b"%0d%0a", b"\\r\\n", b"\xc4\x8d\xc4\x8a", b"\xe2\x80\xa8", b"\x0b", b"\0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -11,11 +13,11 @@ from redis import Redis
 
 from tests.factories import make_account, make_key
 from tests.reliability.clients.crowd import rush
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
-# Several rounds of five: a race that shows once in twenty would pass a single one.
-SETS, ROUNDS = longer(2, 5), 5
+# A race that shows once in twenty would pass a single round.
+ROUNDS = 5
 EXACT = Counter({200: 60, 429: 40})
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "exactly the limit is admitted")]
 
@@ -33,7 +35,7 @@ def make_keys(installation: Installation, count: int = 1) -> list[str]:
         return [make_key(account) for _ in range(count)]
 
 
-def five_fresh_rounds(
+def fresh_rounds(
     installation: Installation, servers: Sequence[Process], keys_each: int, tell: Tell
 ) -> list[Counter[int]]:
     """Each on an account of its own."""
@@ -42,35 +44,26 @@ def five_fresh_rounds(
     return rounds
 
 
-@pytest.mark.parametrize("number", range(SETS))
-def test_four_processes_admit_exactly_the_limit(
-    scaled: Installation, four: list[Process], number: int, tell: Tell
+@pytest.mark.parametrize("keys_each", [1, 2], ids=["one key", "two keys"])
+def test_four_processes_admit_exactly_the_limit_of_an_account(
+    scaled: Installation, four: list[Process], keys_each: int, tell: Tell
+) -> None:
+    assert fresh_rounds(scaled, four, keys_each, tell) == [EXACT] * ROUNDS
+
+
+def test_an_account_whose_window_is_gone_is_admitted_exactly_the_limit_again(
+    scaled: Installation, four: list[Process]
 ) -> None:
     keys = make_keys(scaled)
-    rounds = []
     for _ in range(ROUNDS):
-        rounds.append(rush(four, keys))
         with Redis.from_url(scaled.redis_url) as redis:
-            assert redis.delete(*redis.keys("tickwire:window:account:*")) == 1
-    tell(f"admitted of 100 requests: {[statuses[200] for statuses in rounds]}")
-    assert rounds == [EXACT] * ROUNDS
-
-
-def test_freshly_started_processes_admit_exactly_the_limit(
-    scaled: Installation, four: list[Process], tell: Tell
-) -> None:
-    assert five_fresh_rounds(scaled, four, 1, tell) == [EXACT] * ROUNDS
-
-
-def test_two_keys_of_an_account_share_the_limit(
-    scaled: Installation, four: list[Process], tell: Tell
-) -> None:
-    assert five_fresh_rounds(scaled, four, 2, tell) == [EXACT] * ROUNDS
+            redis.delete(*redis.keys("tickwire:window:account:*"))
+            assert rush(four, keys) == EXACT
 
 
 def test_control_processes_that_count_separately_admit_too_many(scaled: Installation, tell: Tell) -> None:
     with ExitStack() as running:
-        alone = [running.enter_context(scaled.web_process(REDIS_PREFIX=f"alone{n}")) for n in range(4)]
+        alone = [running.enter_context(scaled.web_process(REDIS_PREFIX=f"alone{n}")) for n in range(2)]
         statuses = rush(alone, make_keys(scaled))
     tell(f"admitted of 100 requests: {statuses[200]}")
     assert statuses == {200: 100}
@@ -84,8 +77,27 @@ def test_control_sequential_requests_get_sixty_answers_and_then_429(
     assert statuses == [200] * 60 + [429] * 5
 
 
-def test_one_process_in_memory_admits_exactly_the_limit(embedded: Installation, tell: Tell) -> None:
-    with embedded.serve(1) as servers:
-        for _ in range(SETS):
-            assert five_fresh_rounds(embedded, servers, 1, tell) == [EXACT] * ROUNDS
-        assert five_fresh_rounds(embedded, servers, 2, tell) == [EXACT] * ROUNDS
+@pytest.fixture(scope="module")
+def one(embedded_for_module: Installation) -> Iterator[list[Process]]:
+    with embedded_for_module.serve(1) as servers:
+        yield servers
+
+
+@pytest.mark.parametrize("keys_each", [1, 2], ids=["one key", "two keys"])
+def test_one_process_in_memory_admits_exactly_the_limit(
+    embedded_for_module: Installation, one: list[Process], keys_each: int, tell: Tell
+) -> None:
+    assert fresh_rounds(embedded_for_module, one, keys_each, tell) == [EXACT] * ROUNDS
+
+
+@pytest.mark.row("77", "at most twice the limit, as documented")
+def test_a_killed_process_starts_a_new_rate_window_only_once(
+    embedded_for_module: Installation, one: list[Process], tell: Tell
+) -> None:
+    keys = make_keys(embedded_for_module)
+    before = rush(one, keys)[200]
+    os.kill(one[0].pid, signal.SIGKILL)
+    with embedded_for_module.serve(1) as servers:
+        after = [rush(servers, keys)[200] for _ in range(2)]
+    tell(f"admitted of 100 before the kill {before}, after it {after[0]}, and then {after[1]}")
+    assert (before, after) == (60, [60, 0])

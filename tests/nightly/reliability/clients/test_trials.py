@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reliability.clients.meters import MOST_TRIALS, Heard, Trial, tried
+from tests.nightly.reliability.clients.meters import MOST_TRIALS, Heard, Trial, tried
 
 pytestmark = pytest.mark.row("9–11, 37", "harm that is done each time is seen, and no other")
 

@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory
-from tests.reliability.clients.meters import Meter, Trial, listening, tried
+from tests.nightly.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.reliability.clients.swarm import Listener
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow

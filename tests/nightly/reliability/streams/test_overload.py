@@ -18,7 +18,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
-from tests.reliability.clients import meters
+from tests.nightly.reliability.clients import meters
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming

@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.reliability.clients.deaf import Deaf, served_by, stop_reading
 from tests.reliability.clients.measures import Memory
-from tests.reliability.clients.meters import Trial, listening, tried
+from tests.nightly.reliability.clients.meters import Trial, listening, tried
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation

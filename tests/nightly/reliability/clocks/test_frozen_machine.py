@@ -15,7 +15,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from tests.patience import PATIENCE_S, wait_until
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import writer_of
 from tests.reliability.services.frozen import frozen, is_stopped
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
@@ -23,13 +23,12 @@ from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, Tick, streaming
 
 SYMBOL = "FROZEN"
-FROZEN_S = longer(7.0, 60.0)
+FROZEN_S = 60.0
 # A tick this old says so beforehand, or its client is gone.
 OLD_MS = 5_000
 STALE, LIVE = "stale", "live"
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.full,
     pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice"),
 ]
 

@@ -21,7 +21,7 @@ from accounts.models import ApiKey
 from market.models import Candle
 from tests.factories import NOON, make_account, make_candle, make_instrument
 from tests.patience import wait_until
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation
 from tests.signals_feed.published_signals import close_at, make_published
 

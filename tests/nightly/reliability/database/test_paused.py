@@ -20,12 +20,12 @@ from accounts.keys.issuing import issue_key
 from accounts.models import ApiKey
 from tests.factories import make_account
 from tests.patience import wait_until
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process
 
-ROUNDS, PAUSE_S = longer(3, 10), 1.0
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+ROUNDS, PAUSE_S = 10, 1.0
+pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import wait_until
 from tests.reliability.clients.swarm import listen, listen_many
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 
@@ -23,7 +23,6 @@ def counted(service: StreamService, key: str) -> list[int]:
     return [server.ask("/api/session", key).json()["clients_connected"] for server in service.servers]
 
 
-@pytest.mark.full
 @pytest.mark.row("76", "the count is exact once traffic is quiet")
 @pytest.mark.usefixtures("rows")
 def test_clients_of_all_processes_are_counted_exactly_after_a_churn(

@@ -10,14 +10,14 @@ import pytest
 from core.steady_clock import ClockChange
 from tests.factories import make_instrument
 from tests.patience import wait_until
-from tests.reliability.conftest import Tell
+from tests.reliability.clocks.clock import Clock, quoting_venue
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.processes import Installation
 
-from .clock import Clock, quoting_venue
 from .prices import PUSHED, Prices
 
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+pytestmark = pytest.mark.usefixtures("rows")
 STEP_S = 300
 SET = "The machine's clock was set"
 

@@ -17,9 +17,9 @@ from accounts.key_text import prefix_of
 from accounts.models import ApiKey
 from signals_feed.models import Signal
 from tests.patience import wait_until
-from tests.reliability.clients.meters import Meter, listening
+from tests.nightly.reliability.clients.meters import Meter, listening
 from tests.reliability.clients.person import Person
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.frozen import family
 from tests.reliability.services.private_servers import PrivatePostgres
@@ -29,11 +29,11 @@ from tests.reliability.services.stream_services import StreamService, streaming
 from tests.reliability.services.supervised import command_of
 
 SYMBOLS, ENTRY = ["WRITTEN"], "1.005"
-ATTEMPTS, TICKS_A_SECOND = longer(3, 10), 40
+ATTEMPTS, TICKS_A_SECOND = 10, 40
 LISTENERS = 5
 # More pages than SQLite lets its log have: whoever writes next copies them back, and syncs.
 JUNK_BYTES = 8 * 1024 * 1024
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Acts(NamedTuple):

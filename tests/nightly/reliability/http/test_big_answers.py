@@ -13,17 +13,16 @@ from tests.factories import make_instrument
 from tests.market.importing.importing import walk, write
 from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory, percentile
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import streaming
 
 P99_MS = 150
-BARS, THREADS, EACH = 500, 4, longer(150, 900)
+BARS, THREADS, EACH = 500, 4, 900
 PATH = f"/api/market/EURUSD?timeframe=1m&bars={BARS}&closed_only=true"
 
 
 @pytest.mark.row("73", "+50 MiB; p99 150 ms, or three times the middle one")
-@pytest.mark.full
 @pytest.mark.usefixtures("rows")
 def test_large_answers_retain_no_memory(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
     with embedded.orm():

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "accounts", "clients/python")
 ANCHORED = {"match", "fullmatch"}
 WAYS = ANCHORED | {"compile", "search", "sub", "subn", "split", "findall", "finditer"}

@@ -12,7 +12,7 @@ from django.apps import apps
 from psycopg import sql
 
 from tests.reliability.clients.person import Person
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import streaming
@@ -22,7 +22,7 @@ SYMBOLS, ENTRY = ["VERSIONED"], "1.005"
 PATHS = ("/api/symbols", "/api/signals", "/api/news", "/api/limits", "/api/session", "/api/market/VERSIONED")
 ADD = "ALTER TABLE {table} ADD COLUMN of_the_next_version text NOT NULL DEFAULT 'new'"
 WITHOUT_VALUE = "ALTER TABLE {table} ALTER COLUMN of_the_next_version DROP DEFAULT"
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture

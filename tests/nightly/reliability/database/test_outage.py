@@ -15,7 +15,7 @@ from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key
 from tests.patience import wait_until
-from tests.reliability.conftest import Tell
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell
+from tests.reliability.clocks.clock import Clock
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
 
-from .clock import Clock
-
 LIMIT, HOUR_S = 60, 3600
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+pytestmark = pytest.mark.usefixtures("rows")
 
 
 def now_of(server: Process, key: str) -> float:

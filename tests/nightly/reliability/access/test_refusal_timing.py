@@ -21,9 +21,9 @@ from core.threads import in_thread
 from tests.core.events.following import follow
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 
-ASKED, REVOKED = longer(300, 5_000), 20
+ASKED, REVOKED = 5_000, 20
 # Where nothing differs, one try in a hundred falls below: three that all do are no chance.
 LEAST_P, TRIES = 0.01, 3
 pytestmark = pytest.mark.usefixtures("transactional_db")

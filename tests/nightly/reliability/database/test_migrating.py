@@ -14,16 +14,15 @@ import pytest
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, Process, tied
 
 # It takes an index away, for which nobody may use the table.
 APP, BACK = "signals_feed", "0007_scorecards"
-READS_FOR_S = longer(8.0, 30.0)
+READS_FOR_S = 30.0
 IN_USE = "is in use"
 pytestmark = [
-    pytest.mark.full,
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("60", "no failed request, no stall longer than 2 s"),
 ]
