@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Coroutine
 
 import pytest
 
 from core.background import TimeoutInSlices, cancel_and_wait, first_done, is_done_within
+from tests.core.standstill import ShiftedLoop, shifted
 from tests.patience import PATIENCE_S
 
 
@@ -78,16 +78,22 @@ async def test_nothing_is_waited_for_beyond_the_timeout() -> None:
     await first_done(asyncio.Event().wait(), timeout_s=0.01)
 
 
-async def test_answer_right_after_a_standstill_is_in_time() -> None:
-    loop = asyncio.get_running_loop()
-    asked = loop.create_future()
+def answer_after_a_standstill(loop: ShiftedLoop) -> asyncio.Future[None]:
+    answer: asyncio.Future[None] = loop.create_future()
 
-    def stand_still() -> None:
-        time.sleep(0.5)
-        loop.call_later(0.01, asked.set_result, None)
+    def stand() -> None:
+        loop.stand_still()
+        loop.call_later(0.01, answer.set_result, None)
 
-    loop.call_soon(stand_still)
-    assert await is_done_within(asked, 0.4)
+    loop.call_soon(stand)
+    return answer
+
+
+def test_answer_right_after_a_standstill_is_in_time() -> None:
+    async def act(loop: ShiftedLoop) -> bool:
+        return await is_done_within(answer_after_a_standstill(loop), PATIENCE_S)
+
+    assert shifted(act)
 
 
 async def test_answer_that_never_comes_is_not_waited_for() -> None:
@@ -100,7 +106,9 @@ async def test_timeout_in_slices_ends_what_does_not() -> None:
             await asyncio.Event().wait()
 
 
-async def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
-    async with TimeoutInSlices(0.4):
-        time.sleep(0.5)  # noqa: ASYNC251 - the standstill
-        await asyncio.sleep(0.01)
+def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
+    async def act(loop: ShiftedLoop) -> None:
+        async with TimeoutInSlices(PATIENCE_S):
+            await answer_after_a_standstill(loop)
+
+    shifted(act)

@@ -14,7 +14,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import RedisError
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from . import services
 
@@ -35,7 +35,7 @@ class RedisNode:
 
     @property
     def client(self) -> Any:
-        return Redis(port=self.port, socket_timeout=5)
+        return Redis(port=self.port, socket_timeout=PATIENCE_S)
 
     def start(self) -> None:
         base = ("--bind", "127.0.0.1", "--dir", str(self.directory), "--port", str(self.port))
@@ -152,9 +152,9 @@ class RedisGroup:
         port = max(named, key=named.count)
         return next(node for node in self.nodes if node.port == port)
 
-    def wait_for_another(self, than: RedisNode) -> float:
-        """Seconds until the Sentinels name another master, and that one is it."""
-        return wait_until(lambda: (new := self.master) is not than and new.role == "master")
+    def wait_for_another(self, than: RedisNode) -> None:
+        """The Sentinels name another master, and that one is it."""
+        wait_until(lambda: (new := self.master) is not than and new.role == "master")
 
 
 class SentinelNode(RedisNode):

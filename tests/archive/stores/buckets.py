@@ -10,6 +10,7 @@ import httpx
 from moto.server import ThreadedMotoServer
 
 from archive.stores import S3Bucket
+from tests.patience import PATIENCE_S
 
 REGION = "eu-central-1"
 
@@ -25,7 +26,7 @@ def store_on_loopback() -> Iterator[S3Bucket]:
             "ticks", "wire/main/", f"http://{host}:{port}", REGION, "AKIATEST", "a-secret-of-tests"
         )
         # What another one left is still in the memory of this process.
-        httpx.post(f"{bucket.endpoint}/moto-api/reset").raise_for_status()
+        httpx.post(f"{bucket.endpoint}/moto-api/reset", timeout=PATIENCE_S).raise_for_status()
         client = client_of(bucket)
         client.create_bucket(Bucket=bucket.name, CreateBucketConfiguration={"LocationConstraint": REGION})
         client.close()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
 from serving.http.bounds import MOST_BODY_BYTES, MOST_IMPORT_BYTES, MOST_TICK_BYTES, RequestBody, most_bytes
+from tests.patience import PATIENCE_S
 
-from .serving import ANSWERS_WITHIN_S, HOST, CountingProtocol, Serving, hear, serving, statuses
+from .serving import HOST, CountingProtocol, Serving, hear, serving, statuses
 
 CLOSE = b"Connection: close\r\n"
+SOON = {"look_every_s": 0.05, "leave_s": 0.5}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
-    with serving() as running:
+    with serving(**SOON) as running:
         yield running
 
 
@@ -58,12 +60,19 @@ def test_chunks_beyond_the_limit_are_413(server: Serving) -> None:
 
 
 def flood(client: socket.socket, piece: bytes) -> None:
-    """As much as the other side takes, of 100 MB."""
-    client.settimeout(1)
-    with suppress(OSError):
-        for _ in range(100_000_000 // len(piece)):
-            client.sendall(piece)
-    client.settimeout(ANSWERS_WITHIN_S)
+    """Until it is answered, and then as much as the kernel takes."""
+    client.setblocking(False)
+    rest = piece
+    while True:
+        is_answered = bool(select.select([client], [client], [], PATIENCE_S)[0])
+        try:
+            rest = rest[client.send(rest) :] or piece
+        except BlockingIOError:
+            if is_answered:
+                break
+        except ConnectionError:
+            break
+    client.setblocking(True)
 
 
 def test_who_sends_on_sees_the_refusal_and_is_not_read(server: Serving) -> None:
