@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import select
-import socket
 from collections.abc import Iterator
 
 import pytest
 
 from serving.http.bounds import MOST_BODY_BYTES, MOST_IMPORT_BYTES, MOST_TICK_BYTES, RequestBody, most_bytes
-from tests.patience import PATIENCE_S
 
-from .serving import HOST, CountingProtocol, Serving, hear, serving, statuses
+from .serving import HOST, SOON, CountingProtocol, Serving, flood, hear, serving, statuses
 
 CLOSE = b"Connection: close\r\n"
-SOON = {"look_every_s": 0.05, "leave_s": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +53,6 @@ def test_a_longer_one_is_413_before_the_application_hears_of_it(server: Serving)
 
 def test_chunks_beyond_the_limit_are_413(server: Serving) -> None:
     assert statuses(server.converse(CHUNKED + chunk(MOST_BODY_BYTES), chunk(1) + b"0\r\n\r\n")) == [413]
-
-
-def flood(client: socket.socket, piece: bytes) -> None:
-    """Until it is answered, and then as much as the kernel takes."""
-    client.setblocking(False)
-    rest = piece
-    while True:
-        is_answered = bool(select.select([client], [client], [], PATIENCE_S)[0])
-        try:
-            rest = rest[client.send(rest) :] or piece
-        except BlockingIOError:
-            if is_answered:
-                break
-        except ConnectionError:
-            break
-    client.setblocking(True)
 
 
 def test_who_sends_on_sees_the_refusal_and_is_not_read(server: Serving) -> None:
