@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 import pytest
 
 from core.background import TimeoutInSlices, cancel_and_wait, first_done, is_done_within
-from tests.core.standstill import ShiftedLoop, shifted
+from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
 
 
@@ -78,22 +78,20 @@ async def test_nothing_is_waited_for_beyond_the_timeout() -> None:
     await first_done(asyncio.Event().wait(), timeout_s=0.01)
 
 
-def answer_after_a_standstill(loop: ShiftedLoop) -> asyncio.Future[None]:
+def answer_after_a_standstill() -> asyncio.Future[None]:
+    loop, time = asyncio.get_running_loop(), LoopTime()
     answer: asyncio.Future[None] = loop.create_future()
 
-    def stand() -> None:
-        loop.stand_still()
+    def stand_still() -> None:
+        time.passed_s += 2 * PATIENCE_S
         loop.call_later(0.01, answer.set_result, None)
 
-    loop.call_soon(stand)
+    loop.call_soon(stand_still)
     return answer
 
 
-def test_answer_right_after_a_standstill_is_in_time() -> None:
-    async def act(loop: ShiftedLoop) -> bool:
-        return await is_done_within(answer_after_a_standstill(loop), PATIENCE_S)
-
-    assert shifted(act)
+async def test_answer_right_after_a_standstill_is_in_time() -> None:
+    assert await is_done_within(answer_after_a_standstill(), PATIENCE_S)
 
 
 async def test_answer_that_never_comes_is_not_waited_for() -> None:
@@ -106,9 +104,6 @@ async def test_timeout_in_slices_ends_what_does_not() -> None:
             await asyncio.Event().wait()
 
 
-def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
-    async def act(loop: ShiftedLoop) -> None:
-        async with TimeoutInSlices(PATIENCE_S):
-            await answer_after_a_standstill(loop)
-
-    shifted(act)
+async def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
+    async with TimeoutInSlices(PATIENCE_S):
+        await answer_after_a_standstill()

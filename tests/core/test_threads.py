@@ -9,7 +9,7 @@ from django.conf import settings
 from core import threads
 from core.contract.errors import Overloaded
 from core.threads import MAX_WAITING, in_reserved_thread, in_thread, in_thread_promptly
-from tests.core.standstill import ShiftedLoop, shifted
+from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -52,22 +52,19 @@ async def test_callers_who_leave_make_room() -> None:
     assert await in_thread(int, "8") == 8
 
 
-def test_question_is_answered_though_all_stood_still_longer_than_it_may_take(
+async def test_question_is_answered_though_all_stood_still_longer_than_it_may_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(threads, "PROMPTLY_S", PATIENCE_S)
-    stood_still = threading.Event()
+    loop, time, stood_still = asyncio.get_running_loop(), LoopTime(), threading.Event()
 
-    async def act(loop: ShiftedLoop) -> bool:
-        def stand() -> None:
-            loop.stand_still()
-            # After the timers that are due by then.
-            loop.call_later(0.01, stood_still.set)
+    def stand_still() -> None:
+        time.passed_s += 2 * PATIENCE_S
+        # After the timers that are due by then.
+        loop.call_later(0.01, stood_still.set)
 
-        loop.call_soon(stand)
-        return await in_thread_promptly(stood_still.wait, PATIENCE_S)
-
-    assert shifted(act)
+    loop.call_soon(stand_still)
+    assert await in_thread_promptly(stood_still.wait, PATIENCE_S)
 
 
 async def test_control_question_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
