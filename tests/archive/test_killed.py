@@ -25,6 +25,8 @@ from tests.reliability.conftest import longer, rows  # noqa: F401 - a fixture
 from tests.reliability.services.engines import NEVER_CLOSING, killed_after, make_publisher, stored, written
 from tests.reliability.services.processes import ROOT, Installation
 
+pytestmark = pytest.mark.served
+
 SEED, ROUNDS, SYMBOL = 20_261_124, longer(8, 30), "KEPT"
 LEAST_POINTS = 50
 

@@ -19,6 +19,8 @@ from tests.patience import PATIENCE_S, wait_until
 from . import services
 from .running import interruptible
 
+pytestmark = pytest.mark.served
+
 ROOT = Path(__file__).parents[2]
 Start = Callable[[Path, int], AbstractContextManager[str]]
 

@@ -19,6 +19,8 @@ from tests.patience import PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 
+pytestmark = pytest.mark.served
+
 PATHS = {
     "/healthz": (200, "application/json"),
     "/readyz": (200, "application/json"),

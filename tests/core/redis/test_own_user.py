@@ -16,6 +16,8 @@ from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisNode
 
+pytestmark = pytest.mark.served
+
 PAGE = Path("docs/operate/redis-and-postgresql.md")
 (RULE,) = re.findall(r"^ACL SETUSER (.*)$", PAGE.read_text(), re.MULTILINE)
 NEIGHBOUR = "us:secret"

@@ -21,6 +21,8 @@ from tests.programs import services
 from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisGroup, RedisNode
 
+pytestmark = pytest.mark.served
+
 # It notes each call, and fails where it is asked to.
 SCRIPT = """
 if ARGV[1] == '13' then return redis.error_reply('ERR unlucky') end

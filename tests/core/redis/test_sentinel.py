@@ -18,6 +18,8 @@ from core.redis.urls import read_redis_address
 from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.redis_group import RedisGroup, RedisNode
 
+pytestmark = pytest.mark.served
+
 AWAY = (RedisError, OSError)
 # Of the product: so long it waits for a server that stands still, and the test tries again.
 WAITS = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5}

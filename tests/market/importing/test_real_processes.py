@@ -20,7 +20,11 @@ from tests.reliability.services.processes import ROOT, tied
 
 from .importing import forget, import_files, rows, walk, write
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.served,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+]
 
 
 def start(path: str) -> subprocess.Popen[str]:
