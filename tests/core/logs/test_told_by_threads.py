@@ -48,6 +48,15 @@ class Caller(str):
 
 
 @pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
+    """The one lock of what the test makes."""
+    lock = Lock()
+    for module in ("core.logs.sampled", "core.fault_log"):
+        monkeypatch.setattr(f"{module}.Lock", lambda: lock)
+    return lock
+
+
+@pytest.fixture
 def heard(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO, logger.name):
         yield caplog
@@ -55,13 +64,13 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
 
 
 def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
-    heard: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    heard: pytest.LogCaptureFixture, lock: Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.logs.sampled.MOST_CALLERS", 1)
     log = SampledLog(logger, logging.INFO, Rate(1, 0), Rate(10, 0))
     oldest = Caller("oldest")
     log.tell("401", oldest, "first")
-    oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"), log._lock)
+    oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"), lock)
     log.tell("401", "second", "second")
     intruder.leave()
 
@@ -69,11 +78,13 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
-def test_kind_that_comes_while_the_rest_is_told_is_counted(heard: pytest.LogCaptureFixture, nth: int) -> None:
+def test_kind_that_comes_while_the_rest_is_told_is_counted(
+    heard: pytest.LogCaptureFixture, lock: Lock, nth: int
+) -> None:
     """At whichever of the times that it is looked up."""
     log = SampledLog(logger, logging.INFO, Rate(0, 0), Rate(0, 0))
     kind, times = Caller("404"), itertools.count(1)
-    intruder = Intruder(log.tell_rest, log._lock)
+    intruder = Intruder(log.tell_rest, lock)
     log.tell("401", "a", "left out")
     kind.looked_up = lambda: intruder() if next(times) == nth else None
     log.tell(kind, "a", "left out")
@@ -84,10 +95,12 @@ def test_kind_that_comes_while_the_rest_is_told_is_counted(heard: pytest.LogCapt
     assert sorted(heard.messages) == [f"1 more of 401 {ending}", f"1 more of 404 {ending}"]
 
 
-def test_warning_that_two_threads_give_at_once_is_one_line(heard: pytest.LogCaptureFixture) -> None:
+def test_warning_that_two_threads_give_at_once_is_one_line(
+    heard: pytest.LogCaptureFixture, lock: Lock
+) -> None:
     clock = Clock()
     warning = RepeatedWarning(logger, "%d came", clock=clock)
-    intruder = Intruder(warning.tell, warning._lock)
+    intruder = Intruder(warning.tell, lock)
 
     def intrude(record: logging.LogRecord) -> bool:
         intruder()

@@ -50,8 +50,8 @@ async def kept() -> AsyncIterator[Slot]:
     slot.release()
 
 
-def still_open() -> list[Slot]:
-    return list(open_streams._here.of(ONE.counted_under))
+async def still_open() -> list[float]:
+    return [stream.opened_at for stream in await open_streams.of(ONE.counted_under)]
 
 
 class Seen(MarketConsumer):
@@ -72,7 +72,7 @@ async def subscribe(
 async def test_socket_that_is_there_takes_over(kept: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     await subscribe(FoundLate(nothing), monkeypatch, LEAVES)
 
-    assert still_open() == []
+    assert await still_open() == []
 
 
 async def test_socket_that_is_gone_already_takes_over_nothing(
@@ -80,7 +80,7 @@ async def test_socket_that_is_gone_already_takes_over_nothing(
 ) -> None:
     await subscribe(FoundLate(lambda: Seen.last.end("invalid_api_key")), monkeypatch)
 
-    assert still_open() == [kept]
+    assert await still_open() == [kept.stream.opened_at]
 
 
 class ChangedMeanwhile:
