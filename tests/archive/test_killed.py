@@ -21,11 +21,13 @@ from core.times import MINUTE_MS
 from market.prices.records import TickAccepted
 from tests.databases import prepared
 from tests.patience import START_PATIENCE_S, wait_until
-from tests.reliability.conftest import longer, rows  # noqa: F401 - a fixture
+from tests.reliability.conftest import rows  # noqa: F401 - a fixture
 from tests.reliability.services.engines import NEVER_CLOSING, killed_after, make_publisher, stored, written
 from tests.reliability.services.processes import ROOT, Installation
 
-SEED, ROUNDS, SYMBOL = 20_261_124, longer(8, 30), "KEPT"
+pytestmark = pytest.mark.served
+
+SEED, SYMBOL = 20_261_124, "KEPT"
 LEAST_POINTS = 50
 
 
@@ -64,12 +66,9 @@ def kept_seqs(folder: Path) -> set[int]:
     return {record.seq for record in records if isinstance(record, TickAccepted)}
 
 
-@pytest.mark.usefixtures("rows")
-def test_a_server_killed_again_and_again_keeps_each_tick_that_the_database_knows(
-    installation: Installation,
-) -> None:
+def keep_killing(installation: Installation, rounds: int) -> None:
     publisher, draw = make_publisher(installation, SYMBOL, SEED), random.Random(SEED)  # noqa: S311
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with installation.serve(1, **NEVER_CLOSING, ARCHIVE="1") as (server,):
             publisher.recover(server.url)
             with killed_after(draw.uniform(0.1, 1.6), server.pid):
@@ -93,3 +92,8 @@ def test_a_server_killed_again_and_again_keeps_each_tick_that_the_database_knows
     assert [verdict.faults for verdict in verdicts] == [[]] * len(days)
     assert sum(verdict.counts["ticks"] for verdict in verdicts) == len(publisher.ticks)
     assert sum(verdict.counts["minutes"] for verdict in verdicts) > 0
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_killed_server_keeps_each_tick_that_the_database_knows(installation: Installation) -> None:
+    keep_killing(installation, 2)

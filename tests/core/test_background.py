@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Coroutine
 
 import pytest
 
 from core.background import TimeoutInSlices, cancel_and_wait, first_done, is_done_within
+from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
 
 
@@ -78,16 +78,20 @@ async def test_nothing_is_waited_for_beyond_the_timeout() -> None:
     await first_done(asyncio.Event().wait(), timeout_s=0.01)
 
 
-async def test_answer_right_after_a_standstill_is_in_time() -> None:
-    loop = asyncio.get_running_loop()
-    asked = loop.create_future()
+def answer_after_a_standstill() -> asyncio.Future[None]:
+    loop, time = asyncio.get_running_loop(), LoopTime()
+    answer: asyncio.Future[None] = loop.create_future()
 
     def stand_still() -> None:
-        time.sleep(0.5)
-        loop.call_later(0.01, asked.set_result, None)
+        time.passed_s += 2 * PATIENCE_S
+        loop.call_later(0.01, answer.set_result, None)
 
     loop.call_soon(stand_still)
-    assert await is_done_within(asked, 0.4)
+    return answer
+
+
+async def test_answer_right_after_a_standstill_is_in_time() -> None:
+    assert await is_done_within(answer_after_a_standstill(), PATIENCE_S)
 
 
 async def test_answer_that_never_comes_is_not_waited_for() -> None:
@@ -101,6 +105,5 @@ async def test_timeout_in_slices_ends_what_does_not() -> None:
 
 
 async def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
-    async with TimeoutInSlices(0.4):
-        time.sleep(0.5)  # noqa: ASYNC251 - the standstill
-        await asyncio.sleep(0.01)
+    async with TimeoutInSlices(PATIENCE_S):
+        await answer_after_a_standstill()

@@ -7,6 +7,8 @@ import pytest
 
 from core.process import freeze_startup_objects
 
+pytestmark = pytest.mark.served
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:

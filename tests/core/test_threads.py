@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
 import pytest
 from django.conf import settings
 
+from core import threads
 from core.contract.errors import Overloaded
-from core.threads import MAX_WAITING, PROMPTLY_S, in_reserved_thread, in_thread, in_thread_promptly
+from core.threads import MAX_WAITING, in_reserved_thread, in_thread, in_thread_promptly
+from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -51,17 +52,23 @@ async def test_callers_who_leave_make_room() -> None:
     assert await in_thread(int, "8") == 8
 
 
-def slow_answer() -> str:
-    time.sleep(0.1)
-    return "answered"
+async def test_question_is_answered_though_all_stood_still_longer_than_it_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "PROMPTLY_S", PATIENCE_S)
+    loop, time, stood_still = asyncio.get_running_loop(), LoopTime(), threading.Event()
+
+    def stand_still() -> None:
+        time.passed_s += 2 * PATIENCE_S
+        # After the timers that are due by then.
+        loop.call_later(0.01, stood_still.set)
+
+    loop.call_soon(stand_still)
+    assert await in_thread_promptly(stood_still.wait, PATIENCE_S)
 
 
-async def test_question_is_answered_though_all_stood_still_longer_than_it_may_take() -> None:
-    asyncio.get_running_loop().call_soon(time.sleep, PROMPTLY_S + 0.5)
-    assert await in_thread_promptly(slow_answer) == "answered"
-
-
-async def test_control_question_that_takes_too_long_is_refused() -> None:
+async def test_control_question_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "PROMPTLY_S", 0.05)
     go = threading.Event()
     try:
         with pytest.raises(Overloaded):

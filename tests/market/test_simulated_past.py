@@ -17,6 +17,8 @@ from market.prices.candles import COARSER, DAY_MS, aggregate
 from market.simulated_past import MINUTES_MS, older_rows, recent_from, recent_rows
 from tests.market.ticking import make_facts, ms
 
+pytestmark = pytest.mark.served
+
 MIDNIGHT_MS = ms("2026-11-17T00:00")
 CALENDARS = {
     "crypto": "24/7",

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from . import services
 from .debian import require_debian
@@ -55,7 +55,7 @@ class PgBouncer:
 
     def _answers(self) -> bool:
         with suppress(psycopg.OperationalError):
-            psycopg.connect(self.url, connect_timeout=2).close()
+            psycopg.connect(self.url, connect_timeout=int(PATIENCE_S)).close()
             return True
         return False
 

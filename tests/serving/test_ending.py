@@ -154,6 +154,7 @@ def test_ctrl_c_again_ends_it_at_once_but_what_it_has_in_hand_is_put_away(
     assert caplog.text == ""
 
 
+@pytest.mark.served
 def test_ctrl_c_again_once_it_has_ended_shows_no_traceback() -> None:
     names = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
     program = [sys.executable, "-c", INTERRUPTED]

@@ -9,12 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.databases import prepared
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import environment, interruptible
 from tests.programs.services import free_port
 from tests.reliability.services.processes import Process
 from tests.reliability.services.supervised import Supervised
+
+pytestmark = pytest.mark.served
 
 WORKERS = "2"
 CAUGHT = re.compile(r"^SigCgt:\s+([0-9a-f]+)$", re.MULTILINE)

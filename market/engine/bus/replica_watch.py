@@ -28,11 +28,15 @@ class ReplicaWatch:
     """`tell` is called with True when what is read here has become late, and with False when it is not."""
 
     def __init__(
-        self, master_url: str, position: Callable[[], JournalPosition], tell: Callable[[bool], None]
+        self,
+        master_url: str,
+        position: Callable[[], JournalPosition],
+        tell: Callable[[bool], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # The client's types name both its synchronous and its asynchronous answers.
         self._redis: Any = connect_redis(master_url)
-        self._position, self._tell = position, tell
+        self._position, self._tell, self._clock = position, tell, clock
         self._head = key_of(HEAD)
         self._owed: deque[tuple[float, JournalPosition]] = deque(maxlen=MOST_OWED)
         """What the bus had at which time, and the replica has yet to hand on."""
@@ -56,7 +60,7 @@ class ReplicaWatch:
     async def look(self) -> None:
         while self._owed and self._has(self._owed[0][1]):
             self._owed.popleft()
-        now_s = time.monotonic()
+        now_s = self._clock()
         self._turn(bool(self._owed) and now_s - self._owed[0][0] > LATE_S)
         async with asyncio.timeout(PATIENCE_S):
             epoch, number = await self._redis.hmget(self._head, "epoch", "n")

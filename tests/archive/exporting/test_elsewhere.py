@@ -15,6 +15,8 @@ from core.times import moment
 from tests.archive.keeping import DAY, DAY_MS
 from tests.programs.commands import manage
 
+pytestmark = pytest.mark.served
+
 SYMBOL = "EURUSD"
 TICK = {"seq": 1, "epoch": "e", "time": moment(DAY_MS + 1), "bid": 1.08, "ask": 1.0801, "volume": 1.0}
 PRICES = dict.fromkeys(("open", "high", "low", "close"), 1.08)

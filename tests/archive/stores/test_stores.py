@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.layout import BadPath
@@ -52,6 +52,7 @@ def test_file_is_given_back_as_it_was(kept: ArchiveStore) -> None:
     assert b"".join(kept.open(TICKS)) == BODY[:SIZE]
 
 
+@settings(max_examples=40)
 @given(st.integers(0, SIZE + 9), st.integers(0, SIZE + 9) | st.none())
 def test_part_is_that_slice(kept: ArchiveStore, start: int, end: int | None) -> None:
     assert b"".join(kept.open(TICKS, start, end)) == BODY[:SIZE][start:end]

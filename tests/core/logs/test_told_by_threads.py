@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from threading import Thread
+from threading import Lock, Thread
 
 import pytest
 
@@ -17,20 +17,20 @@ from tests.patience import PATIENCE_S
 from .test_sampled import Clock
 
 logger = logging.getLogger("tests.threads")
-RUSH_S = 0.2
 
 
 class Intruder:
-    """Does something in another thread, in the midst of what this one is doing. Whoever keeps it out until
-    they are done makes it late, and is not waited for."""
+    """Does something in another thread, amid what this one is doing, unless a lock keeps it out."""
 
-    def __init__(self, act: Callable[[], None]) -> None:
-        self._thread = Thread(target=act)
+    def __init__(self, act: Callable[[], None], lock: Lock) -> None:
+        self._thread, self._lock = Thread(target=act), lock
 
     def __call__(self) -> None:
         if self._thread.ident is None:
+            is_kept_out = self._lock.locked()
             self._thread.start()
-            self._thread.join(RUSH_S)
+            if not is_kept_out:
+                self._thread.join(PATIENCE_S)
 
     def leave(self) -> None:
         self._thread.join(PATIENCE_S)
@@ -48,6 +48,15 @@ class Caller(str):
 
 
 @pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
+    """The one lock of what the test makes."""
+    lock = Lock()
+    for module in ("core.logs.sampled", "core.fault_log"):
+        monkeypatch.setattr(f"{module}.Lock", lambda: lock)
+    return lock
+
+
+@pytest.fixture
 def heard(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO, logger.name):
         yield caplog
@@ -55,13 +64,13 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
 
 
 def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
-    heard: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    heard: pytest.LogCaptureFixture, lock: Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.logs.sampled.MOST_CALLERS", 1)
     log = SampledLog(logger, logging.INFO, Rate(1, 0), Rate(10, 0))
     oldest = Caller("oldest")
     log.tell("401", oldest, "first")
-    oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"))
+    oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"), lock)
     log.tell("401", "second", "second")
     intruder.leave()
 
@@ -69,11 +78,13 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
-def test_kind_that_comes_while_the_rest_is_told_is_counted(heard: pytest.LogCaptureFixture, nth: int) -> None:
+def test_kind_that_comes_while_the_rest_is_told_is_counted(
+    heard: pytest.LogCaptureFixture, lock: Lock, nth: int
+) -> None:
     """At whichever of the times that it is looked up."""
     log = SampledLog(logger, logging.INFO, Rate(0, 0), Rate(0, 0))
     kind, times = Caller("404"), itertools.count(1)
-    intruder = Intruder(log.tell_rest)
+    intruder = Intruder(log.tell_rest, lock)
     log.tell("401", "a", "left out")
     kind.looked_up = lambda: intruder() if next(times) == nth else None
     log.tell(kind, "a", "left out")
@@ -84,10 +95,12 @@ def test_kind_that_comes_while_the_rest_is_told_is_counted(heard: pytest.LogCapt
     assert sorted(heard.messages) == [f"1 more of 401 {ending}", f"1 more of 404 {ending}"]
 
 
-def test_warning_that_two_threads_give_at_once_is_one_line(heard: pytest.LogCaptureFixture) -> None:
+def test_warning_that_two_threads_give_at_once_is_one_line(
+    heard: pytest.LogCaptureFixture, lock: Lock
+) -> None:
     clock = Clock()
     warning = RepeatedWarning(logger, "%d came", clock=clock)
-    intruder = Intruder(warning.tell)
+    intruder = Intruder(warning.tell, lock)
 
     def intrude(record: logging.LogRecord) -> bool:
         intruder()

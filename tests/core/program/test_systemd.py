@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from core.program.systemd import tell_ready
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(params=["file", "abstract"])
 def systemd(request: pytest.FixtureRequest, tmp_path: Path, settings: Any) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.settimeout(5)
+        listening.settimeout(PATIENCE_S)
         if request.param == "file":
             settings.NOTIFY_SOCKET = str(tmp_path / "notify")
             listening.bind(settings.NOTIFY_SOCKET)

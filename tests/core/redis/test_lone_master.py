@@ -12,6 +12,8 @@ from core.redis.connections import connect_redis
 from tests.accounts.counters import value_of
 from tests.programs.redis_group import FORGETFUL, RedisNode
 
+pytestmark = pytest.mark.served
+
 # As docs/operate/redis-and-postgresql.md says it.
 CAREFUL = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "5")
 LIMIT = 3

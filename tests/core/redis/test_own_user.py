@@ -12,8 +12,11 @@ import pytest
 from redis import Redis
 from redis.exceptions import NoPermissionError, ResponseError
 
+from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisNode
+
+pytestmark = pytest.mark.served
 
 PAGE = Path("docs/operate/redis-and-postgresql.md")
 (RULE,) = re.findall(r"^ACL SETUSER (.*)$", PAGE.read_text(), re.MULTILINE)
@@ -62,7 +65,9 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def user(node: RedisNode) -> Iterator[Any]:
-    with Redis(port=node.port, username="tickwire", password="change-me", socket_timeout=5) as client:  # noqa: S106
+    with Redis(
+        port=node.port, username="tickwire", password="change-me", socket_timeout=PATIENCE_S
+    ) as client:  # noqa: S106
         client.set("eu:own", "ours")
         yield client
 

@@ -18,7 +18,11 @@ from core.redis.urls import read_redis_address
 from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.redis_group import RedisGroup, RedisNode
 
+pytestmark = pytest.mark.served
+
 AWAY = (RedisError, OSError)
+# Of the product: so long it waits for a server that stands still, and the test tries again.
+WAITS = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5}
 
 
 @pytest.fixture
@@ -33,9 +37,8 @@ async def written(client: Any, value: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             with suppress(*AWAY):
-                async with asyncio.timeout(0.5):
-                    await client.set("fact", value)
-                    return
+                await client.set("fact", value)
+                return
             await asyncio.sleep(0.05)
 
 
@@ -61,8 +64,8 @@ def is_answered(client: Any) -> bool:
 
 
 async def test_the_same_clients_go_on_with_the_new_master(group: RedisGroup) -> None:
-    client, before = connect_redis(group.url), group.master
-    of_threads = connect_redis_of_threads(group.url, socket_timeout=0.5, socket_connect_timeout=0.5)
+    client, before = connect_redis(group.url, **WAITS), group.master
+    of_threads = connect_redis_of_threads(group.url, **WAITS)
     await client.set("fact", "old")
     await until(lambda: is_told(of_threads, b"old"))
     before.kill()
@@ -76,7 +79,7 @@ async def test_the_same_clients_go_on_with_the_new_master(group: RedisGroup) -> 
 
 
 async def test_master_that_wakes_up_late_is_not_written_to(group: RedisGroup) -> None:
-    client, before = connect_redis(group.url), group.master
+    client, before = connect_redis(group.url, **WAITS), group.master
     await client.set("fact", "old")
     with before.stopped():
         await asyncio.to_thread(group.wait_for_another, before)
@@ -91,8 +94,7 @@ async def test_master_that_wakes_up_late_is_not_written_to(group: RedisGroup) ->
 async def test_sentinels_that_are_gone_are_not_waited_for(group: RedisGroup) -> None:
     group.sentinels[0].kill()
     with group.sentinels[1].stopped():
-        client = connect_redis(group.url)
-        # The silent one is asked anew in each try, which ends after half a second.
+        client = connect_redis(group.url, **WAITS)
         await written(client, "fact")
         await client.aclose()
         of_threads = connect_redis_of_threads(group.url)

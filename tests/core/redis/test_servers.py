@@ -16,6 +16,8 @@ from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.programs.services import free_port
 
+pytestmark = pytest.mark.served
+
 WRITE = "return redis.call('SET', KEYS[1], ARGV[1])"
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from core.background import cancel_and_wait
 from core.redis.connections import key_of
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, decode, encode
 from market.engine.bus.price_follower import BusListener
-from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
+from market.engine.bus.redis_bus import MAX_WAITING, RedisBus, bus_waits
 from market.models import EngineState
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, JournalPosition, TickAccepted
@@ -209,13 +210,17 @@ def test_nothing_is_settled_by_a_writer_that_was_replaced(url: str, client: Redi
     asyncio.run(run())
 
 
-def test_nothing_is_settled_while_redis_is_away(tmp_path: Path) -> None:
+def test_nothing_is_settled_while_redis_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         with redis_server(tmp_path) as address:
             bus = await opened(address)
+        bus.written(bus.journal_position)
         bus.publish([taken(1)])
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(bus.settle(), 0.3)
+        bus_waits.over()
+        settling = asyncio.create_task(bus.settle())
+        await until(lambda: "The bus waits for Redis" in caplog.text)
+        assert not settling.done()
+        await cancel_and_wait(settling)
         await bus.close()
 
     asyncio.run(run())

@@ -20,8 +20,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def test_absence_of_an_engine_is_told_once_and_its_return_too(
-    url: str, client: Redis, caplog: pytest.LogCaptureFixture
+    url: str, client: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("market.engine.bus.bus_reader.BLOCK_MS", 50)
     make_instrument("EURUSD")
 
     def told(what: str) -> int:

@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from market.engine.bus import redis_bus
-from market.engine.bus.redis_bus import MAX_WAITING, RETRY_S, RedisBus
+from market.engine.bus.redis_bus import MAX_WAITING, RedisBus, bus_waits
 from market.prices.records import AnyRecord, JournalPosition, TickAccepted
 from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
@@ -20,10 +20,13 @@ __all__ = ["client", "url"]
 
 
 async def settles_once_it_is_written(bus: RedisBus) -> None:
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(bus.settle(), 0.2)
+    settling = asyncio.create_task(bus.settle())
+    # What is published later has arrived, and it still waits.
+    await publish(bus, 7, 7)
+    await until(lambda: bus.waiting == 0)
+    assert not settling.done()
     bus.written(bus.journal_position)
-    await asyncio.wait_for(bus.settle(), PATIENCE_S)
+    await asyncio.wait_for(settling, PATIENCE_S)
     await bus.close()
 
 
@@ -47,8 +50,9 @@ def test_what_was_given_up_is_not_settled_before_it_is_written(url: str, client:
         bus.publish([taken(1)] * (MAX_WAITING + 1))
         settling = asyncio.create_task(bus.settle())
         await until(lambda: bus.journal_position.epoch != before.epoch)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(settling), 0.2)
+        await publish(bus, 2, 2)
+        await until(lambda: bus.waiting == 0)
+        assert not settling.done()
         bus.written(bus.journal_position)
         await asyncio.wait_for(settling, PATIENCE_S)
         await bus.close()
@@ -102,7 +106,9 @@ def test_nothing_is_settled_while_redis_lacks_what_the_database_does(
     asyncio.run(run())
 
 
-def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -> None:
+def test_redis_that_comes_up_late_still_hands_on_what_it_holds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def run(server: PrivateRedis) -> list[AnyRecord]:
         second = RedisBus(server.url)
         with server.running():
@@ -112,8 +118,9 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -
             await until(lambda: first.waiting == 0)
             await asyncio.to_thread(server.client.save)
             await first.close()
+        bus_waits.over()
         opening = asyncio.create_task(second.open(JournalWriter("second"), written))
-        await asyncio.sleep(2 * RETRY_S)
+        await until(lambda: "The bus waits for Redis" in caplog.text)
         with server.running():
             tail = await asyncio.wait_for(opening, PATIENCE_S)
             await second.close()

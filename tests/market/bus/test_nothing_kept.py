@@ -27,6 +27,8 @@ from tests.market.running import make_runner, no_feed
 from tests.market.store.test_engine_store import broken_database
 from tests.patience import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.served
+
 
 @pytest.fixture
 def client(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterator[httpx.Client]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,25 +10,29 @@ from pathlib import Path
 import pytest
 
 from instruments.catalogue import catalogue
+from market.engine.bus import replica_watch
 from market.engine.bus.redis_bus import RedisBus
-from market.engine.bus.replica_watch import ReplicaWatch
+from market.engine.bus.replica_watch import LATE_S, LOOK_S, ReplicaWatch
 from market.prices.records import AnyRecord
 from market.runtime import EngineLiveness
-from tests.delays import noted_delays
 from tests.factories import make_instrument
-from tests.market.bus.test_bus import Following, opened, publish, write_position
+from tests.market.bus.test_bus import Following, number_of_entries, opened, publish, write_position
 from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.redis_group import FORGETFUL, QUICK, RedisNode
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
-LATE_S, TOLD_WITHIN_S = 1.0, 3.0
+pytestmark = [
+    pytest.mark.served,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+]
+TOLD_WITHIN_S, ANSWER_WITHIN_S = 3.0, replica_watch.PATIENCE_S
 
 
 class Line:
-    """Between the bus and its replica; what passes may be made to wait."""
+    """Between the bus and its replica; what passes to the replica may be held back."""
 
     def __init__(self) -> None:
-        self.delay_s = 0.0
+        self.held: asyncio.Queue[bytes] | None = None
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -45,61 +48,63 @@ class Line:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
+    def hold(self) -> None:
+        self.held = asyncio.Queue()
+
+    def let_pass(self, pieces: int) -> None:
+        assert self.held is not None
+        for _ in range(pieces):
+            self._to_replica.write(self.held.get_nowait())
+
+    def let_all_pass(self) -> None:
+        assert self.held is not None
+        self.let_pass(self.held.qsize())
+        self.held = None
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._to_replica = writer
         upstream = await asyncio.open_connection("127.0.0.1", self._to)
         for source, to in ((reader, upstream[1]), (upstream[0], writer)):
             self._tasks.add(asyncio.create_task(self._pass(source, to)))
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-        sending = asyncio.create_task(self._send(waiting, writer))
-        self._tasks.add(sending)
         try:
             with suppress(OSError):
                 while data := await reader.read(65_536):
-                    waiting.put_nowait((time.monotonic() + self.delay_s, data))
+                    if self.held is not None and writer is self._to_replica:
+                        self.held.put_nowait(data)
+                    else:
+                        writer.write(data)
         finally:
-            sending.cancel()
             writer.transport.abort()
-
-    async def _send(self, waiting: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
-        while True:
-            at_s, data = await waiting.get()
-            await asyncio.sleep(at_s - time.monotonic())
-            writer.write(data)
 
 
 class Machine(Following):
-    """A web process with its replica, and what its clients would be told."""
+    """A web process with its replica, and what its clients would be told. Its clock is the test's."""
 
-    def __init__(self, bus: RedisBus, url: str, replica: RedisNode, line: Line) -> None:
-        super().__init__(url)
+    def __init__(self, bus: RedisBus, urls: list[str], replica: RedisNode, line: Line) -> None:
+        super().__init__(urls[1])
         self.bus, self.replica, self.line = bus, replica, line
         self.liveness = EngineLiveness()
         self.told: list[bool] = []
         self.liveness.watchers.append(self.told.append)
-        self.sent = 0
+        self.sent, self.now_s = 0, 0.0
+        reader = self.reader
+        self.watch = ReplicaWatch(
+            urls[0], lambda: reader.journal_position, self.liveness.fall_behind, lambda: self.now_s
+        )
 
     def hear(self, records: list[AnyRecord]) -> None:
         super().hear(records)
-        self.liveness.heard(time.monotonic())
+        self.liveness.heard(self.now_s)
 
     async def publish(self, count: int) -> None:
         await publish(self.bus, self.sent + 1, self.sent + count)
         self.sent += count
 
-    async def flow(self, seconds: float) -> None:
-        ends_s = time.monotonic() + seconds
-        while time.monotonic() < ends_s:
-            await self.publish(1)
-            await asyncio.sleep(0.05)
-
-    async def flow_ever_later(self, ending: asyncio.Event) -> None:
-        """At half their speed, so there is always a tick, and each is later than the one before."""
-        while not ending.is_set():
-            await self.publish(1)
-            self.line.delay_s += 0.025
-            await asyncio.sleep(0.05)
+    async def look_after(self, seconds: float) -> None:
+        self.now_s += seconds
+        await self.watch.look()
 
     def has_all(self) -> bool:
         return self.heard == list(range(1, self.sent + 1))
@@ -117,30 +122,34 @@ def pair(tmp_path: Path) -> Iterator[tuple[RedisNode, RedisNode]]:
             node.kill()
 
 
-def watch(pair: tuple[RedisNode, RedisNode], act: Callable[[Machine], Awaitable[None]]) -> Machine:
+@pytest.fixture(autouse=True)
+def _busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer may come late."""
+    monkeypatch.setattr(replica_watch, "PATIENCE_S", PATIENCE_S)
+
+
+def url_of(node: RedisNode) -> str:
+    return f"redis://127.0.0.1:{node.port}/0"
+
+
+def with_machine(pair: tuple[RedisNode, RedisNode], act: Callable[[Machine], Awaitable[None]]) -> Machine:
     make_instrument("EURUSD")
     catalogue.load_now()
     master, replica = pair
-    urls = [f"redis://127.0.0.1:{node.port}/0" for node in pair]
 
     async def run() -> Machine:
         line = Line()
         await line.start(master.port)
         await asyncio.to_thread(follow, replica, line.port)
-        bus = await opened(urls[0])
+        bus = await opened(url_of(master))
         await asyncio.to_thread(write_position, bus.journal_position)
-        machine = Machine(bus, urls[1], replica, line)
-        reader = machine.reader
-        replica_watch = ReplicaWatch(urls[0], lambda: reader.journal_position, machine.liveness.fall_behind)
-        machine.liveness.start()
-        await reader.start()
-        await replica_watch.start()
+        machine = Machine(bus, [url_of(node) for node in pair], replica, line)
+        await machine.reader.start()
         try:
             await act(machine)
         finally:
-            await replica_watch.stop()
-            machine.liveness.stop()
-            await reader.stop()
+            await machine.watch.stop()
+            await machine.reader.stop()
             await bus.close()
             await line.stop()
         return machine
@@ -156,65 +165,68 @@ def follow(replica: RedisNode, port: int) -> None:
 
 def test_ticks_come_from_the_replica(pair: tuple[RedisNode, RedisNode]) -> None:
     async def act(machine: Machine) -> None:
-        await machine.publish(50)
-        await until(machine.has_all)
+        for _ in range(3):
+            await machine.publish(50)
+            await machine.look_after(LOOK_S)
+            await until(machine.has_all)
+            await machine.look_after(LATE_S + LOOK_S)
 
-    assert watch(pair, act).told == []
-
-
-async def seconds_until_told(machine: Machine) -> float:
-    """Without those that this machine had no time for: whoever tells of it does so in this loop."""
-    with noted_delays() as delays:
-        began_s = time.monotonic()
-        await until(lambda: machine.told == [False])
-        return time.monotonic() - began_s - delays.total_s
+    assert with_machine(pair, act).told == []
 
 
 def test_late_replica_is_told_though_ticks_come(pair: tuple[RedisNode, RedisNode]) -> None:
     async def act(machine: Machine) -> None:
-        ending = asyncio.Event()
-        flowing = asyncio.create_task(machine.flow_ever_later(ending))
-        await until(lambda: machine.line.delay_s > LATE_S)
-        assert await seconds_until_told(machine) < TOLD_WITHIN_S
-        # They are passed on, and do not count as heard.
-        before = len(machine.heard)
-        await until(lambda: len(machine.heard) > before)
+        line = machine.line
+        line.hold()
+        await machine.publish(1)
+        await until(lambda: line.held and line.held.qsize())
+        await machine.publish(1)
+        with pair[0].client as bus:
+            await until(lambda: number_of_entries(bus) == 2)
+        await machine.look_after(0)
+        await machine.look_after(LATE_S + LOOK_S)
         assert machine.told == [False]
-        ending.set()
-        await flowing
-        machine.line.delay_s = 0.0
+        # What comes is passed on, and does not count as heard.
+        while not machine.heard:
+            line.let_pass(1)
+            await until(lambda: machine.heard or (line.held and line.held.qsize()))
+        assert machine.told == [False]
+        line.let_all_pass()
         await until(machine.has_all)
-        async with asyncio.timeout(PATIENCE_S):
-            while not machine.told[-1]:
-                await machine.flow(0.2)
+        await machine.look_after(LOOK_S)
+        await machine.publish(1)
+        await until(lambda: machine.told == [False, True])
 
-    assert watch(pair, act).missed == []
+    assert with_machine(pair, act).missed == []
 
 
 @pytest.mark.parametrize("follows", [True, False])
-def test_only_who_does_not_follow_to_a_new_numbering_is_late(
+def test_only_who_does_not_follow_to_a_new_numbering_is_late_and_says_so_in_time(
     pair: tuple[RedisNode, RedisNode], follows: bool
 ) -> None:
-    url, told = f"redis://127.0.0.1:{pair[0].port}/0", list[bool]()
+    url, told, now_s = url_of(pair[0]), list[bool](), 0.0
 
     async def run() -> None:
+        nonlocal now_s
         first = await opened(url)
         read = first
-        replica_watch = ReplicaWatch(url, lambda: read.journal_position, told.append)
-        await replica_watch.look()
+        watch = ReplicaWatch(url, lambda: read.journal_position, told.append, lambda: now_s)
+        await watch.look()
         second = await opened(url)
         assert second.journal_position.epoch != first.journal_position.epoch
         read = second if follows else first
-        await replica_watch.look()
-        await asyncio.sleep(LATE_S)
-        await replica_watch.look()
-        await replica_watch.stop()
+        # In the worst case it changes just after a look, and the last look waits for its answer.
+        while not told and now_s + ANSWER_WITHIN_S < TOLD_WITHIN_S:
+            now_s += LOOK_S
+            await watch.look()
+        await watch.stop()
         await first.close()
         await second.close()
 
     asyncio.run(run())
 
     assert told == ([] if follows else [True])
+    assert now_s + ANSWER_WITHIN_S < TOLD_WITHIN_S + LOOK_S * follows
 
 
 def test_replica_that_stands_still_is_told_and_read_on(pair: tuple[RedisNode, RedisNode]) -> None:
@@ -222,12 +234,15 @@ def test_replica_that_stands_still_is_told_and_read_on(pair: tuple[RedisNode, Re
         await machine.publish(10)
         await until(machine.has_all)
         with machine.replica.stopped():
-            flowing = asyncio.create_task(machine.flow(4.0))
-            assert await seconds_until_told(machine) < TOLD_WITHIN_S
-            await flowing
+            await machine.publish(10)
+            await machine.watch.start()
+            while not machine.told:
+                machine.now_s += LOOK_S
+                await asyncio.sleep(LOOK_S / 8)
         await until(machine.has_all)
+        assert machine.told[0] is False
 
-    assert watch(pair, act).missed == []
+    assert with_machine(pair, act).missed == []
 
 
 def test_replica_that_starts_anew_is_read_on(pair: tuple[RedisNode, RedisNode]) -> None:
@@ -241,4 +256,4 @@ def test_replica_that_starts_anew_is_read_on(pair: tuple[RedisNode, RedisNode]) 
         await machine.publish(10)
         await until(machine.has_all)
 
-    assert watch(pair, act).missed == []
+    assert with_machine(pair, act).missed == []

@@ -173,8 +173,9 @@ async def test_no_more_is_read_than_may_be_held_until_the_history_has_come(venue
         await venue.asked_for_history()
         await filling.says(*quotes[:2])
         await venue.send(quotes[2], NO_MESSAGE, quotes[3])
-        # The control is above: what may be read is read at once.
-        await asyncio.sleep(0.3)
+        # The control is above: what may be read is read within a few turns, as it is on this machine already.
+        for _ in range(100):
+            await asyncio.sleep(0)
         assert filling.receiver.refused == {"malformed": 1}
         venue.may_tell_history.set()
         ticks = await filling.receiver.until_ticks(4)

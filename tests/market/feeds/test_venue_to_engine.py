@@ -30,7 +30,11 @@ from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue, make_pace
 from tests.market.running import make_runner
 from tests.patience import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.served,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+]
 
 
 def use(settings: Settings, venue: FakeVenue) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,17 @@ from django.db import connection
 
 from market.models import UnfinishedImport
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
 from tests.reliability.services.processes import ROOT, tied
 
 from .importing import forget, import_files, rows, walk, write
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.served,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+]
 
 
 def start(path: str) -> subprocess.Popen[str]:
@@ -40,13 +43,12 @@ def database_url() -> str:
 
 
 def wait_until_it_got_on(before: UnfinishedImport | None) -> UnfinishedImport:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    def has_got_on() -> bool:
         known = UnfinishedImport.objects.first()
-        if known is not None and (before is None or known.minute_at > before.minute_at):
-            return known
-        time.sleep(0.005)
-    raise AssertionError("The import does not get on.")
+        return known is not None and (before is None or known.minute_at > before.minute_at)
+
+    wait_until(has_got_on)
+    return UnfinishedImport.objects.get()
 
 
 def test_import_goes_on_after_ctrl_c_and_after_kill_9(tmp_path: Path) -> None:

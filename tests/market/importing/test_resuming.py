@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def after(batches: int) -> Callable[[int], bool]:
     return lambda file: next(left, None) is not None
 
 
-@pytest.mark.parametrize("batches", [2, 7, 15])
+@pytest.mark.parametrize("batches", [2, 15])
 def test_stopped_import_goes_on_to_the_same_candles(paths: list[str], whole: Rows, batches: int) -> None:
     stops = 0
     while not make_importer().run(paths, None, after(batches)):
@@ -55,22 +56,22 @@ def test_stopped_import_goes_on_to_the_same_candles(paths: list[str], whole: Row
     assert rows() == whole
 
 
-def test_import_goes_on_where_it_stopped(paths: list[str]) -> None:
+def test_import_goes_on_where_it_stopped_and_leaves_no_trace(paths: list[str]) -> None:
     make_importer().run(paths, None, after(8))
+    assert UnfinishedImport.objects.exists()
     importer = make_importer()
 
     importer.run(paths, None, lambda done: True)
 
     assert importer.tally.ticks < 4500
+    assert not UnfinishedImport.objects.exists()
 
 
-def test_restart_begins_anew(paths: list[str]) -> None:
+@pytest.mark.parametrize("terms", [{"restart": True}, {"price": "mid"}], ids=["restart", "other kind"])
+def test_import_begins_anew_where_that_is_wanted(paths: list[str], terms: dict[str, Any]) -> None:
     make_importer().run(paths, None, after(8))
-    importer = make_importer(restart=True)
 
-    importer.run(paths, None, lambda done: True)
-
-    assert importer.tally.ticks == 5400
+    assert import_files(*paths, **terms).ticks == 5400
 
 
 def test_file_that_changed_meanwhile_is_another_file(paths: list[str]) -> None:
@@ -81,18 +82,3 @@ def test_file_that_changed_meanwhile_is_another_file(paths: list[str]) -> None:
     importer.run(paths[:1], None, lambda done: True)
 
     assert importer.tally.ticks == 180
-
-
-def test_finished_import_leaves_no_trace(paths: list[str]) -> None:
-    make_importer().run(paths, None, after(8))
-    assert UnfinishedImport.objects.exists()
-
-    import_files(*paths)
-
-    assert not UnfinishedImport.objects.exists()
-
-
-def test_other_kind_of_candles_begins_anew(paths: list[str]) -> None:
-    make_importer().run(paths, None, after(8))
-
-    assert import_files(*paths, price="mid").ticks == 5400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from tests.client import Api
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 from .importing import import_files, walk, write
 
@@ -19,11 +18,8 @@ TRADE = "12345,0.001,100.0,100,105,1759665600000,True,True\n"
 
 
 def ask_until(api: Api, path: str, status: int) -> httpx.Response:
-    deadline = time.monotonic() + PATIENCE_S
-    while (response := api.ask(path)).status_code != status and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert response.status_code == status, response.text
-    return response
+    wait_until(lambda: api.ask(path).status_code == status)
+    return api.ask(path)
 
 
 def test_candles_and_quote_of_an_instrument_that_nobody_quoted(api: Api, tmp_path: Path) -> None:

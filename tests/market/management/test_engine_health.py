@@ -16,6 +16,8 @@ from tests.programs.services import free_port, redis
 from tests.reliability.services.engine_processes import EngineProcess, engine_process
 from tests.reliability.services.processes import Installation
 
+pytestmark = pytest.mark.served
+
 LEADS = "tickwire_engine_leads 1.0"
 
 

@@ -19,6 +19,8 @@ from market.runtime import market
 from tests.patience import PATIENCE_S
 from tests.programs.running import environment
 
+pytestmark = pytest.mark.served
+
 
 class Runner:
     """Its database fails while it starts."""

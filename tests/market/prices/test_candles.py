@@ -220,3 +220,16 @@ def test_tick_that_extends_a_minute_keeps_nothing_waiting_that_ended_before() ->
     assert not builder.extend(600_001, 2.0, 2.1, 1.0)
     assert [timeframe for timeframe, _ in builder.add(600_001, 2.0, 2.1, 1.0)] == ["5m"]
     assert builder.extend(600_002, 2.0, 2.1, 1.0)
+
+
+def test_interval_that_forms_again_leaves_alone_what_is_being_written() -> None:
+    builder, noon_ms = CandleBuilder(), ms("2026-11-18T12:00")
+    list(builder.add(noon_ms, 1.0, 1.1, 1.0))
+    written = dict(builder.halt(noon_ms + TIMEFRAMES["1d"]))["1h"]
+    before = copy(written)
+
+    assert ("1h", noon_ms) in list(builder.reopen(noon_ms + TIMEFRAMES["1m"]))
+    list(builder.add(noon_ms + TIMEFRAMES["1m"], 2.0, 2.1, 1.0))
+    again = dict(builder.halt(noon_ms + TIMEFRAMES["1d"]))["1h"]
+
+    assert (written, again.high) == (before, 2.0)

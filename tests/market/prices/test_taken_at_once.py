@@ -77,7 +77,7 @@ def go_on(builder: CandleBuilder, minutes: Minutes) -> list[list[Closed]]:
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(stored_minutes())
 def test_forming_candles_go_on_from_the_same(minutes: Minutes) -> None:
     alone, together = one_by_one(minutes), at_once(minutes)
@@ -98,7 +98,7 @@ def test_builder_that_knows_something_takes_minutes_one_by_one(known: Minutes, m
     assert known_of(together) == known_of(alone)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(stored_minutes(), st.integers(-5, 3_000))
 def test_day_is_the_same(minutes: Minutes, later: int) -> None:
     alone, together = RollingDay(5), RollingDay(5)
@@ -114,7 +114,7 @@ def test_day_is_the_same(minutes: Minutes, later: int) -> None:
     assert together.statistics(now_ms) == alone.statistics(now_ms)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(stored_minutes(8), st.integers(0, 30), st.booleans())
 def test_time_closes_only_what_has_ended(minutes: Minutes, later: int, is_forming: bool) -> None:
     builder, end_ms = at_once(minutes), minutes[-1].opened_ms + MINUTE_MS
@@ -234,7 +234,7 @@ def seen(prices: Prices) -> list[object]:
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(came_meanwhile(), st.sampled_from(["bid", "mid"]), st.data())
 def test_records_taken_at_once_make_the_same_prices(
     records: list[AnyRecord], candle_price: str, data: st.DataObject

@@ -58,29 +58,24 @@ def test_docs_tell_every_close_of_a_socket() -> None:
     assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID, RESTARTING}
 
 
+def run_script(service: Server, folder: Path, key: str, quotes: str) -> subprocess.CompletedProcess[str]:
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    script = folder / "push.py"
+    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
+    command = [sys.executable, str(script), key]
+    return subprocess.run(command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
 def test_script_of_the_docs_sends_what_it_reads(
     service: Server, key: str, symbol: str, tmp_path: Path
 ) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    script = tmp_path / "push.py"
-    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
-    quotes = f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n"
-    command = [sys.executable, str(script), key]
-    done = subprocess.run(
-        command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    )
+    done = run_script(service, tmp_path, key, f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n")
     first, second, third = done.stdout.splitlines()
     assert first == second == "{'accepted': 1, 'rejected': []}"
     assert "'crossed'" in third
 
 
 def test_script_of_the_docs_ends_with_the_reason_at_a_bad_key(service: Server, tmp_path: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    script = tmp_path / "push.py"
-    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
-    command = [sys.executable, str(script), "nonsense"]
-    done = subprocess.run(
-        command, input="EURUSD 1 2\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    done = run_script(service, tmp_path, "nonsense", "EURUSD 1 2\n")
     assert done.returncode == 1
     assert "invalid_ingest_key" in done.stderr

@@ -5,6 +5,7 @@ import httpx
 from accounts.key_text import generate_key
 from market.push.keys import LEAD
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 from .conftest import engine_beside, make_ingest_key
 
@@ -15,7 +16,7 @@ def post(server: Server, client: httpx.Client, key: str) -> httpx.Response:
 
 def test_bad_keys_are_slowed_down_and_good_ones_never(server: Server) -> None:
     key = make_ingest_key()
-    with httpx.Client() as client, engine_beside(server):
+    with httpx.Client(timeout=PATIENCE_S) as client, engine_beside(server):
         statuses = [post(server, client, generate_key(LEAD)).status_code for _ in range(61)]
         refused = post(server, client, "nonsense")
         assert post(server, client, key).status_code == 200

@@ -30,6 +30,8 @@ from market.prices.records import Tick
 from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
 
+pytestmark = pytest.mark.served
+
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)
 

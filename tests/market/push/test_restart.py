@@ -3,6 +3,7 @@ Over Redis, with engines of their own, tests/reliability/restarts/test_rolling_t
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket as sockets
 import threading
@@ -18,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from core import clock
 from tests.client import Server
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 from .conftest import make_ingest_key, make_tick
 from .test_session import handshake, masked
@@ -73,10 +74,15 @@ def all_heard(socket: ClientConnection) -> list[dict[str, Any]]:
         return frames
 
 
-def ticks_of(symbol: str, seqs: range) -> list[str]:
-    now = clock.now_ms()
-    made = ({"id": seq, **make_tick(symbol, seq=seq, time=now - 10_000 + seq)} for seq in seqs)
-    return [json.dumps({"id": tick.pop("id"), "ticks": [tick]}) for tick in made]
+class Ticks:
+    """Of one symbol, one after the other."""
+
+    def __init__(self, symbol: str) -> None:
+        self._symbol, self._since_ms = symbol, clock.now_ms() - 10_000
+
+    def text(self, seq: int) -> str:
+        tick = make_tick(self._symbol, seq=seq, time=min(self._since_ms + seq, clock.now_ms()))
+        return json.dumps({"id": seq, "ticks": [tick]})
 
 
 def answered(frames: list[dict[str, Any]]) -> list[int]:
@@ -86,9 +92,9 @@ def answered(frames: list[dict[str, Any]]) -> list[int]:
 def test_what_was_sent_is_answered_before_the_socket_closes_with_1012(
     server: Server, socket: ClientConnection
 ) -> None:
-    symbol = make_instrument("PUSHEDLAST").symbol
-    for text in ticks_of(symbol, range(SENT)):
-        socket.send(text)
+    ticks = Ticks(make_instrument("PUSHEDLAST").symbol)
+    for seq in range(SENT):
+        socket.send(ticks.text(seq))
     with stopping(server):
         frames = all_heard(socket)
     assert [frame["code"] for frame in frames if frame["type"] == "notice"] == ["restarting"]
@@ -103,19 +109,20 @@ def test_who_has_nothing_to_send_is_told_and_closed(server: Server, socket: Clie
 
 
 def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
-    server: Server, socket: ClientConnection
+    server: Server, socket: ClientConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    symbol = make_instrument("PUSHEDON").symbol
-    texts = ticks_of(symbol, range(9_000))
-    sending = threading.Thread(target=send_all, args=(socket, texts), daemon=True)
+    monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.3)
+    ticks = Ticks(make_instrument("PUSHEDON").symbol)
+    sending = threading.Thread(target=send_on, args=(socket, ticks), daemon=True)
     sending.start()
+    first = heard(socket)
     with stopping(server):
-        taken = answered(all_heard(socket))
+        taken = answered([first, *all_heard(socket)])
     sending.join(PATIENCE_S)
     assert socket.close_code == 1012
     assert taken == list(range(len(taken)))
     with Server() as again, connected(again) as after:
-        verdicts = [ask(after, texts[seq])["accepted"] for seq in (taken[-1], taken[-1] + 1)]
+        verdicts = [ask(after, ticks.text(seq))["accepted"] for seq in (taken[-1], taken[-1] + 1)]
     assert verdicts == [0, 1]
 
 
@@ -131,25 +138,33 @@ def test_who_never_reads_holds_the_server_up_no_longer(
         with Server() as server:
             deaf.connect(("127.0.0.1", server.port))
             deaf.sendall(handshake(server.port, make_ingest_key()))
-            deaf.settimeout(0.5)
-            with pytest.raises(TimeoutError):
-                fill(deaf, message)
+            wait_until(lambda: any(hasattr(each, "read_paused") for each in server.state.connections))
             (connection,) = server.state.connections
+            fill(deaf, message, connection)
             server.stop()
         assert connection not in server.state.connections
 
 
-def fill(socket: sockets.socket, message: bytes) -> None:
-    """Until nothing goes out any more, because nothing is read."""
-    while True:
-        socket.sendall(message)
+def fill(socket: sockets.socket, message: bytes, connection: Any) -> None:
+    """Until the service does not read on, because it cannot answer."""
+    socket.setblocking(False)
+    rest = message
+
+    def is_full() -> bool:
+        nonlocal rest
+        with suppress(BlockingIOError):
+            while not connection.read_paused:
+                rest = rest[socket.send(rest) :] or message
+        return bool(connection.read_paused)
+
+    wait_until(is_full)
 
 
-def send_all(socket: ClientConnection, texts: list[str]) -> None:
-    """Faster than they are answered, for longer than a server waits."""
+def send_on(socket: ClientConnection, ticks: Ticks) -> None:
+    """For longer than a server waits."""
     with suppress(ConnectionClosed):
-        for text in texts:
-            socket.send(text)
+        for seq in itertools.count():
+            socket.send(ticks.text(seq))
             time.sleep(0.001)
 
 

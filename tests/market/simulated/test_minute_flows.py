@@ -12,6 +12,8 @@ from market.prices.order_flow import UNITS, MinuteFlow
 from market.simulated.minute_flows import minute_flows
 from tests.market.ticking import ms
 
+pytestmark = pytest.mark.served
+
 MIDNIGHT_MS = ms("2026-11-17T00:00")
 
 

@@ -14,6 +14,8 @@ from market.simulated.simulated_market import RapidMarket
 
 from .simulation import START_MS, make_market, points_of
 
+pytestmark = pytest.mark.served
+
 
 def make_rapid(
     rate: float = 1_000, symbol: str = "EURUSD", seed: int = 7, volume_kind: str = "ticks"

@@ -1,5 +1,4 @@
 from itertools import pairwise
-from math import sqrt
 from statistics import fmean
 
 import pytest
@@ -10,16 +9,14 @@ from core.times import MINUTE_MS
 from market.simulated.profiles import PROFILES
 
 from .simulation import (
-    DAY_MS,
     HOUR_MS,
     START_MS,
-    YEAR_MS,
     make_bars,
     make_market,
-    mean_square,
-    returns_of,
     ticks_by_bar,
 )
+
+pytestmark = pytest.mark.served
 
 
 @settings(max_examples=30)
@@ -29,27 +26,6 @@ def test_bars_of_a_span_are_those_of_its_parts(chosen: list[int], step_ms: int) 
     market = make_market()
     parts = [*market.bars_between(start, middle, step_ms), *market.bars_between(middle, end, step_ms)]
     assert parts == list(make_market().bars_between(start, end, step_ms))
-
-
-@pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
-def test_realised_volatility_is_that_of_the_profile(symbol: str) -> None:
-    realised = sqrt(mean_square(returns_of(make_bars(symbol, 30 * DAY_MS))) * YEAR_MS / MINUTE_MS)
-    assert 0.8 < realised / PROFILES[symbol].yearly_volatility < 1.25
-
-
-@pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
-def test_variance_grows_with_time_as_in_a_random_walk(symbol: str) -> None:
-    bars = make_bars(symbol, 150 * DAY_MS, 5 * MINUTE_MS)
-    single = mean_square(returns_of(bars))
-    for every in (3, 12, 48, 288):
-        assert 0.7 < mean_square(returns_of(bars, every)) / single / every < 1.4
-
-
-def test_minute_returns_do_not_predict_each_other() -> None:
-    moves = returns_of(make_bars(span_ms=15 * DAY_MS))
-    for lag in range(1, 6):
-        together = fmean(earlier * later for earlier, later in zip(moves, moves[lag:], strict=False))
-        assert abs(together) / mean_square(moves) < 0.03
 
 
 @pytest.mark.parametrize("symbol", PROFILES)
@@ -75,7 +51,7 @@ def test_bars_open_where_the_last_one_closed(symbol: str) -> None:
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "XAUUSD", "AAPL"])
 def test_bars_close_where_the_ticks_of_the_minute_do(symbol: str) -> None:
-    bars = make_bars(symbol, 2 * HOUR_MS)
+    bars = make_bars(symbol, HOUR_MS // 2)
     misses = [
         abs(bar[4] - ticks[-1].bid) for bar, ticks in zip(bars, ticks_by_bar(symbol, bars), strict=True)
     ]
@@ -85,23 +61,13 @@ def test_bars_close_where_the_ticks_of_the_minute_do(symbol: str) -> None:
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "XAUUSD", "AAPL"])
 def test_bar_ranges_are_those_of_the_ticks(symbol: str) -> None:
-    bars = make_bars(symbol, 2 * HOUR_MS)
+    bars = make_bars(symbol, HOUR_MS // 2)
     minutes = [[tick.bid for tick in ticks] for ticks in ticks_by_bar(symbol, bars)]
     widths = [max(bids) - min(bids) for bids in minutes]
     assert fmean(bar[2] - bar[3] for bar in bars) == pytest.approx(fmean(widths), rel=0.1)
     for bar, bids, width in zip(bars, minutes, widths, strict=True):
         assert bar[2] == pytest.approx(max(bids), abs=width / 2 + 4 * PROFILES[symbol].spread)
         assert bar[3] == pytest.approx(min(bids), abs=width / 2 + 4 * PROFILES[symbol].spread)
-
-
-@pytest.mark.parametrize("volume_kind", ["ticks", "traded"])
-@pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "XAUUSD", "AAPL"])
-def test_bar_volumes_are_about_those_of_the_ticks(symbol: str, volume_kind: str) -> None:
-    market = make_market(symbol, volume_kind=volume_kind)
-    span = START_MS, START_MS + 2 * HOUR_MS
-    by_ticks = sum(tick.volume for tick in market.ticks_between(*span))
-    by_bars = sum(bar[5] for bar in market.bars_between(*span, MINUTE_MS))
-    assert by_bars == pytest.approx(by_ticks, rel=0.15)
 
 
 def test_step_that_cannot_be_sampled_evenly_is_refused() -> None:

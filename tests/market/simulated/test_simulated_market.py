@@ -1,5 +1,4 @@
 from itertools import pairwise
-from math import log, sqrt
 from statistics import fmean, median, pstdev
 
 import pytest
@@ -7,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from market.simulated.profiles import PROFILES, Profile, profile_for
+from market.simulated.profiles import PROFILES, profile_for
 from market.simulated.simulated_market import SimulatedMarket
 
 from .simulation import (
     DAY_MS,
     HOUR_MS,
     START_MS,
-    YEAR_MS,
     gaps_of,
     make_market,
     make_ticks,
-    mean_square,
     points_of,
 )
+
+pytestmark = pytest.mark.served
 
 moments = st.integers(START_MS, START_MS + 20_000)
 
@@ -147,29 +146,6 @@ def test_quote_is_the_last_tick_at_or_before_the_moment() -> None:
     for earlier, later in pairwise(ticks):
         assert market.quote_at(earlier.time_ms) == earlier
         assert market.quote_at(later.time_ms - 1) == earlier
-
-
-def test_slowest_instrument_always_has_a_quote_near() -> None:
-    slow = Profile(100.0, 0.2, 0.05, 0.05, 1, 2)
-    market = SimulatedMarket(7, "SLOW", 2, slow, "ticks")
-    asked = range(START_MS, START_MS + HOUR_MS, 900)
-    assert all(0 <= ms - market.quote_at(ms).time_ms <= 32_000 for ms in asked)
-
-
-def test_tick_volatility_is_that_of_the_profile() -> None:
-    market = make_market("BTCUSD")
-    mids = []
-    for ms in range(START_MS, START_MS + 2 * DAY_MS, 2 * MINUTE_MS):
-        quote = market.quote_at(ms)
-        mids.append(log((quote.bid + quote.ask) / 2))
-    squared = mean_square([later - earlier for earlier, later in pairwise(mids)])
-    assert 0.8 < sqrt(squared * YEAR_MS / (2 * MINUTE_MS)) / PROFILES["BTCUSD"].yearly_volatility < 1.25
-
-
-def test_prices_stay_near_their_base_for_a_thousand_years() -> None:
-    market, base = make_market(), PROFILES["EURUSD"].base_price
-    bids = [market.quote_at(START_MS + days * DAY_MS).bid for days in range(0, 365_250, 250)]
-    assert 0.7 * base < min(bids) < max(bids) < 1.4 * base
 
 
 @pytest.mark.parametrize(

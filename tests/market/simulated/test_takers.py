@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import pairwise
-from statistics import correlation, fmean
-
 import pytest
 
 from core.times import MINUTE_MS
-from market.prices.order_flow import Absorption, AbsorptionWatch, OrderFlow
 from market.prices.records import Tick
 from market.simulated.activity import TRADE_SHARE
-from market.simulated.profiles import PROFILES
 
-from .simulation import HOUR_MS, START_MS, make_market, make_ticks
+from .simulation import START_MS, make_market, make_ticks
+
+pytestmark = pytest.mark.served
 
 TRADED = ("BTCUSD", "ETHUSD", "TEST")
-PIPS = {"BTCUSD": 1.0, "ETHUSD": 0.1, "TEST": 0.01}
 
 
 def trades_of(symbol: str, span_ms: int) -> list[Tick]:
     return [tick for tick in make_ticks(symbol, span_ms, "traded") if tick.side]
-
-
-def absorptions_of(symbol: str, hours: int) -> list[Absorption]:
-    digits = PROFILES[symbol].digits
-    flow, watch = OrderFlow(digits), AbsorptionWatch(digits, PIPS[symbol])
-    found: list[Absorption] = []
-    for tick in make_ticks(symbol, hours * HOUR_MS, "traded"):
-        found += watch.take(tick, flow.take(tick, True))
-    return found
 
 
 def test_trades_do_not_change_between_versions() -> None:
@@ -77,30 +63,3 @@ def test_trades_of_a_span_are_those_of_its_parts() -> None:
     late = market.ticks_between(middle, START_MS + MINUTE_MS)
 
     assert market.ticks_between(START_MS, middle) + late == make_ticks("ETHUSD", MINUTE_MS, "traded")
-
-
-@pytest.mark.parametrize("symbol", TRADED)
-def test_sides_are_persistent_and_in_balance(symbol: str) -> None:
-    sides = [tick.side for tick in trades_of(symbol, 2 * HOUR_MS)]
-
-    assert 0.1 < fmean(earlier * later for earlier, later in pairwise(sides)) < 0.5
-    assert abs(fmean(sides)) < 0.1
-
-
-@pytest.mark.parametrize("symbol", TRADED)
-def test_delta_of_a_minute_goes_with_its_move(symbol: str) -> None:
-    minutes = defaultdict[int, list[Tick]](list)
-    for tick in make_ticks(symbol, 2 * HOUR_MS, "traded"):
-        minutes[tick.time_ms // MINUTE_MS].append(tick)
-    deltas = [sum(tick.side * tick.volume for tick in ticks) for ticks in minutes.values()]
-    moves = [ticks[-1].bid - ticks[0].bid for ticks in minutes.values()]
-
-    assert 0.25 < correlation(deltas, moves) < 0.8
-
-
-@pytest.mark.parametrize(("symbol", "least", "most"), [("TEST", 20, 60), ("ETHUSD", 4, 30)])
-def test_absorption_shows_now_and_then(symbol: str, least: int, most: int) -> None:
-    found = absorptions_of(symbol, 2)
-
-    assert 2 * least <= len(found) <= 2 * most
-    assert {seen.side for seen in found} == {"bid", "ask"}

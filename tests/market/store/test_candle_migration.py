@@ -13,6 +13,8 @@ from pytest_django import DjangoDbBlocker
 from tests.factories import NOON, make_instrument
 from tests.market.postgresql import ask, empty, in_place, migrate
 
+pytestmark = pytest.mark.served
+
 BEFORE, AFTER = "0003_forming_minute", "0004_candle_partitions"
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
 CONSTRAINTS = (

@@ -33,7 +33,7 @@ from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 from tests.reliability.services.private_servers import PrivatePostgres
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.served, pytest.mark.django_db(transaction=True)]
 ELSEWHERE = "another-host:1:abc"
 
 

@@ -19,7 +19,7 @@ from tests.market.postgresql import in_place
 from tests.patience import PATIENCE_S
 from tests.reliability.services.private_servers import PrivatePostgres
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.served, pytest.mark.django_db(transaction=True)]
 LOCK = "SELECT 1 FROM market_enginestate WHERE id = 1 FOR UPDATE"
 
 # It takes what an engine and a revocation hold between a statement and their commit, and says no more.

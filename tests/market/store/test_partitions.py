@@ -18,7 +18,7 @@ from tests.market.postgresql import ask, in_place
 from tests.market.ticking import ms
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("on_postgresql")
+pytestmark = [pytest.mark.served, pytest.mark.usefixtures("on_postgresql")]
 NOVEMBER, DECEMBER, JANUARY, FEBRUARY = (
     datetime(*month, 1, tzinfo=UTC) for month in ((2026, 11), (2026, 12), (2027, 1), (2027, 2))
 )

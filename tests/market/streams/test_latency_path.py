@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -29,7 +28,6 @@ from tests.market.bus.test_bus import JournalWriter
 from tests.market.running import make_journal, make_runner
 from tests.market.streams.hub.hubs import RecordedConnection
 from tests.patience import until
-from tests.programs.services import redis
 
 PROMISED_S, DELAY_S = 0.05, 0.08
 TICKS = 5
@@ -48,14 +46,15 @@ class SlowBus(LocalBus):
 
 
 class LateBus(RedisBus):
-    """What is published is sent only later."""
+    """The same, over Redis."""
 
-    def __init__(self, url: str, delay_s: float) -> None:
+    def __init__(self, url: str, clock: Traveller, delay_s: float) -> None:
         super().__init__(url)
-        self._delay_s = delay_s
+        self._clock, self._delay_s = clock, delay_s
 
     def publish(self, records: list[AnyRecord]) -> None:
-        asyncio.get_running_loop().call_later(self._delay_s, super().publish, records)
+        self._clock.shift(self._delay_s)
+        super().publish(records)
 
 
 class Prices(NumberedStream):
@@ -169,41 +168,33 @@ def heard_by(stream: Prices) -> BusListener:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
-    """Over Redis, on the clock of the wall."""
+@pytest.mark.parametrize("delay_s", [0, DELAY_S])
+def test_delay_is_seen_in_another_process_too(own_redis: str, clock: Traveller, delay_s: float) -> None:
     make_instrument()
     catalogue.load_now()
+    stream = Prices()
 
     def keep(position: JournalPosition) -> None:
         EngineState.objects.update_or_create(
             pk=1, defaults={"epoch": position.epoch, "position": position.number, "writer": "first"}
         )
 
-    async def mean_s(url: str, delay_s: float) -> float:
-        stream = Prices()
-        engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
+    async def run() -> None:
+        engine, bus = Engine(quotes.Prices("bid")), LateBus(own_redis, clock, delay_s)
         await bus.open(JournalWriter(), JournalPosition("", 0))
         await asyncio.to_thread(keep, bus.journal_position)
-        reader = BusReader(url, quotes.Prices("bid"), heard_by(stream))
+        reader = BusReader(own_redis, quotes.Prices("bid"), heard_by(stream))
         await reader.start()
         stream.listener()
-        latency = stream.hub.latency
         for number in range(TICKS):
+            clock.shift(1)
             assert engine.take("push", [tick(number)], now_ms()) == [None]
             records, engine.records = engine.records, []
             bus.publish(records)
-            await until(lambda: latency.count > number)  # noqa: B023 - it is waited for here
+            await until(lambda: stream.hub.latency.count > number)  # noqa: B023 - it is waited for here
         await reader.stop()
         await bus.close()
-        return latency.sum_ms / latency.count / 1000
 
-    async def run(url: str) -> tuple[float, float]:
-        # Whatever else the machine does delays too, but not every time.
-        control = min([await mean_s(url, 0) for _ in range(3)])
-        return control, await mean_s(url, DELAY_S)
+    asyncio.run(run())
 
-    with redis(tmp_path) as url:
-        control, late = asyncio.run(run(url))
-
-    assert late > PROMISED_S
-    assert late > control
+    assert (stream.hub.latency.count, stream.hub.latency.sum_ms) == (TICKS, TICKS * delay_s * 1_000)

@@ -112,17 +112,50 @@ def test_what_is_not_whole_is_not_recovered_at_all(
     assert (opening.positions, numbers(opening)) == ({"EURUSD": 10}, [10])
 
 
-def test_more_than_1000_frames_are_not_recovered(recent: RecentFrames) -> None:
-    add(recent, "EURUSD", range(1, 1502))
-
-    assert len(numbers(open_with(recent, "EURUSD", positions={"EURUSD": 501}))) == 1000
-    assert open_with(recent, "EURUSD", positions={"EURUSD": 500}).unrecovered == ["EURUSD"]
+def before(*seqs: int, came_ms: int = NOW_MS) -> LastSent:
+    """What another process has sent up to number 4."""
+    return LastSent("EURUSD", 4, before=[(came_ms, seq, frame("EURUSD", seq)) for seq in seqs])
 
 
-def test_offset_0_is_not_recovered_though_all_frames_are_there(recent: RecentFrames) -> None:
-    add(recent, "EURUSD", range(1, 11))
+@pytest.mark.parametrize(
+    ("known", "came", "position", "replayed"),
+    [
+        pytest.param(None, [range(1, 1502)], 501, range(502, 1502), id="as many frames as are recovered"),
+        pytest.param(None, [range(1, 1502)], 500, None, id="one frame more"),
+        pytest.param(None, [range(1, 11)], 0, None, id="offset 0, though all frames are there"),
+        pytest.param(None, [range(1, 6), range(8, 11)], 4, None, id="a hole"),
+        pytest.param(None, [range(1, 6), range(8, 11)], 8, range(9, 11), id="behind the hole"),
+        pytest.param(before(1, 2, 3, 4), [range(5, 7)], 2, range(3, 7), id="with what comes now"),
+        pytest.param(before(1, 2, 3), [], 4, range(0), id="nothing of the other process was missed"),
+        pytest.param(before(3, 4, came_ms=NOW_MS - 120_001), [], 2, None, id="sent too long ago"),
+        pytest.param(
+            before(1, 2, 3, 4, came_ms=NOW_MS + 60_000), [range(5, 7)], 1, range(2, 7), id="put back"
+        ),
+        *(
+            pytest.param(before(*sent), [], position, None, id=f"in part: {sent}")
+            for sent, position in [((1, 2, 3), 2), ((1, 2, 3, 4, 5), 2), ((1, 3, 4), 1), ((3, 4), 1), ((), 2)]
+        ),
+    ],
+)
+def test_missed_frames_are_replayed_whole_or_not_at_all(
+    recent: RecentFrames, known: LastSent | None, came: list[range], position: int, replayed: range | None
+) -> None:
+    if known is not None:
+        recent.know(known)
+    for seqs in came:
+        add(recent, "EURUSD", seqs)
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
 
-    assert open_with(recent, "EURUSD", positions={"EURUSD": 0}).unrecovered == ["EURUSD"]
+    assert opening.unrecovered == (["EURUSD"] if replayed is None else [])
+    if replayed is not None or not came:
+        assert numbers(opening) == list(replayed or ())
+
+
+def test_clock_that_is_set_back_changes_no_order(recent: RecentFrames) -> None:
+    add(recent, "EURUSD", range(1, 5))
+    add(recent, "EURUSD", range(5, 9), NOW_MS - 3_600_000)
+
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == list(range(2, 9))
 
 
 def test_position_0_is_whole_where_nothing_came(recent: RecentFrames) -> None:
@@ -155,13 +188,6 @@ def test_symbols_come_in_the_order_in_which_they_came(recent: RecentFrames) -> N
     opening = open_with(recent, "EURUSD", "XAUUSD", positions={"EURUSD": 1, "XAUUSD": 1})
 
     assert told(opening) == [("XAUUSD", 2), ("EURUSD", 2), ("XAUUSD", 3), ("EURUSD", 3)]
-
-
-def test_clock_that_is_set_back_changes_no_order(recent: RecentFrames) -> None:
-    add(recent, "EURUSD", range(1, 5))
-    add(recent, "EURUSD", range(5, 9), NOW_MS - 3_600_000)
-
-    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == list(range(2, 9))
 
 
 def test_symbol_without_a_position_starts_live(recent: RecentFrames) -> None:
@@ -254,14 +280,6 @@ def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: RecentFr
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 7})) == [8, 9]
 
 
-def test_hole_in_the_numbers_is_never_replayed_over(recent: RecentFrames) -> None:
-    add(recent, "EURUSD", range(1, 6))
-    add(recent, "EURUSD", range(8, 11))
-
-    assert open_with(recent, "EURUSD", positions={"EURUSD": 4}).unrecovered == ["EURUSD"]
-    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 8})) == [9, 10]
-
-
 def test_who_lost_the_place_replays_nothing_in_the_same_epoch(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     recent.restart("e1")
@@ -276,53 +294,6 @@ def test_new_epoch_forgets_what_was(recent: RecentFrames) -> None:
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e1").unrecovered == ["EURUSD"]
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e2")) == [3]
-
-
-def before(*seqs: int, came_ms: int = NOW_MS) -> list[tuple[int, int, bytes]]:
-    return [(came_ms, seq, frame("EURUSD", seq)) for seq in seqs]
-
-
-def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: RecentFrames) -> None:
-    recent.know(LastSent("EURUSD", 4, before=before(1, 2, 3, 4)))
-    add(recent, "EURUSD", range(5, 7))
-
-    opening = open_with(recent, "EURUSD", positions={"EURUSD": 2})
-
-    assert (numbers(opening), opening.unrecovered) == ([3, 4, 5, 6], [])
-
-
-@pytest.mark.parametrize(
-    ("sent", "position"), [((1, 2, 3), 2), ((1, 2, 3, 4, 5), 2), ((1, 3, 4), 1), ((3, 4), 1), ((), 2)]
-)
-def test_what_is_known_of_another_process_in_part_is_not_replayed(
-    recent: RecentFrames, sent: tuple[int, ...], position: int
-) -> None:
-    recent.know(LastSent("EURUSD", 4, before=before(*sent)))
-
-    opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
-
-    assert (numbers(opening), opening.unrecovered) == ([], ["EURUSD"])
-
-
-def test_who_missed_nothing_of_another_process_goes_on(recent: RecentFrames) -> None:
-    recent.know(LastSent("EURUSD", 4, before=before(1, 2, 3)))
-
-    opening = open_with(recent, "EURUSD", positions={"EURUSD": 4})
-
-    assert (numbers(opening), opening.unrecovered) == ([], [])
-
-
-def test_what_another_process_sent_too_long_ago_is_not_replayed(recent: RecentFrames) -> None:
-    recent.know(LastSent("EURUSD", 4, before=before(3, 4, came_ms=NOW_MS - 120_001)))
-
-    assert open_with(recent, "EURUSD", positions={"EURUSD": 2}).unrecovered == ["EURUSD"]
-
-
-def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: RecentFrames) -> None:
-    recent.know(LastSent("EURUSD", 2, before=before(1, 2, came_ms=NOW_MS + 60_000)))
-    add(recent, "EURUSD", range(3, 5))
-
-    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == [2, 3, 4]
 
 
 def test_nobody_resumes_over_the_beginning_of_another_series(recent: RecentFrames) -> None:

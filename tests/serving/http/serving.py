@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import select
 import socket
 import threading
 import time
@@ -18,10 +20,11 @@ from serving.http.short_path import STATE_NAME, ShortPath
 from serving.server import UVICORN_OPTIONS, take_port
 from tests.patience import PATIENCE_S, wait_until
 
-READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
 HOST = b"Host: 127.0.0.1\r\n"
 LARGE = b"x" * 8_000_000
 NOTHING: Mapping[str, Any] = {}
+# For those who are refused, and do not go.
+SOON = {"look_every_s": 0.05, "leave_s": 0.5}
 
 
 class App:
@@ -52,10 +55,29 @@ class App:
         self.received.append(size)
 
 
+class ShiftedTime:
+    """A loop whose clock goes on when the test says so."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self.shift_s = loop, 0.0
+
+    def time(self) -> float:
+        return self._loop.time() + self.shift_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+
 class CountingProtocol(HttpProtocol):
+    clocks: ClassVar[list[ShiftedTime]]
     received: ClassVar[int] = 0
     parsed: ClassVar[int] = 0
     """Headers."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        if not self.clocks:
+            self.clocks.append(ShiftedTime(asyncio.get_running_loop()))
+        super().__init__(*given, **named | {"_loop": self.clocks[0]})
 
     def data_received(self, data: bytes) -> None:
         CountingProtocol.received += len(data)
@@ -67,8 +89,8 @@ class CountingProtocol(HttpProtocol):
 
 
 class Serving:
-    def __init__(self, app: App, server: uvicorn.Server, port: int) -> None:
-        self.app, self.port, self._server = app, port, server
+    def __init__(self, app: App, server: uvicorn.Server, port: int, clocks: list[ShiftedTime]) -> None:
+        self.app, self.port, self._server, self._clocks = app, port, server, clocks
 
     @property
     def connections(self) -> set[Any]:
@@ -82,11 +104,23 @@ class Serving:
         """To the connections that come."""
         self._server.lifespan.state[STATE_NAME] = way
 
+    def pass_time(self, seconds: float) -> None:
+        """For the limits of ours. There is no clock before there is a connection."""
+        for clock in self._clocks:
+            clock.shift_s += seconds
+
+    @contextmanager
+    def all_read(self, size: int) -> Iterator[None]:
+        """What is sent within has arrived at the end."""
+        before = CountingProtocol.received
+        yield
+        wait_until(lambda: CountingProtocol.received - before >= size)
+
     def begin_to_stop(self) -> None:
         self._server.should_exit = True
 
     def connect(self) -> socket.socket:
-        client = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWERS_WITHIN_S)
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return client
 
@@ -98,6 +132,22 @@ class Serving:
                     client.sendall(part)
                     time.sleep(gap_s)
             return hear(client)
+
+
+def flood(client: socket.socket, piece: bytes) -> None:
+    """Until it is answered, and then as much as the kernel takes."""
+    client.setblocking(False)
+    rest = piece
+    while True:
+        is_answered = bool(select.select([client], [client], [], PATIENCE_S)[0])
+        try:
+            rest = rest[client.send(rest) :] or piece
+        except BlockingIOError:
+            if is_answered:
+                break
+        except ConnectionError:
+            break
+    client.setblocking(True)
 
 
 def hear(client: socket.socket) -> bytes:
@@ -118,7 +168,8 @@ def serving(
 ) -> Iterator[Serving]:
     """With other options of uvicorn's, and other limits of ours."""
     chosen = type("Chosen", (HttpTimeouts,), limits)()
-    protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
+    clocks = list[ShiftedTime]()
+    protocol = type("Limited", (CountingProtocol,), {"limits": chosen, "clocks": clocks})
     CountingProtocol.received = 0
     app = asked or App()
     with take_port("127.0.0.1", 0) as listener:
@@ -132,7 +183,7 @@ def serving(
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         wait_until(lambda: server.started)
-        yield Serving(app, server, listener.getsockname()[1])
+        yield Serving(app, server, listener.getsockname()[1], clocks)
         server.should_exit = True
-        thread.join(READY_WITHIN_S)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()

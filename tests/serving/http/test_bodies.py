@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
 from serving.http.bounds import MOST_BODY_BYTES, MOST_IMPORT_BYTES, MOST_TICK_BYTES, RequestBody, most_bytes
 
-from .serving import ANSWERS_WITHIN_S, HOST, CountingProtocol, Serving, hear, serving, statuses
+from .serving import HOST, SOON, CountingProtocol, Serving, flood, hear, serving, statuses
 
 CLOSE = b"Connection: close\r\n"
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
-    with serving() as running:
+    with serving(**SOON) as running:
         yield running
 
 
@@ -55,15 +53,6 @@ def test_a_longer_one_is_413_before_the_application_hears_of_it(server: Serving)
 
 def test_chunks_beyond_the_limit_are_413(server: Serving) -> None:
     assert statuses(server.converse(CHUNKED + chunk(MOST_BODY_BYTES), chunk(1) + b"0\r\n\r\n")) == [413]
-
-
-def flood(client: socket.socket, piece: bytes) -> None:
-    """As much as the other side takes, of 100 MB."""
-    client.settimeout(1)
-    with suppress(OSError):
-        for _ in range(100_000_000 // len(piece)):
-            client.sendall(piece)
-    client.settimeout(ANSWERS_WITHIN_S)
 
 
 def test_who_sends_on_sees_the_refusal_and_is_not_read(server: Serving) -> None:

@@ -107,7 +107,7 @@ conversations = st.builds(
 
 
 @given(conversations)
-@settings(max_examples=400)
+@settings(max_examples=150)
 @example([KNOWN[0] * 3 + get("/short/a", SOCKET)])
 @example([KNOWN[0] + KNOWN[2] + KNOWN[1] + get("/long") + KNOWN[0]])
 @example([get("/short/new") + get("/later/new") + get("/short/new")])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from .serving import HOST, Serving, hear, serving, statuses
 
@@ -15,12 +15,11 @@ POST = b"POST / HTTP/1.1\r\nContent-Length: 10\r\n" + HOST + b"\r\nx"
 
 # The application answers this one before its body has come.
 CHUNKED = b"POST /unread HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + b"\r\n1\r\nx\r\n"
-HEAD_S = 2.0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Serving]:
-    with serving(head_s=HEAD_S, idle_s=600.0, look_every_s=0.05) as running:
+    with serving(head_s=PATIENCE_S, idle_s=100 * PATIENCE_S, look_every_s=0.05) as running:
         yield running
 
 
@@ -44,7 +43,10 @@ def test_a_head_that_begins_behind_a_body_has_as_long_as_any(server: Serving) ->
     with server.connect() as client:
         client.sendall(CHUNKED)
         assert statuses(client.recv(65_536)) == [200]
-        client.sendall(b"0\r\n\r\nGET / HTTP/1.1\r\nX: ")
+        rest = b"0\r\n\r\nGET / HTTP/1.1\r\nX: "
+        with server.all_read(len(rest)):
+            client.sendall(rest)
+        server.pass_time(1.1 * PATIENCE_S)
         assert statuses(hear(client)) == [408]
 
 

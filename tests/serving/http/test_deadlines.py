@@ -1,27 +1,25 @@
-"""What a connection may take its time for. The limits are shorter here than those of the service."""
+"""What a connection may take its time for."""
 
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from serving.http.deadlines import BYTES_A_SECOND, Deadline, HttpTimeouts, TransferPace
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 from .conversations import Texts, get
-from .serving import HOST, Serving, hear, serving, statuses
+from .serving import HOST, SOON, Serving, hear, serving, statuses
 
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 LARGE = b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n"
 POST = b"POST / HTTP/1.1\r\nContent-Length: 1000\r\n" + HOST + b"\r\n"
-SOON = {"look_every_s": 0.05, "leave_s": 0.5}
 
-# Longer than a busy machine takes from connecting to the first byte.
-FOR_A_HEAD_S = 3.0
+LONG_S = PATIENCE_S
+PATIENT = {"head_s": LONG_S, "grace_s": LONG_S, "idle_s": 100 * LONG_S}
 UNENDED = (
     b"G",
     b"GET / HTTP/1.1\r\nX: ",
@@ -30,19 +28,33 @@ UNENDED = (
 
 
 @pytest.fixture(scope="module")
-def hasty() -> Iterator[Serving]:
-    """Bodies and readers have half a second."""
-    with serving(head_s=FOR_A_HEAD_S, grace_s=0.5, **SOON) as running:
+def patient() -> Iterator[Serving]:
+    """Its patience ends when the test says so."""
+    with serving(**PATIENT, **SOON) as running:
         yield running
 
 
-def drip(client: socket.socket, data: bytes) -> bytes:
-    """Byte by byte until the server has enough; what it says then."""
-    with suppress(OSError):
-        for byte in data:
-            client.sendall(bytes((byte,)))
-            time.sleep(0.05)
+def send(running: Serving, *sent: tuple[socket.socket, bytes]) -> None:
+    with running.all_read(sum(len(data) for _, data in sent)):
+        for client, data in sent:
+            client.sendall(data)
+
+
+def drip(running: Serving, client: socket.socket, *parts: bytes) -> bytes:
+    """All of it takes longer than it may, and none of the pauses does; what the server says then."""
+    for part in parts:
+        send(running, (client, part))
+        running.pass_time(0.6 * LONG_S)
     return hear(client)
+
+
+def wait_until_given_up(running: Serving, after_s: float = LONG_S) -> None:
+    def is_given_up() -> bool:
+        running.pass_time(after_s)
+        return running.open_connections == 0
+
+    wait_until(lambda: running.open_connections)
+    wait_until(is_given_up)
 
 
 def answered(client: socket.socket) -> socket.socket:
@@ -56,98 +68,113 @@ def answered(client: socket.socket) -> socket.socket:
     return client
 
 
-def test_silence_is_closed_without_a_word() -> None:
-    with serving(head_s=0.5, **SOON) as running, running.connect() as client:
+def test_silence_is_closed_without_a_word(patient: Serving) -> None:
+    with patient.connect() as client:
+        wait_until_given_up(patient)
         assert hear(client) == b""
 
 
-def test_a_head_that_does_not_end_is_408(hasty: Serving) -> None:
-    """All at once, because each takes its time."""
+def test_a_head_that_does_not_end_is_408(patient: Serving) -> None:
     with ExitStack() as stack:
-        begun = [stack.enter_context(hasty.connect()) for _ in UNENDED]
-        for client, part in zip(begun, UNENDED, strict=True):
-            client.sendall(part)
-        later = answered(stack.enter_context(hasty.connect()))
-        dripping = stack.enter_context(hasty.connect())
-        assert statuses(drip(dripping, b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000)) == [408]
-        assert [statuses(hear(client)) for client in begun] == [[408]] * len(UNENDED)
+        begun = [stack.enter_context(patient.connect()) for _ in UNENDED]
+        dripping, later = (stack.enter_context(patient.connect()) for _ in range(2))
+        send(patient, *zip(begun, UNENDED, strict=True), (dripping, b"GET / HTTP/1.1\r\nX: "))
+        answered(later)
+        patient.pass_time(0.6 * LONG_S)
         # Between requests there is more time than for a head; the next head has as long as the first.
-        later.sendall(b"GET")
+        send(patient, (dripping, b"a" * 100), (later, GET[:3]))
+        patient.pass_time(0.6 * LONG_S)
+        assert [statuses(hear(client)) for client in (*begun, dripping)] == [[408]] * (len(UNENDED) + 1)
+        send(patient, (later, GET[3:9]))
+        patient.pass_time(0.6 * LONG_S)
         assert statuses(hear(later)) == [408]
 
 
-def test_a_head_that_does_not_end_behind_known_ones_is_408(hasty: Serving) -> None:
-    hasty.offer(Texts())
+def test_a_head_that_does_not_end_behind_known_ones_is_408(patient: Serving) -> None:
+    patient.offer(Texts())
     known = get("/short/a")
-    with hasty.connect() as client:
-        client.sendall(known * 3 + known[:-2] + b"X: ")
-        assert statuses(drip(client, b"a" * 1_000)) == [200] * 3 + [408]
-    with hasty.connect() as client:
-        client.sendall(known)
-        assert statuses(drip(client, known[:5])) == [200, 408]
+    with patient.connect() as client:
+        assert statuses(drip(patient, client, known * 3 + known[:-2] + b"X: ", b"aaa")) == [200] * 3 + [408]
+    with patient.connect() as client:
+        assert statuses(drip(patient, client, known + known[:3], known[3:5])) == [200, 408]
 
 
 @pytest.mark.parametrize("sent", [0, 1, 999])
-def test_a_body_that_stops_is_408(hasty: Serving, sent: int) -> None:
-    with hasty.connect() as client:
-        client.sendall(POST + b"x" * sent)
-        assert statuses(hear(client)) == [408]
+def test_a_body_that_stops_is_408(patient: Serving, sent: int) -> None:
+    with patient.connect() as client:
+        assert statuses(drip(patient, client, POST + b"x" * sent, b"")) == [408]
 
 
-def test_a_dripping_body_is_408_and_the_application_hears_that_it_ended(hasty: Serving) -> None:
-    before = hasty.app.disconnected
-    with hasty.connect() as client:
-        client.sendall(POST)
-        assert statuses(drip(client, b"x" * 1000)) == [408]
-    wait_until(lambda: hasty.app.disconnected > before)
+def test_a_dripping_body_is_408_and_the_application_hears_that_it_ended(patient: Serving) -> None:
+    before = patient.app.disconnected
+    with patient.connect() as client:
+        assert statuses(drip(patient, client, POST, b"x" * 500, b"x" * 400)) == [408]
+    wait_until(lambda: patient.app.disconnected > before)
 
 
-def test_who_reads_nothing_is_given_up(hasty: Serving) -> None:
+@contextmanager
+def reading_nothing(running: Serving) -> Iterator[socket.socket]:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(("127.0.0.1", hasty.port))
-        before = len(hasty.app.requests)
+        client.connect(("127.0.0.1", running.port))
+        yield client
+
+
+def test_who_reads_nothing_is_given_up(patient: Serving) -> None:
+    with reading_nothing(patient) as client:
+        before = len(patient.app.requests)
         client.sendall(LARGE)
-        wait_until(lambda: len(hasty.app.requests) > before)
-        wait_until(lambda: hasty.open_connections == 0)
+        wait_until(lambda: len(patient.app.requests) > before)
+        wait_until_given_up(patient)
 
 
-def test_who_pipelines_and_reads_nothing_is_given_up(hasty: Serving) -> None:
-    with socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.settimeout(0.2)
-        client.connect(("127.0.0.1", hasty.port))
-        with suppress(OSError):
-            client.sendall(GET * 100_000)
-        wait_until(lambda: hasty.open_connections == 0)
+def test_who_pipelines_and_reads_nothing_is_given_up(patient: Serving) -> None:
+    with reading_nothing(patient) as client:
+        client.setblocking(False)
+        wait_until(lambda: patient.open_connections)
+
+        def is_given_up() -> bool:
+            try:
+                client.send(LARGE * 1_000)
+            except BlockingIOError:
+                patient.pass_time(LONG_S)
+            except ConnectionError:
+                pass
+            return patient.open_connections == 0
+
+        wait_until(is_given_up)
 
 
 def test_who_reads_late_but_reads_has_it_all() -> None:
-    """Both patiences outlast it on any machine: it is their looks in between that it must survive."""
-    with serving(look_every_s=0.05, grace_s=60.0, leave_s=60.0) as patient, patient.connect() as client:
+    """Both patiences outlast it on any machine: it is the looks in between that it must survive."""
+    patience = {"grace_s": PATIENCE_S, "leave_s": PATIENCE_S}
+    with serving(look_every_s=0.05, head_s=0.3, **patience) as patient, patient.connect() as client:
         client.sendall(LARGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-        time.sleep(0.5)
+        with patient.connect() as silent:
+            assert hear(silent) == b""
         assert len(hear(client)) > 8_000_000
 
 
-def test_an_idle_connection_is_closed_in_the_end() -> None:
-    with serving(idle_s=0.5, **SOON) as running, running.connect() as client:
-        client.sendall(GET)
-        assert statuses(hear(client)) == [200]
+def test_an_idle_connection_is_closed_in_the_end(patient: Serving) -> None:
+    with patient.connect() as client:
+        answered(client)
+        wait_until_given_up(patient, PATIENT["idle_s"])
+        assert hear(client) == b""
 
 
 def test_uvicorns_own_patience_between_requests_is_not_asked() -> None:
-    with serving({"timeout_keep_alive": 1}) as running, running.connect() as client:
+    impatient: dict[str, object] = {"timeout_keep_alive": 1}
+    with (
+        serving(impatient) as ours,
+        serving(impatient | {"http": "httptools"}) as uvicorns,
+        ours.connect() as client,
+        uvicorns.connect() as control,
+    ):
         answered(client)
-        time.sleep(1.5)
+        answered(control)
+        assert hear(control) == b""
         client.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert statuses(hear(client)) == [200]
-
-
-def test_control_the_protocol_as_it_comes_heeds_that_patience() -> None:
-    with serving({"timeout_keep_alive": 1, "http": "httptools"}) as running, running.connect() as client:
-        answered(client)
-        assert hear(client) == b""
 
 
 def test_a_bot_that_asks_every_minute_keeps_its_connection() -> None:

@@ -99,7 +99,7 @@ async def test_what_comes_behind_known_heads_is_answered_after_them(talk: Conver
     head = get("/short/a")
     talk.say(head)
     written = b"".join(talk.say(head * 3 + get("/long")))
-    await asyncio.sleep(0.01)
+    await until(lambda: talk.app.requests)
 
     assert bodies(written) == [b"a"] * 3
     assert [request["path"] for request in talk.app.requests] == ["/long"]
@@ -109,7 +109,9 @@ async def test_client_that_does_not_read_is_answered_when_it_does(talk: Conversa
     talk.say(get("/short/a"))
     talk.protocol.pause_writing()
     writes = talk.say(get("/short/a"))
-    await asyncio.sleep(0.01)
+    # The application has it, and what it answers waits.
+    await until(lambda: talk.app.requests)
+    await asyncio.sleep(0)
 
     assert writes == []
     talk.protocol.resume_writing()

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from serving.metrics.http_requests import BOUNDS_S, MOST_ROUTES, HttpRequests, http_requests, template_of
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 NAME = "tickwire_http_request_seconds"
 
@@ -94,7 +95,7 @@ def test_api_is_counted_by_template(server: Server, method: str, path: str, rout
         return read(http_requests)("_count", route=route, method=method, status=status) or 0.0
 
     before = count()
-    httpx.request(method, f"{server.url}{path}")
+    httpx.request(method, f"{server.url}{path}", timeout=PATIENCE_S)
     assert count() == before + 1
 
 
@@ -112,7 +113,7 @@ def test_pages_are_counted_by_template(server: Server, path: str, route: str, st
         return read(http_requests)("_count", route=route, method="GET", status=status) or 0.0
 
     before = count()
-    httpx.get(f"{server.url}{path}")
+    httpx.get(f"{server.url}{path}", timeout=PATIENCE_S)
     assert count() == before + 1
 
 
@@ -123,5 +124,5 @@ def test_probes_are_not_counted(server: Server, path: str) -> None:
         return sum(sample.value for sample in family.samples if sample.name.endswith("_count"))
 
     before = count()
-    httpx.get(f"{server.url}{path}")
+    httpx.get(f"{server.url}{path}", timeout=PATIENCE_S)
     assert count() == before

@@ -19,6 +19,8 @@ from tests.programs.services import free_port, redis
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import Supervised, stopped, supervised
 
+pytestmark = pytest.mark.served
+
 TOKEN = "for-several-workers"
 WORKERS = 2
 ASKED = 12

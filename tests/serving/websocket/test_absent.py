@@ -10,7 +10,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.client import Server
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,8 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_handshake_at_another_path_is_told_that_no_stream_is_there(
     server: Server, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(InvalidStatus) as refused, connect(server.url.replace("http", "ws", 1) + path):
-        pass
+    url = server.url.replace("http", "ws", 1) + path
+    with pytest.raises(InvalidStatus) as refused:
+        connect(url, open_timeout=PATIENCE_S)
     answer = refused.value.response
     error = json.loads(answer.body)["error"]
     assert (answer.status_code, error["code"], error["status"]) == (404, "not_found", 404)
@@ -34,10 +35,10 @@ def test_handshake_at_another_path_is_told_that_no_stream_is_there(
 def test_request_for_a_stream_is_told_to_use_a_websocket(server: Server) -> None:
     for path in ("/ws/market", "/ws/market/", "/ws/news", "/ws/ingest"):
         for method in ("GET", "POST"):
-            answer = httpx.request(method, server.url + path)
+            answer = httpx.request(method, server.url + path, timeout=PATIENCE_S)
             error = answer.json()["error"]
             assert (answer.status_code, error["code"]) == (426, "invalid_upgrade")
             assert "connect to it with a WebSocket client" in error["message"]
             assert (answer.headers["Upgrade"], answer.headers["X-API-Version"]) == ("websocket", "1")
-    head = httpx.head(f"{server.url}/ws/market")
+    head = httpx.head(f"{server.url}/ws/market", timeout=PATIENCE_S)
     assert (head.status_code, head.content) == (426, b"")

@@ -64,19 +64,19 @@ def test_worker_that_starts_may_take_its_time() -> None:
 
 def test_worker_that_was_told_to_end_has_to() -> None:
     place = make_place(serving=True)
-    place.stops(5.0, within_s=20.0)
+    place.stops(5.0, 20.0)
     # Said twice, by the worker itself and by who told it: that gives it no more time.
-    place.stops(15.0, within_s=20.0)
+    place.stops(15.0, 20.0)
     assert (place.has_to_be_killed(24.0), place.has_to_be_killed(25.0)) == (False, True)
 
 
 def test_worker_that_somebody_else_told_to_end_is_followed_at_once() -> None:
     place = make_place(serving=True)
-    place.stops(5.0, within_s=20.0)
+    place.stops(5.0, 20.0)
     assert place.ended(6.0) == 0.0
 
 
 def test_worker_that_leaves_for_its_successor_has_to_end_too() -> None:
     place = make_place(serving=True)
-    place.leaves(5.0, within_s=20.0)
+    place.leaves(5.0, 20.0)
     assert (place.state, place.has_to_be_killed(25.0)) == ("leaving", True)
