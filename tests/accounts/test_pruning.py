@@ -18,7 +18,7 @@ from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.factories import make_account
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 DAY = timedelta(days=1)
 
 

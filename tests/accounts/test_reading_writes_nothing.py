@@ -11,7 +11,7 @@ from tests.factories import make_tiers
 from tests.reliability.access.permissions.pages import address_of
 from tests.reliability.access.permissions.urls import Url, admin_urls, other_urls
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 URLS = [*other_urls(), *admin_urls()]
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 # The challenge for a passkey has to be kept for its answer; tests/accounts/login/test_sessions.py

@@ -21,7 +21,7 @@ from accounts.models import User
 from accounts.pruning import old_rows, remove_some
 from tests.factories import make_account, make_tiers, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 PASSWORD = "a long walk 7"
 KEPT = timedelta(days=7)
 

@@ -23,7 +23,7 @@ from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_
 from tests.factories import make_candle, make_instrument
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 AT_MS = DAY_MS + 60 * MINUTE_MS
 SECOND_MS = 1_000
 BIDS = (1.0841, 1.0850, 1.0870, 1.0899, 1.0901, 1.0850, 1.0811, 1.0809, 1.0841)

@@ -9,6 +9,8 @@ from tests.client import Api
 
 from .answers import refusal
 
+pytestmark = pytest.mark.services
+
 
 @pytest.mark.parametrize(
     ("path", "body"),

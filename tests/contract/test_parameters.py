@@ -13,6 +13,8 @@ from tests.factories import make_instrument, make_signal, put_quote
 from .answers import PATHS, refusal
 from .published import make_shown
 
+pytestmark = pytest.mark.services
+
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 # The path, the parameter and what its refusal tells beside the field.
 COUNTS: list[tuple[str, str, dict[str, Any]]] = [

@@ -9,6 +9,8 @@ from tests.factories import make_instrument, put_quote
 
 from .raw import RawAnswer, raw_get
 
+pytestmark = pytest.mark.services
+
 TRICKS = {
     "dots": b"..",
     "coded dots": b"%2e%2e",

@@ -19,6 +19,8 @@ from core.fault_log import LOG_REPEATED_EVERY_S, UnavailableLog, unavailable
 from tests.client import Server
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.services
+
 ASKED = 50
 
 

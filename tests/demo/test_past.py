@@ -29,7 +29,7 @@ from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 GONE_PROCESS = name_of(2**22 + 1)
 OF_ANOTHER_MACHINE = "elsewhere:1:0.0"
 

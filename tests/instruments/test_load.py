@@ -14,7 +14,7 @@ from core.events.outbox import ControlEvent
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 HEADER, *ROWS = (SHIPPED / "instruments.csv").read_text().splitlines()
 EURUSD = next(row for row in ROWS if row.startswith("EURUSD"))
 COLUMNS = len(HEADER.split(","))

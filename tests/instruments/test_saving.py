@@ -13,6 +13,8 @@ from instruments.admin import InstrumentAdmin
 from instruments.models import Instrument
 from instruments.saving import INSTRUMENTS, read_cell, write_cell
 
+pytestmark = pytest.mark.services
+
 FIELDS = [field.name for field in Instrument._meta.concrete_fields if field.name != "id"]
 # A field that only programs write stands here with its reason.
 NOT_IN_THE_TABLE: dict[str, str] = {}

@@ -17,7 +17,7 @@ from instruments.models import Instrument, TradingCalendar
 from tests.accounts.back_office.office import Office, address, list_of, logged, published, said, text_of
 from tests.factories import make_calendar, make_instrument, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 IMPORT_BUTTON = re.compile(r"Import instruments\s*</button>")
 PAYLOADS = (
     "=cmd|' /C calc'!A1",

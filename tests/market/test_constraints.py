@@ -23,7 +23,7 @@ from tests.factories import (
     make_tier,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 BAR = [
     ("high_is_highest", {"high": "1.0800"}),

@@ -10,6 +10,8 @@ import pytest
 from market.back_office.market_status import day_row
 from market.prices.day import DayStatistics
 
+pytestmark = pytest.mark.services
+
 
 @pytest.mark.parametrize(
     ("percent", "text", "direction"),

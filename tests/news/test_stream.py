@@ -32,7 +32,7 @@ from tests.news.ingest.test_intake import poll
 from tests.patience import until
 
 EVERYTHING = "crypto,forex,gold,macro/*"
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 
 
 def published(*symbols: str, **fields: Any) -> NewsItem:

@@ -13,7 +13,11 @@ from signals_feed.stream import SignalStream
 from tests.patience import until
 from tests.signals_feed.announcing import Journal, heard, join, make_announced
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+    pytest.mark.services,
+]
 TRIES = 4
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import cycle
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from market.streams.announced_stream import LOOKING_BACK_AT_ONCE, Announced
 from tests.patience import PATIENCE_S
 
 from .announcing import Journal, heard, join, make_announced, make_stream
+
+pytestmark = pytest.mark.services
 
 SYMBOLS = ("EURUSD", "XAUUSD")
 WANTED: tuple[set[str], ...] = (

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from signals_feed.models import Signal
 from tests.factories import NOON, RESULT, make_instrument, make_signal, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 CLOSED: dict[str, Any] = {
     "status": "closed",
     "close_price": Decimal("1.09"),

@@ -34,7 +34,7 @@ from tests.signals_feed.published_signals import close_at, put_in_feed
 
 from .announcing import AWAY, Journal, heard, join, make_announced, make_stream
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 BID, ASK = Decimal("1.0850"), Decimal("1.0852")
 Frame = dict[str, Any]
 

@@ -23,7 +23,7 @@ from tests.news.ingest.made_feeds import make_source
 
 from .office import Office, add_to, address, change
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 MODELS = (Tier, Account, TierRequest, PublisherRequest, ApiKey, IngestKey, NewsItem, Source)
 QUEUE = "/admin/news/queue/"
 LIMITS = {"rank": "7", "requests_per_minute": "90", "streams": "3", "ai_calls_per_day": "7"}

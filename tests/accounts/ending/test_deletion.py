@@ -31,7 +31,7 @@ from tests.accounts.login.factors import PASSWORD
 from tests.factories import make_account, make_news, make_user
 from tests.signals_feed.published_signals import make_published, make_published_by_name
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 account = pytest.fixture(make_canary, name="account")
 
 

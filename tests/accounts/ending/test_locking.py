@@ -11,7 +11,7 @@ from tests.accounts.back_office.office import Office, change
 from tests.accounts.login.factors import PASSWORD, log_in
 from tests.factories import make_account, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 PAGE, EMAIL = "/settings/keys", "ada@example.com"
 
 

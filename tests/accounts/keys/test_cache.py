@@ -25,7 +25,7 @@ from tests.databases.queries import around_statements, count_queries
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 
 
 @pytest.fixture

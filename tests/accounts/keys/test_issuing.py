@@ -25,7 +25,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 @pytest.fixture

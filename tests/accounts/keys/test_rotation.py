@@ -25,7 +25,7 @@ from tests.core.events.following import follow
 from tests.databases.queries import count_queries
 from tests.factories import make_key, make_user
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 OLD, NEW = "the pepper of before", "the pepper of now"
 
 

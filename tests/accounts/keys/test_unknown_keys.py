@@ -29,7 +29,7 @@ from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
 STRANGERS, LOADED_WITHIN_S = 50, PATIENCE_S
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from accounts.models import AiUsage
 from tests.factories import NOON, make_account
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services, pytest.mark.pooled]
 MIDNIGHT = datetime(2026, 11, 19, tzinfo=UTC)
 CROWD = 40
 

@@ -12,7 +12,7 @@ from core.daily_allowance import spend
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 TODAY = date(2026, 11, 18)
 CALLERS = 50
 

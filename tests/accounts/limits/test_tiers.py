@@ -23,7 +23,7 @@ from core.events.outbox import ControlEvent
 from tests.accounts.back_office.office import Office, address, logged, said
 from tests.factories import make_account, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 PAGE = "/settings/tier"
 
 

@@ -19,7 +19,7 @@ from demo.seeding import remove
 from tests.accounts.browser import ask, browser, logged_in, token_of
 from tests.factories import make_account, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 LONG_AGO = timedelta(days=1, minutes=1)
 
 

@@ -9,7 +9,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 KEYS = "/settings/keys"
 
 

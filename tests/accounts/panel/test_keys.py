@@ -16,7 +16,7 @@ from accounts.models import Account, ApiKey, User
 from core.events.outbox import ControlEvent
 from tests.factories import make_account, make_key, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 KEYS = "/settings/keys"
 Counting = Callable[[int], AbstractContextManager[None]]
 

@@ -19,6 +19,8 @@ from accounts.usage.buffer import UsageBuffer
 from tests.databases.queries import around_statements, count_queries
 from tests.factories import NOON, make_account
 
+pytestmark = pytest.mark.services
+
 NOON_S = int(NOON.timestamp())
 MIDNIGHT = NOON - timedelta(hours=12)
 

@@ -13,6 +13,8 @@ from core.threads import in_thread
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account
 
+pytestmark = pytest.mark.services
+
 LOOKS_EVERY_S = 15
 
 

@@ -29,7 +29,7 @@ from tests.factories import (
 from tests.patience import wait_until
 
 # A day that ended between two calls would give the allowance anew.
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = [pytest.mark.usefixtures("clock"), pytest.mark.services]
 MODEL = "tickwire-analyst-1"
 HOUR_MS = 3_600_000
 NOON_S = int(NOON.timestamp())

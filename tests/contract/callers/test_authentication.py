@@ -21,6 +21,8 @@ from tests.contract.raw import raw_get
 from tests.factories import NOON, make_account, make_key, make_user
 from tests.patience import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.services
+
 UNKNOWN = derive_key("nobody's secret", "test")
 _addresses = itertools.count(2)
 

@@ -14,6 +14,8 @@ from tests.contract.answers import refusal
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, put_quote
 from tests.patience import wait_until
 
+pytestmark = [pytest.mark.services, pytest.mark.pooled]
+
 NOON_S = int(NOON.timestamp())
 
 

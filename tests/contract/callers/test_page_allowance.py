@@ -16,6 +16,8 @@ from tests.contract.answers import refusal
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, make_user
 from tests.patience import wait_until
 
+pytestmark = pytest.mark.services
+
 SYMBOLS = "/api/symbols"
 
 

@@ -9,6 +9,8 @@ from tests.client import Api
 from tests.contract.answers import MILLISECONDS, SECONDS, refusal, to_ms
 from tests.factories import make_instrument, put_candles, put_quote
 
+pytestmark = pytest.mark.services
+
 HOUR_MS = 3_600_000
 NOON_MS = to_ms("2026-11-18 12:00")
 HOURS = [NOON_MS - number * HOUR_MS for number in range(1, 511)][::-1]

@@ -20,6 +20,8 @@ from tests.factories import make_candle, make_instrument, put_quote
 
 from .stored_minutes import CSV, NOON_MS, PATH, STORED, ask, minutes, page, store, times, walk
 
+pytestmark = pytest.mark.services
+
 
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:

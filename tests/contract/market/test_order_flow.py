@@ -18,6 +18,8 @@ from tests.contract.answers import SECONDS, refusal, to_ms
 from tests.factories import make_instrument
 from tests.patience import wait_until
 
+pytestmark = pytest.mark.services
+
 START_MS = to_ms("2026-11-18 10:00")
 PATH = "/api/orderflow/EURUSD"
 

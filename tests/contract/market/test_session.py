@@ -15,6 +15,8 @@ from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.factories import make_instrument, make_signal
 
+pytestmark = pytest.mark.services
+
 INTEGERS = ("instruments_active", "clients_connected", "signals_active", "uptime_seconds")
 
 

@@ -13,6 +13,8 @@ from tests.contract.answers import MILLISECONDS
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_news
 
+pytestmark = pytest.mark.services
+
 PATH = "/api/news/calibration"
 FIELDS = {
     *("category", "sentiment", "horizon", "count", "left_out", "pending"),

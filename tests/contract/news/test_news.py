@@ -10,6 +10,8 @@ from tests.client import Api
 from tests.contract.answers import refusal
 from tests.factories import NOON, make_instrument, make_news
 
+pytestmark = pytest.mark.services
+
 FIELDS = {"title", "category", "sentiment", "sentiment_score", "timestamp"}
 CATEGORIES = ["forex", "gold", "crypto", "macro"]
 EXPANSIONS = ["id", "url", "source", "summary", "symbols", "model"]

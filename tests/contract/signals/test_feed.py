@@ -12,6 +12,8 @@ from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
+pytestmark = pytest.mark.services
+
 FIELDS = {"id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "status", "timestamp"}
 RESULT = {"pnl", "pnl_percent", "pnl_r", "close_price", "closed_at", "close_reason"}
 

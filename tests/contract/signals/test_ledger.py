@@ -20,6 +20,8 @@ from tests.contract.published import end, make_published, quoted
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument
 
+pytestmark = [pytest.mark.services, pytest.mark.pooled]
+
 FIRST_PREVIOUS_HASH = "0" * 64
 SIGNALS = 4
 

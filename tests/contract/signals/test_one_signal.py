@@ -12,6 +12,8 @@ from tests.client import Api
 from tests.contract.answers import refusal
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
+pytestmark = pytest.mark.services
+
 ACTIVE, CLOSED, OLD, OTHERS = (str(UUID(int=number)) for number in range(1, 5))
 NO_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 

@@ -19,6 +19,8 @@ from tests.contract.published import end, make_published, quoted
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
+pytestmark = pytest.mark.services
+
 LATER = NOON + timedelta(hours=3)
 EXAMPLE: dict[str, Any] = msgspec.to_builtins(SAMPLE)
 ENTRY = quoted("1.08400", "1.08424", epoch="k3v9", seq=41)

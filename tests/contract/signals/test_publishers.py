@@ -17,6 +17,8 @@ from tests.contract.answers import MILLISECONDS, refusal
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
+pytestmark = pytest.mark.services
+
 REASONS = ("take_profit", "stop_loss", "manual", "expired", "cancelled")
 RESULTS = ("1.0900", "1.0810", "1.0842", "1.0874", "1.0826")
 """Of a buy at 1.0842 that risks 0.0032: 1.8125, -1, 0, 1 and -0.5 R."""

@@ -13,6 +13,8 @@ from signals_feed.models import Signal
 from tests.client import Api
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
+pytestmark = pytest.mark.services
+
 
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:

@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S, until
 
 from .test_outbox import publish_and_fail
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services, pytest.mark.pooled]
 
 
 class Listener:

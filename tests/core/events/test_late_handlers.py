@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_S, until
 
 from .test_event_feed import Listener, publish
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ChannelListener, ControlEvent, EventMessage, send_to_processes
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
+pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services, pytest.mark.pooled]
 
 
 def publish_and_fail() -> None:

@@ -12,7 +12,7 @@ from core.schema import ConcurrentIndex
 
 from .tables import INDEX, INDEX_NAME, TABLE, apply, drop_table, make_table
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 
 
 @pytest.fixture

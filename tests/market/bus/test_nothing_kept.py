@@ -27,7 +27,7 @@ from tests.market.running import make_runner, no_feed
 from tests.market.store.test_engine_store import broken_database
 from tests.patience import PATIENCE_S, wait_until
 
-pytestmark = pytest.mark.served
+pytestmark = [pytest.mark.served, pytest.mark.services]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
 from tests.market.ticking import HOUR_MS, ms
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 # A Friday: the market closes at 21:00 and opens again on Sunday.
 # Half a minute in: live, the minute before is closed and its ticks are too late; no file closes any.

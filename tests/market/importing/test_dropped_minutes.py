@@ -21,7 +21,7 @@ from tests.market.ticking import aggregate, minutes_of, ms
 from .importing import Rows, import_files, rows, stored, walk, write
 from .test_resuming import after
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 DAY = "2026-11-10"
 TICKS_A_MINUTE = 3

@@ -14,7 +14,7 @@ from market.management.terminal import ProgressBar
 from market.models import Candle
 from tests.factories import make_instrument
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 START = "timestamp,bid,ask\n"
 GOOD = "2026-10-05T12:00:00Z,1.08,1.0802\n2026-10-05T12:01:00Z,1.081,1.0812\n"
 

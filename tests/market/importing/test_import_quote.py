@@ -15,7 +15,7 @@ from instruments.models import Instrument
 from market.models import Candle, FormerQuote, LastQuote
 from tests.factories import make_instrument
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 LINES = "timestamp,bid,ask\n2026-10-05T12:00:00Z,1.08,1.0802\n2026-10-05T12:01:30Z,1.081,1.0812\n"
 LAST_AT = datetime(2026, 10, 5, 12, 1, 30, tzinfo=UTC)
 TRADES = (

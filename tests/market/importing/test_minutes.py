@@ -17,6 +17,8 @@ from market.prices.quotes import Prices
 from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted
 from tests.market.ticking import TickSequence, copy, make_facts, ms, tick_sequences
 
+pytestmark = pytest.mark.services
+
 FRIDAY_MS = ms("2026-11-20T21:58")
 
 

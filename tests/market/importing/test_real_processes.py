@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.served,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("transactional_db"),
+    pytest.mark.services,
 ]
 
 

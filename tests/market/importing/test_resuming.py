@@ -14,7 +14,7 @@ from tests.factories import make_instrument
 
 from .importing import Rows, forget, import_files, make_importer, rows, walk, write
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 @pytest.fixture(autouse=True)

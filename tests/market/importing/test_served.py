@@ -13,7 +13,7 @@ from tests.patience import wait_until
 
 from .importing import import_files, walk, write
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 TRADE = "12345,0.001,100.0,100,105,1759665600000,True,True\n"
 
 

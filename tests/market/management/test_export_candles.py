@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from instruments.models import Instrument
 from tests.factories import NOON, make_candle, make_instrument
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 @pytest.fixture(autouse=True)

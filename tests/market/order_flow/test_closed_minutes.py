@@ -19,7 +19,7 @@ from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 from tests.market.trading_days import MARKETS, OVERTAKEN, TradingDays, make_markets, run_engine, trading_days
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 LATER_MS = NOON_MS + WINDOWS * WINDOW_MS
 
 

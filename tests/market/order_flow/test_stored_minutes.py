@@ -23,7 +23,7 @@ from tests.market.running import flush, restarted
 from tests.market.store.test_engine_store import broken_database
 from tests.market.ticking import NOON_MS
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock"), pytest.mark.services]
 # Seconds after noon, volumes, and the side of the taker.
 TRADES = [
     (1, 2.5, 1),

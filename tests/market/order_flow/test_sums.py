@@ -15,6 +15,8 @@ from market.prices.order_flow import FlowState, FlowUpdate, MinuteFlow, OrderFlo
 from market.prices.records import Tick, TickAccepted
 from tests.market.ticking import NOON_MS, ms
 
+pytestmark = pytest.mark.services
+
 DIGITS = 2
 MIDNIGHT_MS = ms("2026-11-19T00:00")
 

@@ -17,7 +17,7 @@ from market.store.lease import Lease
 from tests.factories import NOON, make_instrument
 from tests.market.ticking import NOON_MS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 FLOW_STATE = {"day": 20_775, "units": -1.5e-7, "name": 'a "b", {c}\\', "none": None, "list": [1, 2.5]}
 
 

@@ -32,7 +32,7 @@ from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import NOON_MS, ms
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock"), pytest.mark.services]
 
 
 @pytest.fixture(autouse=True)

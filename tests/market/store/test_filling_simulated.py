@@ -25,7 +25,11 @@ from tests.factories import NOON, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("transactional_db"),
+    pytest.mark.services,
+]
 SYMBOLS = ("EURUSD", "GBPUSD")
 
 

@@ -22,6 +22,8 @@ from tests.factories import NOON, make_instrument
 from tests.market.ticking import HOUR_MS, NOON_MS, ms
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.services
+
 FOR_GOOD = dict.fromkeys(TIMEFRAMES, 0)
 
 

@@ -30,7 +30,7 @@ from tests.market.ticking import NOON_MS
 
 from .test_engine_store import broken_database
 
-pytestmark = [pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from news.models import NewsItem, Outcome
 from news.newsroom.decisions import override_score, publish, take_back
 from tests.factories import NOON, make_candle, make_instrument, make_news
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 HOUR, DAY, MINUTE = timedelta(hours=1), timedelta(days=1), timedelta(minutes=1)
 
 

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S
 
 from .made_feeds import POLLED_AT, feed_of, half_up, make_entry, make_source, no_model, take, titles
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def poll(source: Source, *entries: object, scorer: Scorer = half_up, days: float = 0) -> IntakeTally:

@@ -24,7 +24,7 @@ from news.sentiment import Score
 from tests.factories import make_news
 from tests.news.ingest.made_feeds import half_up, no_model
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def kept(item: NewsItem) -> list[tuple[float, str, str, str, bool]]:

@@ -16,7 +16,7 @@ from news.models import ItemScore, NewsItem, Outcome
 from tests.accounts.back_office.office import Office, change, logged, text_of
 from tests.factories import NOON, make_instrument, make_news, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 QUEUE, CALIBRATION = "/admin/news/queue/", "/admin/news/calibration/"
 # The newest drafts are on the page.
 SHOWN = 30

@@ -28,7 +28,11 @@ from tests.signals_feed.published_signals import make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("clock", "own_market"),
+    pytest.mark.services,
+]
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 

@@ -22,7 +22,11 @@ from tests.signals_feed.published_signals import make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("clock", "own_market"),
+    pytest.mark.services,
+]
 
 
 @pytest.fixture(autouse=True)

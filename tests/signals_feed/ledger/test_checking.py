@@ -18,7 +18,7 @@ from signals_feed.publishing.actions import cancel
 from tests.factories import make_signal
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 ENDED_BID, ENDED_ASK = Decimal("1.0860"), Decimal("1.0861")
 
 

@@ -16,7 +16,7 @@ from signals_feed.models import Evidence, Signal
 from tests.factories import make_signal
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def refused(match: str) -> Any:

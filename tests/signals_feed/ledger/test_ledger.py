@@ -23,7 +23,7 @@ from signals_feed.publishing.actions import cancel, remove_demo
 from tests.factories import make_account, make_tiers, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def make_story() -> list[Signal]:

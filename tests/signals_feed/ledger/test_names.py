@@ -15,7 +15,7 @@ from signals_feed.models import Signal
 from tests.factories import make_user
 from tests.signals_feed.published_signals import make_published, make_published_by_name
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def user_of(signal: Signal) -> str:

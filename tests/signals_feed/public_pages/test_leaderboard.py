@@ -22,7 +22,7 @@ from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 WON, LOST = Decimal("1.0900"), Decimal("1.0810")
 
 

@@ -17,7 +17,7 @@ from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import make_account, make_user
 from tests.signals_feed.published_signals import close_at, make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 def page(query: str = "") -> str:

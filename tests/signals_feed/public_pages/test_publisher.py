@@ -22,7 +22,7 @@ from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
 from tests.signals_feed.published_signals import close_at, make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 PRICES = ("1.0900", "1.0810", "1.0874")
 BROWSER = {"accept": "text/html"}
 

@@ -16,6 +16,8 @@ from signals_feed.publishers.equity import MOST_POINTS, EquityCurve
 from signals_feed.publishers.scorecards import Scorecard, ScoredSignal
 from tests.factories import NOON
 
+pytestmark = pytest.mark.services
+
 results = st.integers(-50_000, 50_000).map(lambda steps: Decimal(steps) / 10_000)
 
 

@@ -29,7 +29,7 @@ from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import NOON, make_account, make_user, put_quote
 from tests.signals_feed.published_signals import make_published
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 PAGE, ASK = "/settings/signals", "/settings/signals/request"
 
 

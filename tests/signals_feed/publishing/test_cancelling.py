@@ -20,6 +20,8 @@ from tests.factories import NOON, make_instrument, make_signal
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import close_at
 
+pytestmark = pytest.mark.services
+
 BID, ASK = Decimal("1.0850"), Decimal("1.0852")
 
 

@@ -27,7 +27,12 @@ from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_calendar, make_instrument, make_user
 from tests.market.ticking import NOON_MS
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "own_market")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("clock", "own_market"),
+    pytest.mark.services,
+    pytest.mark.pooled,
+]
 QUOTE = Quoted(Decimal("1.0841"), Decimal("1.0843"), NOON_MS, "e1", 7)
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), Decimal("1.0843"))
 SELL = SignalTerms("EURUSD", "sell", Decimal("1.0870"), Decimal("1.0800"), Decimal("1.0841"))

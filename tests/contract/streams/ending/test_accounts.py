@@ -21,6 +21,8 @@ from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 
+pytestmark = pytest.mark.services
+
 TOO_MANY = ("stream_limit_exceeded", True, True)
 
 

@@ -25,6 +25,8 @@ from tests.contract.streams.conftest import Open, make_server
 from tests.contract.streams.publishing import make_draft, publish_news
 from tests.factories import make_account, make_key, make_tier
 
+pytestmark = pytest.mark.services
+
 NEWS = "/ws/news"
 ITEM = {"title", "category", "sentiment", "sentiment_score", "timestamp", "id", "time"}
 CATEGORIES = ["forex", "gold", "crypto", "macro"]

@@ -23,6 +23,8 @@ from tests.factories import make_account, make_key, make_tier, make_user
 from tests.signals_feed.announcing import AWAY
 from tests.signals_feed.published_signals import make_published
 
+pytestmark = pytest.mark.services
+
 SIGNALS = "/ws/signals"
 
 

@@ -25,6 +25,8 @@ from tests.contract.streams.conftest import Open
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.signals_feed.published_signals import close_at, put_in_feed
 
+pytestmark = pytest.mark.services
+
 SIGNALS = "/ws/signals"
 SIGNAL = {"id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "timestamp", "time"}
 RESULT = {"pnl", "pnl_percent", "pnl_r", "close_price", "closed_at", "close_reason"}

@@ -18,7 +18,7 @@ from tests.nightly.benchmarks.streams.places import GCC, HERE
 from tests.reliability.services.processes import ROOT
 
 CLIENT = HERE / "client"
-SOURCES = (ROOT / "tests/reliability/clients/meter/meter.c", CLIENT / "net.c", CLIENT / "measure.c")
+SOURCES = (ROOT / "tests/nightly/reliability/clients/meter/meter.c", CLIENT / "net.c", CLIENT / "measure.c")
 
 
 class Heard(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from accounts.key_text import generate_key
-from tests.patience import PATIENCE_S, wait_until
 from tests.nightly.reliability.clients.meters import Heard, Meter, Trial, listening, tried
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.database.test_without_postgresql import (
     FLOWING,
     PAGES,

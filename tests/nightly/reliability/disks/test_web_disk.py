@@ -16,8 +16,8 @@ import pytest
 from accounts.key_text import prefix_of
 from accounts.models import ApiKey
 from signals_feed.models import Signal
-from tests.patience import wait_until
 from tests.nightly.reliability.clients.meters import Meter, listening
+from tests.patience import wait_until
 from tests.reliability.clients.person import Person
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.flow import Flow

@@ -14,8 +14,8 @@ from pytest_django import DjangoDbBlocker
 from accounts.models import User
 from pages.threads import PATIENCE_S as MOST_WAIT_S
 from tests.factories import make_account, make_signal, make_tiers
-from tests.reliability.clients.measures import Memory, percentile
 from tests.nightly.reliability.clients.meters import Heard, listening, tried
+from tests.reliability.clients.measures import Memory, percentile
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process

@@ -25,8 +25,8 @@ from django.contrib.auth.models import Permission  # noqa: E402
 
 from market.push.keys import issue_ingest_key  # noqa: E402
 from tests.factories import make_instrument, make_user  # noqa: E402
-from tests.programs import services  # noqa: E402
 from tests.nightly.reliability.clients.meters import Meter, listening  # noqa: E402
+from tests.programs import services  # noqa: E402
 from tests.reliability.services.engine_processes import engines  # noqa: E402
 from tests.reliability.services.processes import ROOT, Installation  # noqa: E402
 from tests.reliability.services.stream_services import StreamService  # noqa: E402

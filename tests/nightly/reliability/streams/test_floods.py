@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.nightly.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory
-from tests.nightly.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.reliability.clients.swarm import Listener
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.nightly.reliability.clients import meters
 from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
-from tests.nightly.reliability.clients import meters
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.delays import noted_delays
+from tests.nightly.delays import noted_delays
 from tests.patience import PATIENCE_S
 from tests.reliability.clients.swarm import Listener, listen_many
 from tests.reliability.conftest import Tell

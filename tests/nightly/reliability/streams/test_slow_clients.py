@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.nightly.reliability.clients.meters import Trial, listening, tried
 from tests.reliability.clients.deaf import Deaf, served_by, stop_reading
 from tests.reliability.clients.measures import Memory
-from tests.nightly.reliability.clients.meters import Trial, listening, tried
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation

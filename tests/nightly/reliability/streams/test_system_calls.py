@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.patience import PATIENCE_S, wait_until
 from tests.nightly.reliability.clients.meters import listening
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
