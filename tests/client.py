@@ -65,6 +65,12 @@ class Server:
         assert self._server.loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(PATIENCE_S)
 
+    def make_protocol(self) -> Any:
+        """What a new connection would get."""
+        config = self._server.config
+        make: Any = config.http_protocol_class
+        return make(config=config, server_state=self.state, app_state=self._server.lifespan.state)
+
     @property
     def state(self) -> ServerState:
         """The connections and requests that are open."""

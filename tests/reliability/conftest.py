@@ -4,7 +4,6 @@ import pytest
 
 from . import fixtures
 from .fixtures import Tell as Tell
-from .fixtures import longer as longer
 from .fixtures import rows as rows
 from .fixtures import sqlite_in as sqlite_in
 

@@ -78,11 +78,7 @@ class Wire(WrittenTo):
 
 async def converse(server: Server, parts: Sequence[bytes]) -> bytes:
     """All that is said to these parts: each comes once what was before it has been dealt with."""
-    served, wire = server._server, Wire()
-    make_protocol: Any = served.config.http_protocol_class
-    protocol = make_protocol(
-        config=served.config, server_state=served.server_state, app_state=served.lifespan.state
-    )
+    wire, protocol = Wire(), server.make_protocol()
     wire.set_protocol(protocol)
     protocol.connection_made(wire)
     for part in parts:
