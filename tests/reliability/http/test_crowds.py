@@ -80,9 +80,10 @@ def test_beyond_the_limit_of_open_files_the_oldest_anonymous_connections_close(
     service: StreamService, tell: Tell
 ) -> None:
     server, key = service.servers[0], service.make_key()
+    url = f"ws://127.0.0.1:{server.port}/ws/market"
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES))
     with (
-        open_socket(f"ws://127.0.0.1:{server.port}/ws/market", compression=None) as stream,
+        open_socket(url, compression=None, open_timeout=PATIENCE_S) as stream,
         connect(server.port) as known,
     ):
         stream.send(json.dumps({"action": "subscribe", "symbols": ["SCARCE"], "api_key": key}))
