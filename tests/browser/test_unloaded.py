@@ -85,7 +85,7 @@ def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> No
 
 @pytest.mark.parametrize("fault", ["missing", "unreachable"])
 def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: Page, fault: str) -> None:
-    page.route("**/static/terminal/keyboard/palette.js", FAULTS[fault])
+    page.route("**/static/terminal/keyboard/palette.js*", FAULTS[fault])
     page.goto("/terminal?symbol=BTCUSD")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
     page.keyboard.press("Control+k")
@@ -107,11 +107,11 @@ def test_picked_signal_is_shown_once_what_shows_it_can_be_fetched(
     ticker: Any, publisher: User, page: Page, fault: str
 ) -> None:
     beside(lambda: publish_signal("EURUSD", publisher))
-    page.route("**/static/terminal/chart/zones/reach.js", FAULTS[fault])
+    page.route("**/static/terminal/chart/zones/reach.js*", FAULTS[fault])
     page.goto("/terminal?symbol=BTCUSD")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
     signal = page.locator("#signals li.signal")
-    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_request("**/static/terminal/chart/zones/reach.js*"):
         signal.get_by_role("button").click()
 
     page.unroute_all()
@@ -125,16 +125,16 @@ def test_later_choice_wins_over_a_signal_that_could_not_be_shown_yet(
 ) -> None:
     beside(lambda: publish_signal("EURUSD", publisher))
     held: list[Route] = []
-    page.route("**/static/terminal/chart/zones/reach.js", lambda route: held.append(route))
+    page.route("**/static/terminal/chart/zones/reach.js*", lambda route: held.append(route))
     page.goto("/terminal?symbol=BTCUSD&tf=1m")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
-    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_request("**/static/terminal/chart/zones/reach.js*"):
         page.locator("#signals li.signal").get_by_role("button").click()
     page.keyboard.press("4")
     expect(page).to_have_url(re.compile("symbol=BTCUSD&tf=1h$"))
 
     [route] = held
-    with page.expect_response("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_response("**/static/terminal/chart/zones/reach.js*"):
         route.continue_()
     page.evaluate("import('/static/terminal/chart/zones/reach.js')")
     expect(page).to_have_url(re.compile("symbol=BTCUSD&tf=1h$"))

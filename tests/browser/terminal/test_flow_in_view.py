@@ -200,8 +200,7 @@ def test_pane_says_where_order_flow_is_missing(charted_flow: Page) -> None:
 
 
 TIMES = """async () => {
-    const { timeIn } = await import("/static/terminal/flow/times.js");
-    const { Zone } = await import("/static/terminal/chart/zone.js");
+    const { Zone, timeIn } = await import("/static/terminal/chart/zone.js");
     const at = (zone, text, isDay) => timeIn(new Zone(zone), Date.parse(text) / 1000, isDay);
     const evening = "2025-11-25T20:59:00Z";
     return [at("America/New_York", evening), at("Asia/Kolkata", evening), at("UTC", evening, true),
