@@ -55,7 +55,7 @@ test-ways: $(VENV)/.dev ## The contract of REST without the short path, and on d
 	@REST_ON=ordinary $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
 	@REST_ON=daphne $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(REST)
 
-test-browser: $(VENV)/.dev ## The pages, in Chromium.
+test-browser: $(VENV)/.dev ## The pages, in Chromium and Firefox.
 	@$(BIN)/python -m pytest -n 3 tests/browser
 
 reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; ends with a scorecard.

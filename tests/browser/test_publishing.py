@@ -82,6 +82,7 @@ def publish(page: Page) -> None:
     page.get_by_role("button", name="Publish permanently").click()
 
 
+@pytest.mark.also_on("firefox")
 def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)

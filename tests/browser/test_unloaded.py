@@ -16,6 +16,8 @@ from .audit import violations
 from .conftest import PATIENCE_MS, REPORT_VIOLATIONS
 from .terminal.test_terminal import LIVE, beside, publisher, ticker
 
+pytestmark = pytest.mark.also_on("oldest")
+
 __all__ = ("publisher", "ticker")
 WORDS = "Part of this page could not be loaded. Reload it"
 
@@ -83,6 +85,7 @@ def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> No
     expect(page.locator("#connection summary")).to_be_visible()
 
 
+@pytest.mark.also_on("firefox")
 @pytest.mark.parametrize("fault", ["missing", "unreachable"])
 def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: Page, fault: str) -> None:
     page.route("**/static/terminal/keyboard/palette.js*", FAULTS[fault])
@@ -102,6 +105,7 @@ def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: P
     expect(page.locator("#unloaded")).to_have_count(0)
 
 
+@pytest.mark.also_on("firefox")
 @pytest.mark.parametrize("fault", ["missing", "unreachable"])
 def test_picked_signal_is_shown_once_what_shows_it_can_be_fetched(
     ticker: Any, publisher: User, page: Page, fault: str

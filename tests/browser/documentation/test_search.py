@@ -65,6 +65,7 @@ FIRST = [
 """What readers type, and the page that answers it."""
 
 
+@pytest.mark.also_on("firefox")
 def test_page_that_answers_comes_first(open_page: OpenPage) -> None:
     page = search(open_page, "quote")
     found = {}

@@ -87,6 +87,7 @@ def verdict_of(page: Page) -> str:
     return page.locator("[data-part=verdict]").inner_text()
 
 
+@pytest.mark.also_on("firefox")
 def test_browser_verifies_the_whole_ledger_and_keeps_its_head(head: str, open_page: OpenPage) -> None:
     page = open_page("/ledger")
     assert verdict_of(page) == f"{ENTRIES} entries verified, head = {head}."

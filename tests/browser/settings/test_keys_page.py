@@ -117,6 +117,7 @@ def test_copied_lines_work_as_they_are_in_one_shell(open_page: OpenPage) -> None
     assert json.loads(ran.stdout)["symbol"] == "EURUSD"
 
 
+@pytest.mark.also_on("firefox")
 def test_reload_shows_the_list_without_the_secret(open_page: OpenPage) -> None:
     page = open_page()
     sign_up(page)

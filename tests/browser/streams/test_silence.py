@@ -11,6 +11,8 @@ from tests.browser.conftest import OpenPage
 from tests.browser.terminal.test_terminal import beside, publisher, ticker
 from tests.contract.streams.ticker import Ticker
 
+pytestmark = pytest.mark.also_on("oldest")
+
 __all__ = ("beside", "publisher", "ticker")
 
 # A stream over sockets of the test's own, which answer pings unless they are frozen.

@@ -24,6 +24,8 @@ from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.also_on("oldest")
+
 LIMIT = 3
 NUMBERED = (MARKET, ORDERFLOW)
 # The next ping comes only after the answer to the one before. A busy machine may take its time for that.

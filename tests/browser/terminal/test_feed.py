@@ -26,6 +26,8 @@ from .charted import charted, until_chart
 from .test_flow import candles, is_whole
 from .test_terminal import beside, bid, live, publisher, ticker
 
+pytestmark = pytest.mark.also_on("oldest")
+
 __all__ = ("charted", "publisher", "ticker")
 UNREADABLE = "no answer of the service"
 
@@ -99,6 +101,7 @@ def test_labels_cover_neither_price_nor_each_other(
     assert drawn["crossed"] == drawn["outside"] == []
 
 
+@pytest.mark.also_on("firefox")
 def test_arrow_points_where_the_signal_went_and_its_colour_says_how_it_ended(
     ticker: Ticker, publisher: User, open_page: OpenPage
 ) -> None:

@@ -25,6 +25,8 @@ from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
 
+pytestmark = pytest.mark.also_on("oldest")
+
 LIVE = re.compile("^Live")
 SYMBOLS = ("BTCUSD", "EURUSD")
 STREAMS, PANES = 3, 5
@@ -69,6 +71,7 @@ def bid(page: Page, symbol: str = "BTCUSD") -> Any:
     return page.locator(f"tr[data-symbol={symbol}] [data-cell=bid]")
 
 
+@pytest.mark.also_on("firefox")
 def test_visitor_sees_prices_move_without_a_login(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
 
