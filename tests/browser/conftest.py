@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
 from tests.client import Server
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 from .browsers import LAUNCH
 
@@ -91,6 +91,11 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
     yield open_one
     assert problems == []
+
+
+def look_until(page: Page, is_so: Callable[[], object]) -> None:
+    """For what Playwright tells only while one waits for it."""
+    wait_until(lambda: is_so() or page.wait_for_timeout(1))
 
 
 def watch(page: Page, host: str, problems: list[str]) -> None:

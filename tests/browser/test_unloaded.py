@@ -13,7 +13,7 @@ from tests.client import Server
 from tests.contract.streams.publishing import publish_signal
 
 from .audit import violations
-from .conftest import PATIENCE_MS, REPORT_VIOLATIONS
+from .conftest import PATIENCE_MS, REPORT_VIOLATIONS, look_until
 from .terminal.test_terminal import LIVE, beside, publisher, ticker
 
 pytestmark = pytest.mark.also_on("oldest")
@@ -137,6 +137,7 @@ def test_later_choice_wins_over_a_signal_that_could_not_be_shown_yet(
     page.keyboard.press("4")
     expect(page).to_have_url(re.compile("symbol=BTCUSD&tf=1h$"))
 
+    look_until(page, lambda: held)
     [route] = held
     with page.expect_response("**/static/terminal/chart/zones/reach.js*"):
         route.continue_()
@@ -151,7 +152,9 @@ def never(route: Route) -> None:
 @pytest.mark.parametrize("fault", [FAULTS["missing"], never])
 def test_worker_that_does_not_come_is_missed(ticker: Any, page: Page, fault: Any) -> None:
     page.context.route("**/static/terminal/streams/worker.js", fault)
+    page.clock.install()
     page.goto("/terminal")
+    page.clock.fast_forward(20_000)
     expect(page.locator("#unloaded")).to_have_text(WORDS)
 
 
