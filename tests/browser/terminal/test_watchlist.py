@@ -237,7 +237,8 @@ def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open
     yesterday(1.0)
     page = live(open_page("/"))
     change = page.get_by_role("columnheader", name="Change")
-    ticker("BTCUSD", 40)
+    *_, last = ticker("BTCUSD", 40)
+    expect(bid(page)).to_have_text(f"{last.bid:.5f}")
     change.get_by_role("button").click()
     expect(change).to_have_attribute("aria-sort", "descending")
     assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]
