@@ -1,4 +1,4 @@
-"""A page in every window: how wide it is, what breaks axe's rules, a picture with PICTURES=1."""
+"""A page in every window: how wide it is, and what breaks axe's rules; with PICTURES=1 a picture of each."""
 
 from __future__ import annotations
 
