@@ -113,15 +113,8 @@ def test_last_hours_stand_there_at_load_and_live_frames_are_added(
     filled("BTCUSD", 3)
 
     expect(caption(page)).to_contain_text(re.compile(r"cumulative delta \S+ since .*00:00 UTC"))
-    assert (
-        page.evaluate(
-            """async () => {
-            const { flow } = await (await import("/static/terminal/terminal.js")).complete;
-            return flow.bars.length;
-        }"""
-        )
-        >= MINUTES
-    )
+    bars = "async () => (await (await import('/static/terminal/terminal.js')).complete).flow.bars.length"
+    look_until(page, lambda: page.evaluate(bars) >= MINUTES)
 
 
 def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_page: OpenPage) -> None:
