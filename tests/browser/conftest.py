@@ -95,7 +95,12 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
 def look_until(page: Page, is_so: Callable[[], object]) -> None:
     """For what Playwright tells only while one waits for it."""
-    wait_until(lambda: is_so() or page.wait_for_timeout(1))
+
+    def looked() -> object:
+        page.wait_for_timeout(1)
+        return is_so()
+
+    wait_until(looked)
 
 
 def watch(page: Page, host: str, problems: list[str]) -> None:
