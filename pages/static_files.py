@@ -30,6 +30,11 @@ from core.program.commands import command
 HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)?$")
 HALF = ".half"
 OWN_SCRIPTS = re.compile(r"^(docs|front|site|terminal)/.*\.js$")
+# Of a module that is imported by an address, which Django does not know of.
+RESOLVED = (
+    r"""(?P<matched>import\.meta\.resolve\("(?P<url>[^"]*)"\))""",
+    """import.meta.resolve("%(url)s")""",
+)
 # Whole lines only, because within one two slashes may be part of an address; and no licence, `/*! … */`.
 COMMENT = re.compile(rb"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
 
@@ -38,6 +43,7 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     # Modules import each other by the names that pages use. Otherwise what a page preloads is loaded twice,
     # and pages of a new version share a worker of the old one.
     support_js_module_import_aggregation = True
+    patterns = (*CompressedManifestStaticFilesStorage.patterns, ("*.js", (RESOLVED,)))
 
     @cached_property
     def manifest_name(self) -> str:

@@ -53,6 +53,18 @@ export function hurry() {
   for (const end of pausing) end();
 }
 
+const again = {};
+
+/** A module that an outage may be in the way of. Some browsers never ask again at an address that failed once. */
+export async function module(address) {
+  try {
+    return await import(address + (again[address] ?? ""));
+  } catch (error) {
+    again[address] = `?${performance.now()}`;
+    throw error;
+  }
+}
+
 /** Try until it works, slower each time, as long as it is wanted. */
 export async function persist(attempt, isWanted) {
   for (let pauseMs = 500; isWanted(); pauseMs = Math.min(2 * pauseMs, 30_000)) {

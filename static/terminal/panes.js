@@ -1,5 +1,5 @@
 // What stands beside the watchlist: the chart, its order flow, the signals and the news.
-import { persist } from "./api.js";
+import { module, persist } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
 import { listen } from "./chart/tools/shortcuts.js";
@@ -29,7 +29,7 @@ export class Panes {
       bring: async (signal) => {
         this.wanted = signal;
         const isWanted = () => this.wanted === signal;
-        const reach = await persist(() => import("./chart/zones/reach.js"), isWanted);
+        const reach = await persist(() => module(import.meta.resolve("./chart/zones/reach.js")), isWanted);
         if (isWanted()) reach.bring(signal, this.chart.zones, shown, tap);
       },
     });

@@ -1,8 +1,11 @@
-"""Real Chromium on the real server. Whatever a test does, no page may break its policy or leave its host."""
+"""Real browsers on the real server. Whatever a test does, no page may break its policy or leave its host."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,11 +13,12 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
 from tests.client import Server
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
-from .chromium import LAUNCH_ARGS, require_chromium
+from .browsers import LAUNCH
 
 OpenPage = Callable[..., Page]
+Launched = Callable[[str], AbstractContextManager[Browser]]
 PATIENCE_MS = PATIENCE_S * 1000
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 # Reported by the page itself, because not every violation reaches the console.
@@ -27,23 +31,57 @@ addEventListener("securitypolicyviolation",
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    """For one test: while Playwright runs, this thread has an event loop and may not use the ORM."""
-    path = require_chromium()
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "also_on(*browsers): runs in the oldest Chromium or in Firefox, too")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    others = [name for mark in metafunc.definition.iter_markers("also_on") for name in mark.args]
+    if others:
+        metafunc.parametrize("browser", ["newest", *others], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def launched() -> Iterator[Launched]:
+    """One of each kind for all tests here. While Playwright works, this thread has an event loop, and
+    may not use the ORM; between tests it has none."""
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=[*LAUNCH_ARGS])
-        yield running
-        running.close()
+        loop = asyncio.get_running_loop()
+
+        @cache
+        def launch(kind: str) -> Browser:
+            return LAUNCH[kind](playwright)
+
+        @contextmanager
+        def working(kind: str) -> Iterator[Browser]:
+            asyncio._set_running_loop(loop)
+            try:
+                yield launch(kind)
+            finally:
+                asyncio._set_running_loop(None)
+
+        asyncio._set_running_loop(None)
+        yield working
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture
+def browser(request: pytest.FixtureRequest, launched: Launched) -> Iterator[Browser]:
+    """For one test, which leaves no page behind."""
+    with launched(getattr(request, "param", "newest")) as browser:
+        yield browser
+        for context in browser.contexts:
+            context.close()
 
 
 @pytest.fixture
 def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
     """Opens pages in a fresh profile each; takes Playwright's options of a context."""
     problems: list[str] = []
+    permissions = CLIPBOARD if browser.browser_type.name == "chromium" else []
 
     def open_one(path: str = "/", script: str = "", *, address: str = server.url, **options: Any) -> Page:
-        context = browser.new_context(base_url=address, permissions=CLIPBOARD, **options)
+        context = browser.new_context(base_url=address, permissions=permissions, **options)
         context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(REPORT_VIOLATIONS + script)
         page = context.new_page()
@@ -53,6 +91,16 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
     yield open_one
     assert problems == []
+
+
+def look_until(page: Page, is_so: Callable[[], object]) -> None:
+    """For what Playwright tells only while one waits for it."""
+
+    def looked() -> object:
+        page.wait_for_timeout(1)
+        return is_so()
+
+    wait_until(looked)
 
 
 def watch(page: Page, host: str, problems: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from playwright.sync_api import Page
 
 FAULTS = """
@@ -34,6 +36,13 @@ def resize(page: Page, width: int, height: int) -> None:
     """And wait until the page is drawn in its new size."""
     page.set_viewport_size({"width": width, "height": height})
     page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
+def widths(page: Page, *all_widths: int, height: int = 900) -> Iterator[int]:
+    """The page in one window after the other."""
+    for width in all_widths:
+        resize(page, width, height)
+        yield width
 
 
 LINES = """

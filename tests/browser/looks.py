@@ -1,7 +1,8 @@
-"""A page in every window: how wide it is, what breaks axe's rules, and a picture to look at."""
+"""A page in every window: how wide it is, and what breaks axe's rules; with PICTURES=1 a picture of each."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from django.conf import settings
@@ -11,11 +12,15 @@ from .audit import violations
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "var/screenshots"
 SIZES = ((360, 740), (768, 1024), (1440, 900), (2560, 1440))
-# Wider windows only leave more room around the same page, and axe takes its time.
-AUDITED_UP_TO = 1440
+# Between them and beyond there is only more room around the same parts, and axe takes its time.
+AUDITED = (360, 1440)
+# What depends on the scheme.
+COLOURS = ("color-contrast", "link-in-text-block")
 
 
 def keep(page: Page, name: str) -> None:
+    if not os.environ.get("PICTURES"):
+        return
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
@@ -27,6 +32,7 @@ def faults(page: Page, name: str, scheme: str) -> list[str]:
         page.set_viewport_size({"width": width, "height": height})
         wide = page.evaluate("document.documentElement.scrollWidth")
         found += [f"{wide} px wide at {width}"] if wide > width else []
-        found += violations(page) if width <= AUDITED_UP_TO else []
+        if width in AUDITED:
+            found += violations(page, *(COLOURS if scheme == "dark" else ()))
         keep(page, f"{name}-{width}-{scheme}")
     return found

@@ -13,7 +13,7 @@ from accounts.models import User
 from core import clock
 from tests.browser.audit import violations
 from tests.browser.geometry import faults_of_sizes, misplaced
-from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, PRESS_TWICE, tab_to, width_of
+from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, press_on, tab_to, width_of
 from tests.client import Server
 from tests.factories import make_calendar, make_instrument, make_signal, make_user, put_candles, put_quote
 
@@ -82,6 +82,7 @@ def publish(page: Page) -> None:
     page.get_by_role("button", name="Publish permanently").click()
 
 
+@pytest.mark.also_on("firefox")
 def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
     page = open_page()
     log_in(page)
@@ -351,7 +352,7 @@ def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:
     held: list[Route] = []
     page.route(f"**{PAGE}", lambda route: hold_form(route, held))
     review(page)
-    page.get_by_role("button", name="Publish permanently").evaluate(PRESS_TWICE)
+    press_on(page, "Publish permanently", held)
     held[0].continue_()
     page.get_by_text("Published: buy EURUSD.").wait_for()
     assert len(held) == 1

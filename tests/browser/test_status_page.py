@@ -114,6 +114,7 @@ def test_latency_has_labelled_axes_beside_the_lines(open_page: OpenPage) -> None
     assert scale["x"] + scale["width"] <= lines["x"]
 
 
+@pytest.mark.also_on("firefox")
 def test_page_renews_itself_while_somebody_looks(open_page: OpenPage) -> None:
     page = open_page("/docs")
     page.clock.install()

@@ -30,6 +30,7 @@ def test_page_follows_the_system_until_a_theme_is_chosen(
     assert grounds == [LIGHT, DARK, first]
 
 
+@pytest.mark.also_on("firefox")
 def test_chosen_theme_stays_and_is_there_before_the_first_paint(open_page: OpenPage) -> None:
     page = open_page("/docs", color_scheme="light")
     switch = page.get_by_role("button", name="Theme:")

@@ -13,8 +13,10 @@ from tests.client import Server
 from tests.contract.streams.publishing import publish_signal
 
 from .audit import violations
-from .conftest import PATIENCE_MS, REPORT_VIOLATIONS
+from .conftest import PATIENCE_MS, REPORT_VIOLATIONS, look_until
 from .terminal.test_terminal import LIVE, beside, publisher, ticker
+
+pytestmark = pytest.mark.also_on("oldest")
 
 __all__ = ("publisher", "ticker")
 WORDS = "Part of this page could not be loaded. Reload it"
@@ -83,9 +85,10 @@ def test_part_that_is_wanted_later_is_missed_then(ticker: Any, page: Page) -> No
     expect(page.locator("#connection summary")).to_be_visible()
 
 
+@pytest.mark.also_on("firefox")
 @pytest.mark.parametrize("fault", ["missing", "unreachable"])
 def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: Page, fault: str) -> None:
-    page.route("**/static/terminal/keyboard/palette.js", FAULTS[fault])
+    page.route("**/static/terminal/keyboard/palette.js*", FAULTS[fault])
     page.goto("/terminal?symbol=BTCUSD")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
     page.keyboard.press("Control+k")
@@ -102,16 +105,17 @@ def test_search_takes_what_is_typed_until_it_can_be_fetched(ticker: Any, page: P
     expect(page.locator("#unloaded")).to_have_count(0)
 
 
+@pytest.mark.also_on("firefox")
 @pytest.mark.parametrize("fault", ["missing", "unreachable"])
 def test_picked_signal_is_shown_once_what_shows_it_can_be_fetched(
     ticker: Any, publisher: User, page: Page, fault: str
 ) -> None:
     beside(lambda: publish_signal("EURUSD", publisher))
-    page.route("**/static/terminal/chart/zones/reach.js", FAULTS[fault])
+    page.route("**/static/terminal/chart/zones/reach.js*", FAULTS[fault])
     page.goto("/terminal?symbol=BTCUSD")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
     signal = page.locator("#signals li.signal")
-    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_request("**/static/terminal/chart/zones/reach.js*"):
         signal.get_by_role("button").click()
 
     page.unroute_all()
@@ -125,16 +129,17 @@ def test_later_choice_wins_over_a_signal_that_could_not_be_shown_yet(
 ) -> None:
     beside(lambda: publish_signal("EURUSD", publisher))
     held: list[Route] = []
-    page.route("**/static/terminal/chart/zones/reach.js", lambda route: held.append(route))
+    page.route("**/static/terminal/chart/zones/reach.js*", lambda route: held.append(route))
     page.goto("/terminal?symbol=BTCUSD&tf=1m")
     expect(page.locator("#connection summary")).to_have_text(LIVE)
-    with page.expect_request("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_request("**/static/terminal/chart/zones/reach.js*"):
         page.locator("#signals li.signal").get_by_role("button").click()
     page.keyboard.press("4")
     expect(page).to_have_url(re.compile("symbol=BTCUSD&tf=1h$"))
 
+    look_until(page, lambda: held)
     [route] = held
-    with page.expect_response("**/static/terminal/chart/zones/reach.js"):
+    with page.expect_response("**/static/terminal/chart/zones/reach.js*"):
         route.continue_()
     page.evaluate("import('/static/terminal/chart/zones/reach.js')")
     expect(page).to_have_url(re.compile("symbol=BTCUSD&tf=1h$"))
@@ -147,7 +152,9 @@ def never(route: Route) -> None:
 @pytest.mark.parametrize("fault", [FAULTS["missing"], never])
 def test_worker_that_does_not_come_is_missed(ticker: Any, page: Page, fault: Any) -> None:
     page.context.route("**/static/terminal/streams/worker.js", fault)
+    page.clock.install()
     page.goto("/terminal")
+    page.clock.fast_forward(20_000)
     expect(page.locator("#unloaded")).to_have_text(WORDS)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from pages.modules import modules_of
+from pages.modules import imports_of, modules_of
+
+RESOLVED = re.compile(r"""import\.meta\.resolve\("\./(.*?)"\)""")
 
 
 def test_imports_are_followed_to_the_end() -> None:
@@ -25,6 +28,19 @@ def test_live_prices_do_not_wait_for_the_chart() -> None:
 @pytest.mark.parametrize("name", ["keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js"])
 def test_what_may_wait_is_not_named(name: str) -> None:
     assert f"terminal/{name}" not in modules_of("terminal/terminal.js", "terminal/panes.js")
+
+
+def test_what_an_outage_may_need_imports_only_what_the_page_has_loaded() -> None:
+    """Its own address is another one at each attempt; those below it would stay those that failed."""
+    static = Path("static")
+    resolved = [
+        (script.parent / name).relative_to(static).as_posix()
+        for script in static.glob("terminal/**/*.js")
+        for name in RESOLVED.findall(script.read_text())
+    ]
+    loaded = modules_of("terminal/terminal.js", "terminal/panes.js")
+    assert "terminal/keyboard/palette.js" in resolved
+    assert [name for script in resolved for name in imports_of(script) if name not in loaded] == []
 
 
 def test_each_form_of_import_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

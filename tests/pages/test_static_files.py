@@ -28,7 +28,9 @@ from pages.static_files import (
 )
 from tests.made_once import find_files
 
-IMPORTED = re.compile(r"""^(?:import|export)\s.*?from\s*"([./][^"]+)";""", re.MULTILINE | re.DOTALL)
+IMPORTED = re.compile(
+    r"""(?:^(?:import|export)\s[^;]*?from\s*|import\(|import\.meta\.resolve\()"([./][^"]+)\"""", re.MULTILINE
+)
 HASHED = re.compile(r"\.[0-9a-f]{12}\.m?js$")
 
 

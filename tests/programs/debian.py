@@ -18,6 +18,8 @@ UPDATE_WITHIN_S, INSTALL_WITHIN_S = 600, 600
 INSTALL = ("install", "-q", "-y", "-o", "DPkg::Lock::Timeout=240", "--no-install-recommends")
 # Where Debian puts servers, which only root has in its PATH.
 SERVERS = "/usr/sbin:/sbin"
+# Kept for the next clone, too.
+UNPACKED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tickwire/debian"
 # Debian starts what it installs as a service; at run level 1 it does not, and no port is taken.
 SETTINGS = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
 
@@ -50,6 +52,35 @@ def install(program: str, package: str) -> None:
         if find(program) is None:
             run(apt, "update", "-q", within_s=UPDATE_WITHIN_S)
             run(apt, *INSTALL, package, within_s=INSTALL_WITHIN_S)
+
+
+def versions_of(package: str) -> list[str]:
+    """What is to be had, the oldest first; none without apt."""
+    if shutil.which("apt-cache") is None:
+        return []
+    lines = output("apt-cache", "madison", package).splitlines()
+    return output("sort", "-Vu", given="\n".join(line.split("|")[1].strip() for line in lines)).split()
+
+
+def unpacked(version: str, *packages: str) -> Path:
+    """A folder with packages of a version, beside the one that is installed, whose libraries serve both."""
+    folder = UNPACKED / version
+    with one_at_a_time():
+        if not folder.exists():
+            UNPACKED.mkdir(parents=True, exist_ok=True)
+            half = Path(tempfile.mkdtemp(dir=UNPACKED, prefix="half-"))
+            output("apt-get", "download", "-q", *(f"{package}={version}" for package in packages), cwd=half)
+            for archive in half.glob("*.deb"):
+                output("dpkg", "-x", str(archive), str(half))
+                archive.unlink()
+            half.rename(folder)
+    return folder
+
+
+def output(*command: str, given: str = "", cwd: Path | None = None) -> str:
+    return subprocess.run(
+        command, input=given, cwd=cwd, check=True, text=True, stdout=subprocess.PIPE, timeout=INSTALL_WITHIN_S
+    ).stdout
 
 
 def run(*command: str, within_s: float) -> None:

@@ -1,5 +1,5 @@
 // The public feed of signals, the active ones with what they would make now.
-import { persist } from "../api.js";
+import { module, persist } from "../api.js";
 import { isOpen } from "../page/hours.js";
 import { ago, price, signed, span, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
@@ -123,7 +123,7 @@ export class Signals {
   async mark() {
     const closed = [...this.items].filter(([id]) => this.known.get(id).status === "closed");
     if (!closed.length) return;
-    const { mark } = await import("./marks.js");
+    const { mark } = await module(import.meta.resolve("./marks.js"));
     mark(new Map(closed), this.pane.list.dataset.checked);
   }
 

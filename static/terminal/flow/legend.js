@@ -1,9 +1,9 @@
 // What the pane of order flow says in words: units, the bar that is looked at, and why nothing moves.
 import { closing } from "../chart/tools/menu.js";
+import { timeIn } from "../chart/zone.js";
 import { price, signed, write } from "../format.js";
 import { statusOf } from "../page/connection.js";
 import { CAUSES } from "../page/outage.js";
-import { timeIn } from "./times.js";
 
 const BEAT_MS = 1_000;
 const DAY_S = 86_400;

@@ -1,5 +1,5 @@
 // The page by keyboard. Single keys are left alone while somebody writes or a dialog is open, and with modifiers.
-import { persist } from "../api.js";
+import { module, persist } from "../api.js";
 import { keep, kept } from "../page/kept.js";
 
 const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
@@ -23,7 +23,7 @@ export class PaletteOnDemand {
   }
 
   #fetch() {
-    return (this.#palette ??= persist(() => import("./palette.js"), () => true).then(({ Palette }) => new Palette(this.dialog, this.about)));
+    return (this.#palette ??= persist(() => module(import.meta.resolve("./palette.js")), () => true).then(({ Palette }) => new Palette(this.dialog, this.about)));
   }
 }
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from pages.documents.reference.operations import operations
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import widths
 from tests.client import Api, Server
 from tests.factories import make_instrument, make_news, make_signal, put_quote
 
@@ -127,16 +128,14 @@ MEANINGS = """
 """
 
 
-@pytest.mark.parametrize("width", [700, 1440])
 @pytest.mark.parametrize(
     "path", ["/docs/api/getAnalysis", "/docs/api/getSignalProof", "/docs/streams/signals"]
 )
-def test_meaning_of_a_field_has_half_of_the_width(
-    quoted: None, open_page: OpenPage, path: str, width: int
-) -> None:
-    page = open_page(path, viewport={"width": width, "height": 900})
-    tables = page.evaluate(MEANINGS)
-    assert tables
-    for table in tables:
-        assert (table["hidden"], table["overlapping"]) == (0, [])
-        assert table["meaning"] >= 0.495
+def test_meaning_of_a_field_has_half_of_the_width(quoted: None, open_page: OpenPage, path: str) -> None:
+    page = open_page(path)
+    for _ in widths(page, 700, 1440):
+        tables = page.evaluate(MEANINGS)
+        assert tables
+        for table in tables:
+            assert (table["hidden"], table["overlapping"]) == (0, [])
+            assert table["meaning"] >= 0.495

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import widths
 
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 360, "height": 740}
@@ -128,23 +128,24 @@ def test_contents_are_a_drawer_on_a_phone(open_page: OpenPage) -> None:
     expect(contents).not_to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1024, 1440, 2560])
-def test_nothing_overlaps_beside_the_page(open_page: OpenPage, width: int) -> None:
-    page = open_page("/docs/signals", viewport={"width": width, "height": 900})
-    contents, article = page.locator("#docs-contents").bounding_box(), page.locator("article").bounding_box()
-    aside = page.locator(".on-page").bounding_box()
-    brand = page.locator(".brand").bounding_box()
+def test_nothing_overlaps_beside_the_page(open_page: OpenPage) -> None:
+    page = open_page("/docs/signals")
+    for width in widths(page, 1024, 1440, 2560):
+        contents = page.locator("#docs-contents").bounding_box()
+        article = page.locator("article").bounding_box()
+        aside = page.locator(".on-page").bounding_box()
+        brand = page.locator(".brand").bounding_box()
 
-    assert contents is not None
-    assert article is not None
-    assert brand is not None
-    assert contents["x"] + contents["width"] <= article["x"]
-    # The head begins where the contents begin.
-    assert abs(brand["x"] - page.locator(".docs-search").first.bounding_box()["x"]) <= 1  # type: ignore[index]
-    if width >= 1440:
-        assert aside is not None
-        assert article["x"] + article["width"] <= aside["x"]
-        assert aside["x"] + aside["width"] <= width
+        assert contents is not None
+        assert article is not None
+        assert brand is not None
+        assert contents["x"] + contents["width"] <= article["x"]
+        # The head begins where the contents begin.
+        assert abs(brand["x"] - page.locator(".docs-search").first.bounding_box()["x"]) <= 1  # type: ignore[index]
+        if width >= 1440:
+            assert aside is not None
+            assert article["x"] + article["width"] <= aside["x"]
+            assert aside["x"] + aside["width"] <= width
 
 
 def test_heading_that_is_read_is_marked(open_page: OpenPage) -> None:

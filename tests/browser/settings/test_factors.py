@@ -73,6 +73,7 @@ def set_up_app(page: Page) -> str:
     return secret
 
 
+@pytest.mark.also_on("firefox")
 def test_app_is_set_up_and_asked_for_at_the_next_login(people: None, open_page: OpenPage) -> None:
     page = open_page("/accounts/login/")
     log_in(page, "ada")

@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, expect
 from accounts.models import User
 from config.wiring import use_recorder
 from tests.browser.conftest import OpenPage
+from tests.browser.geometry import widths
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_user, put_quote
 from tests.staff import staff_client
@@ -38,19 +39,17 @@ def box(found: Locator) -> dict[str, float]:
     return {"left": at["x"], "top": at["y"], "right": at["x"] + at["width"], "bottom": at["y"] + at["height"]}
 
 
-@pytest.mark.parametrize("width", [896, 1440, 2560])
-def test_navigation_stands_beside_the_page(
-    server: Server, session: str, open_page: OpenPage, width: int
-) -> None:
-    page = with_session(open_page("/healthz", viewport={"width": width, "height": 900}), server, session)
+def test_navigation_stands_beside_the_page(server: Server, session: str, open_page: OpenPage) -> None:
+    page = with_session(open_page("/healthz"), server, session)
     page.goto("/settings/keys")
-    navigation, content = box(page.locator("#sections")), box(page.locator("main"))
-    assert navigation["right"] < content["left"]
-    assert navigation["left"] == box(page.locator(".brand"))["left"]
-    assert content["right"] <= width
-    expect(page.locator(".sections-open")).to_be_hidden()
-    tops = [box(link)["top"] for link in page.locator("#sections a").all()]
-    assert tops == sorted(set(tops))
+    for width in widths(page, 896, 1440, 2560):
+        navigation, content = box(page.locator("#sections")), box(page.locator("main"))
+        assert navigation["right"] < content["left"]
+        assert navigation["left"] == box(page.locator(".brand"))["left"]
+        assert content["right"] <= width
+        expect(page.locator(".sections-open")).to_be_hidden()
+        tops = [box(link)["top"] for link in page.locator("#sections a").all()]
+        assert tops == sorted(set(tops))
 
 
 @pytest.mark.parametrize("width", [360, 768])

@@ -11,6 +11,8 @@ from tests.browser.conftest import OpenPage
 from tests.browser.terminal.test_terminal import beside, publisher, ticker
 from tests.contract.streams.ticker import Ticker
 
+pytestmark = pytest.mark.also_on("oldest")
+
 __all__ = ("beside", "publisher", "ticker")
 
 # A stream over sockets of the test's own, which answer pings unless they are frozen.
@@ -67,10 +69,10 @@ def test_what_failed_is_asked_again_once_the_service_is_back(ticker: Ticker, ope
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.evaluate(PERSISTING)
     # Half a second, one, two and four have passed; the next pause has eight.
-    passes(page, 8_000)
+    page.clock.run_for(8_000)
     assert page.evaluate("asked") == {"failed": 5, "refused": 1}
     page.evaluate("hurry()")
-    passes(page, 100)
+    page.clock.run_for(100)
     assert page.evaluate("asked") == {"failed": 6, "refused": 1}
 
 
@@ -80,15 +82,9 @@ def page(ticker: Ticker, open_page: OpenPage) -> Page:
     page.clock.install()
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.evaluate(STREAM)
-    passes(page, 100)
+    page.clock.run_for(100)
     assert page.evaluate(STATE) == LIVE
     return page
-
-
-def passes(page: Page, ms: int) -> None:
-    """In steps, because what follows a timer may be a promise."""
-    for _ in range(ms // 100):
-        page.clock.run_for(100)
 
 
 def freeze(page: Page, is_frozen: bool = True) -> None:
@@ -100,34 +96,34 @@ def pings(page: Page) -> Any:
 
 
 def test_service_that_freezes_is_told_within_five_seconds_of_its_last_price(page: Page) -> None:
-    passes(page, 3_000)
+    page.clock.run_for(3_000)
     page.evaluate(TICK)
-    passes(page, 100)
+    page.clock.run_for(100)
     freeze(page)
-    passes(page, 2_000)
+    page.clock.run_for(2_000)
     assert page.evaluate(STATE) == LIVE
-    passes(page, 3_000)
+    page.clock.run_for(3_000)
     assert page.evaluate(STATE) == SILENT
 
 
 def test_service_that_goes_on_is_live_again_at_its_first_word(page: Page) -> None:
     freeze(page)
-    passes(page, 8_000)
+    page.clock.run_for(8_000)
     assert page.evaluate(STATE) == SILENT
     freeze(page, False)
     page.evaluate(TICK)
-    passes(page, 100)
+    page.clock.run_for(100)
     assert page.evaluate(STATE) == LIVE
 
 
 def test_socket_that_stays_silent_is_given_up(page: Page) -> None:
     freeze(page)
-    passes(page, 17_000)
+    page.clock.run_for(17_000)
     assert page.evaluate(STATE)[2] == 2
 
 
 def test_quiet_market_is_no_silence_and_is_not_asked_more_often(page: Page) -> None:
-    passes(page, 60_000)
+    page.clock.run_for(60_000)
     assert page.evaluate(STATE) == LIVE
     assert 11 <= pings(page) <= 13
 
@@ -135,5 +131,5 @@ def test_quiet_market_is_no_silence_and_is_not_asked_more_often(page: Page) -> N
 def test_computer_that_slept_has_heard_no_silence(page: Page) -> None:
     page.clock.fast_forward(3_600_000)
     assert page.evaluate(STATE) == LIVE
-    passes(page, 30_000)
+    page.clock.run_for(30_000)
     assert page.evaluate(STATE) == LIVE

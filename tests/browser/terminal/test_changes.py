@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +17,7 @@ from market.streams import market_streams as streams
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
-from tests.browser.conftest import PATIENCE_MS, OpenPage
+from tests.browser.conftest import OpenPage, look_until
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
@@ -222,21 +221,21 @@ def test_answer_of_before_does_not_reopen_a_signal(
 ) -> None:
     signal_id = beside(lambda: publish_signal("BTCUSD", publisher))
     page = live(open_page("/"))
-    result = page.locator("#signals li.signal [data-part=result]")
-    expect(page.locator("#signals li.signal")).to_have_count(1)
+    signals = page.locator("#signals li.signal")
+    result = signals.filter(has_text="BTCUSD").locator("[data-part=result]")
+    expect(signals).to_have_count(1)
     held: list[tuple[Route, APIResponse]] = []
     page.route("**/api/signals?*", lambda route: held.append((route, route.fetch())))
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
-    looks_until_ms = time.monotonic() * 1000 + PATIENCE_MS
-    while len(held) < 2:
-        assert time.monotonic() * 1000 < looks_until_ms
-        page.wait_for_timeout(20)
+    look_until(page, lambda: len(held) == 2)
 
     beside(lambda: end(signal_id))
     expect(result).to_contain_text("+1,000.0 pips")
     for route, answer in held:
-        route.fulfill(response=answer)
-    page.wait_for_timeout(200)
+        with page.expect_event("requestfinished"):
+            route.fulfill(response=answer)
+    beside(lambda: publish_signal("EURUSD", publisher))
+    expect(signals).to_have_count(2)
 
     expect(result).to_contain_text("+1,000.0 pips")
 

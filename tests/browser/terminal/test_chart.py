@@ -6,12 +6,11 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from core.times import MINUTE_MS
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
+from tests.browser.geometry import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 from tests.patience import wait_until
 
@@ -184,21 +183,18 @@ def test_legend_tells_the_last_candle_again_after_a_drag_that_ends_elsewhere(
     expect(page.locator(".legend [data-part=close]")).to_have_text(f"{tick.bid:.5f}")
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
 def test_legend_breaks_between_phrases_alone_and_leaves_the_axis_free(
-    charted: Ticker, open_page: OpenPage, width: int
+    charted: Ticker, open_page: OpenPage
 ) -> None:
-    page = opened(open_page, viewport={"width": width, "height": 900})
-
-    lines = page.eval_on_selector_all(PHRASES, "(all) => all.map((each) => each.getClientRects().length)")
-    assert lines == [1] * 6
-    assert misplaced(page, ".price .plot", PHRASES) == []
-    axis = of_chart(page, "chart.chart.priceScale('right').width()")
-    ends = page.eval_on_selector_all(
-        PHRASES, "(all) => all.map((each) => each.getBoundingClientRect().right)"
-    )
-    free = page.evaluate("document.querySelector('.price .plot').getBoundingClientRect().right") - max(ends)
-    assert free >= axis > 0
+    page = opened(open_page)
+    for _ in widths(page, 360, 768, 1440, 2560):
+        lines = page.eval_on_selector_all(PHRASES, "(all) => all.map((each) => each.getClientRects().length)")
+        assert lines == [1] * 6
+        assert misplaced(page, ".price .plot", PHRASES) == []
+        axis = of_chart(page, "chart.chart.priceScale('right').width()")
+        right = "(all) => all.map((each) => each.getBoundingClientRect().right)"
+        ends, plot = (page.eval_on_selector_all(each, right) for each in (PHRASES, ".price .plot"))
+        assert plot[0] - max(ends) >= axis > 0
 
 
 def test_older_candles_come_while_one_drags_and_end_at_the_first(

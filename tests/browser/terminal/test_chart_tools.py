@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
+from tests.browser.geometry import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 
 from .charted import charted, drag, of_chart, shown, until_chart
@@ -356,31 +356,25 @@ def test_unknown_symbol_in_the_address_shows_another(charted: Ticker, open_page:
     expect(page).to_have_url(re.compile(r"\?symbol=[BE]\w+USD&tf=1m$"))
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
-def test_tools_stand_side_by_side_in_one_row(charted: Ticker, open_page: OpenPage, width: int) -> None:
-    page = opened(open_page, viewport={"width": width, "height": 900})
+def test_tools_stand_side_by_side_in_one_row(charted: Ticker, open_page: OpenPage) -> None:
+    page = opened(open_page)
     switch_on(page, "SMA", "RSI")
+    for _ in widths(page, 360, 768, 1440, 2560):
+        assert misplaced(page, ".price", TOOLS) == []
+        box = page.locator(".tools").bounding_box()
+        assert box is not None
+        assert box["height"] < 48
 
-    assert misplaced(page, ".price", TOOLS) == []
-    box = page.locator(".tools").bounding_box()
-    assert box is not None
-    assert box["height"] < 48
 
-
-@pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("menu", ["indicators", "zone"])
-def test_menu_lies_within_the_window(charted: Ticker, open_page: OpenPage, width: int, menu: str) -> None:
-    page = opened(open_page, viewport={"width": width, "height": 800})
+def test_menu_lies_within_the_window(charted: Ticker, open_page: OpenPage, menu: str) -> None:
+    page = opened(open_page)
 
     tool(page, menu).locator("summary").click()
-
-    assert misplaced(page, "html", f"[data-tool={menu}] .panel") == []
-    assert (
-        misplaced(
-            page, f"[data-tool={menu}] .panel", f"[data-tool={menu}] .panel label, .panel [type=number]"
-        )
-        == []
-    )
+    for _ in widths(page, 360, 1440, height=800):
+        assert misplaced(page, "html", f"[data-tool={menu}] .panel") == []
+        parts = f"[data-tool={menu}] .panel label, .panel [type=number]"
+        assert misplaced(page, f"[data-tool={menu}] .panel", parts) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from math import sin
 from typing import Any
 
@@ -17,9 +16,8 @@ from instruments.catalogue import catalogue
 from market.prices import interval_start
 from market.prices.order_flow import MinuteFlow
 from market.store.flow_minutes import FlowToWrite, write_flows
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, look_until
 from tests.contract.streams.ticker import Ticker
-from tests.patience import PATIENCE_S
 
 from .test_terminal import beside, live, publisher, ticker
 
@@ -59,14 +57,14 @@ PLACES = """async () => {
 
 def wait_until_aligned(page: Page, at_least: int) -> None:
     """As soon as the page has drawn what it was told to."""
-    looks_until_s = time.monotonic() + PATIENCE_S
-    while True:
+
+    def are_aligned() -> bool:
         places = page.evaluate(PLACES)
-        apart = [own - other for own, other in places if other is None or abs(own - other) >= 1]
-        if len(places) >= at_least and not apart:
-            return
-        assert time.monotonic() < looks_until_s, f"{len(places)} bars, apart by {apart}"
-        page.wait_for_timeout(20)
+        return len(places) >= at_least and all(
+            other is not None and abs(own - other) < 1 for own, other in places
+        )
+
+    look_until(page, are_aligned)
 
 
 # The service's answer, as long as the page is to be looked at: no test waits for hours of candles.
@@ -115,15 +113,8 @@ def test_last_hours_stand_there_at_load_and_live_frames_are_added(
     filled("BTCUSD", 3)
 
     expect(caption(page)).to_contain_text(re.compile(r"cumulative delta \S+ since .*00:00 UTC"))
-    assert (
-        page.evaluate(
-            """async () => {
-            const { flow } = await (await import("/static/terminal/terminal.js")).complete;
-            return flow.bars.length;
-        }"""
-        )
-        >= MINUTES
-    )
+    bars = "async () => (await (await import('/static/terminal/terminal.js')).complete).flow.bars.length"
+    look_until(page, lambda: page.evaluate(bars) >= MINUTES)
 
 
 def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_page: OpenPage) -> None:

@@ -122,7 +122,7 @@ def test_letters_may_be_left_out(open_page: OpenPage) -> None:
     instruments.append({"symbol": "EURUSD", "name": "Euro / US Dollar"})
     found = open_page("/docs").evaluate(
         """async ([queries, instruments]) => {
-            const { matches } = await import("/static/terminal/keyboard/match.js");
+            const { matches } = await import("/static/terminal/keyboard/palette.js");
             const symbols = (query) => matches(query, instruments).map(({ instrument }) => instrument.symbol);
             return Object.fromEntries(queries.map((query) => [query, symbols(query).slice(0, 1)]));
         }""",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
@@ -18,6 +19,8 @@ from tests.factories import make_instrument, put_quote
 
 from .test_terminal import LIVE, SYMBOLS, beside, live, publisher, ticker
 from .test_truth import color, hear, summary
+
+pytestmark = pytest.mark.also_on("oldest")
 
 __all__ = ("publisher", "ticker")
 WATCHLIST = "**/terminal/watchlist.json"
@@ -40,6 +43,7 @@ def all_closed(route: Route) -> None:
     route.fulfill(body=json.dumps(known))
 
 
+@pytest.mark.also_on("firefox")
 def test_feeds_that_die_behind_an_open_socket_turn_the_head_stale(
     ticker: Ticker, open_page: OpenPage
 ) -> None:
@@ -102,6 +106,7 @@ def test_symbol_chosen_in_an_outage_says_in_words_that_it_waits(
     assert words.evaluate("(each) => getComputedStyle(each).clipPath") == "none"
 
 
+@pytest.mark.also_on("firefox")
 def test_every_number_of_an_outage_is_dim_or_says_its_age(
     ticker: Ticker, publisher: User, server: Server, open_page: OpenPage
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from accounts.open_streams.registry import open_streams
@@ -24,6 +24,8 @@ from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
+
+pytestmark = pytest.mark.also_on("oldest")
 
 LIVE = re.compile("^Live")
 SYMBOLS = ("BTCUSD", "EURUSD")
@@ -69,6 +71,7 @@ def bid(page: Page, symbol: str = "BTCUSD") -> Any:
     return page.locator(f"tr[data-symbol={symbol}] [data-cell=bid]")
 
 
+@pytest.mark.also_on("firefox")
 def test_visitor_sees_prices_move_without_a_login(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
 
@@ -170,13 +173,12 @@ def test_timeframe_is_chosen_and_its_candles_shown(ticker: Ticker, open_page: Op
 
 
 def test_timeframe_that_is_chosen_before_there_is_a_chart_counts(ticker: Ticker, open_page: OpenPage) -> None:
-    page, held = open_page("/docs"), list[Route]()
-    page.route("**/panes*.js", lambda route: held.append(route))
+    page = open_page("/docs")
+    page.route("**/panes*.js", lambda route: None)
     page.goto("/")
     live(page)
     page.get_by_text("15m", exact=True).click()
-    for route in held:
-        route.continue_()
+    page.unroute_all()
 
     expect(page.locator("#chart-caption")).to_contain_text("candles of 15m")
     expect(page.get_by_role("radio", name="15m")).to_be_checked()

@@ -18,7 +18,7 @@ from market import runtime as market
 from market.prices import PriceBar
 from pages.watchlist import HOUR_MS, opening
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
+from tests.browser.geometry import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
@@ -106,15 +106,13 @@ def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
     assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 1440, 2560])
-def test_nothing_in_a_row_is_cut_or_covered(
-    closed: str, ticker: Ticker, open_page: OpenPage, width: int
-) -> None:
-    page = live(open_page("/", viewport={"width": width, "height": 900}))
-    page.evaluate(WRITE, "123,456.78")
-    assert misplaced(page, ROWS, PARTS) == []
-    page.evaluate(WRITE, "1,234,567,890.12345")
-    assert misplaced(page, ROWS, PARTS) != []
+def test_nothing_in_a_row_is_cut_or_covered(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    for _ in widths(page, 360, 768, 1280, 1440, 2560):
+        page.evaluate(WRITE, "123,456.78")
+        assert misplaced(page, ROWS, PARTS) == []
+        page.evaluate(WRITE, "1,234,567,890.12345")
+        assert misplaced(page, ROWS, PARTS) != []
 
 
 LONG_NAME = """() => {
@@ -147,20 +145,20 @@ BROKEN = """() => [...document.querySelectorAll("#watchlist [data-cell=about]")]
 LONG = "Test instrument, for clients: always open"
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
 def test_names_and_openings_are_not_broken_within_a_phrase(
-    closed: str, ticker: Ticker, open_page: OpenPage, width: int
+    closed: str, ticker: Ticker, open_page: OpenPage
 ) -> None:
     beside(lambda: Instrument.objects.filter(symbol="EURUSD").update(name="British Pound / US Dollar"))
     beside(lambda: make_instrument("LONGUSD", name=LONG))
-    page = live(open_page("/", viewport={"width": width, "height": 900}))
-    # A phone has no pointer to rest on what is cut.
-    is_phone = width == 360
-    assert page.evaluate(BROKEN) == (["for clients: always open"] if is_phone else [])
-    long = row_of(page, "LONGUSD").locator("[data-cell=about]")
-    expect(long).to_have_attribute("title", LONG)
-    lines = "(part) => Math.round(part.offsetHeight / parseFloat(getComputedStyle(part).lineHeight))"
-    assert (long.evaluate(lines) > 1) == is_phone
+    page = live(open_page("/"))
+    for width in widths(page, 360, 768, 1440, 2560):
+        # A phone has no pointer to rest on what is cut.
+        is_phone = width == 360
+        assert page.evaluate(BROKEN) == (["for clients: always open"] if is_phone else [])
+        long = row_of(page, "LONGUSD").locator("[data-cell=about]")
+        expect(long).to_have_attribute("title", LONG)
+        lines = "(part) => Math.round(part.offsetHeight / parseFloat(getComputedStyle(part).lineHeight))"
+        assert (long.evaluate(lines) > 1) == is_phone
 
 
 def test_header_shows_that_and_how_it_sorts(ticker: Ticker, open_page: OpenPage) -> None:
@@ -239,7 +237,8 @@ def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open
     yesterday(1.0)
     page = live(open_page("/"))
     change = page.get_by_role("columnheader", name="Change")
-    ticker("BTCUSD", 40)
+    *_, last = ticker("BTCUSD", 40)
+    expect(bid(page)).to_have_text(f"{last.bid:.5f}")
     change.get_by_role("button").click()
     expect(change).to_have_attribute("aria-sort", "descending")
     assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]

@@ -19,7 +19,7 @@ import httpx
 from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from pages.static_files import without_comments
-from tests.browser.chromium import LAUNCH_ARGS, require_chromium
+from tests.browser.browsers import LAUNCH_ARGS, require_chromium
 from tests.nightly.figures import note
 from tests.patience import wait_until
 from tests.programs.running import Serve

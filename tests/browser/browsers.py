@@ -1,0 +1,58 @@
+"""Debian's browsers, driven by Playwright as well as its own builds: the newest Chromium there is and the
+oldest, because they differ in what they forgive, and Firefox."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Playwright
+
+from tests.programs.debian import output, require_debian, unpacked, versions_of
+
+from . import firefox
+
+# Root, as in a container, has no user namespace to build the sandbox from; the rest silences calls home.
+LAUNCH_ARGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def require_chromium() -> str:
+    """The path of chromium, installed if need be; without one a test is skipped, but CI fails."""
+    return require_debian("chromium")
+
+
+def launch_newest(playwright: Playwright) -> Browser:
+    return launch_chromium(playwright, -1)
+
+
+def launch_oldest(playwright: Playwright) -> Browser:
+    return launch_chromium(playwright, 0)
+
+
+def launch_chromium(playwright: Playwright, at: int) -> Browser:
+    path = require_chromium()
+    versions = versions_of("chromium")
+    if versions and f" {versions[at].partition('-')[0]} " not in output(path, "--version"):
+        path = str(unpacked(versions[at], "chromium", "chromium-common") / "usr/lib/chromium/chromium")
+    return playwright.chromium.launch(executable_path=path, args=[*LAUNCH_ARGS])
+
+
+def launch_firefox(playwright: Playwright) -> Browser:
+    program = firefox.write_program(require_debian("firefox-esr"), Path(tempfile.mkdtemp()))
+    return playwright.firefox.launch(channel="moz-firefox", executable_path=program)
+
+
+LAUNCH: dict[str, Callable[[Playwright], Browser]] = {
+    "newest": launch_newest,
+    "oldest": launch_oldest,
+    "firefox": launch_firefox,
+}
