@@ -89,6 +89,7 @@ lint: $(VENV)/.dev ## Format, lint, types, structure, migrations, production set
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
 	$(BIN)/python -m tools.lint
+	$(BIN)/python -m tools.lint.elapsed
 	$(BIN)/python -m tools.lint.migrations
 	$(BIN)/python -m tools.lint.production
 

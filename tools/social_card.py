@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.chromium import LAUNCH_ARGS, require_chromium
+from tests.browser.browsers import LAUNCH_ARGS, require_chromium
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 WIDTH, HEIGHT = 1200, 630

@@ -36,7 +36,7 @@ async def main(firefox: str, *options: str) -> None:
     address = found[1].decode()
 
     async def relay(playwright: ServerConnection) -> None:
-        async with connect(f"{address}/session", max_size=None) as browser:
+        async with connect(f"{address}/session", max_size=None, open_timeout=None) as browser:
             await asyncio.gather(forward(playwright, browser), backward(browser, playwright))
 
     async with serve(relay, "127.0.0.1", 0, max_size=None) as server:

@@ -68,7 +68,8 @@ PUBLIC = "_replace _asdict _fields _meta _default_manager _exit"
 # Of Twisted, allauth, uvicorn and Django, which offer what a test needs under no other name.
 NEEDED = (
     "_asyncioEventloop _AUTHENTICATION_METHODS_USER_SESSION_KEY _TrustedHosts _commit"
-    " _dont_enforce_csrf_checks _fixture_teardown _get_test_db_name _messages _raw_delete _registry _waiters"
+    " _dont_enforce_csrf_checks _fixture_teardown _get_test_db_name _messages _raw_delete _registry"
+    " _set_running_loop _waiters"
 )
 Rule = Callable[[Product], Iterator[str]]
 

@@ -53,7 +53,7 @@ def clipboard(page: Page) -> str:
 
 
 def status_of(server: Server, key: str) -> int:
-    return httpx.get(f"{server.url}/api/session", headers={"X-API-Key": key}).status_code
+    return httpx.get(f"{server.url}/api/session", headers={"X-API-Key": key}, timeout=PATIENCE_S).status_code
 
 
 def test_nothing_empty_stands_below_the_last_command(server: Server, open_page: OpenPage) -> None:

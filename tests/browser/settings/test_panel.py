@@ -15,6 +15,7 @@ from tests.browser.conftest import OpenPage
 from tests.browser.geometry import widths
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_user, put_quote
+from tests.patience import PATIENCE_S
 from tests.staff import staff_client
 
 from .test_keys_page import clipboard, issue
@@ -98,4 +99,4 @@ def run(command: str, secret: str) -> None:
     words = shlex.split(command.replace("\\\n", "").replace("$TICKWIRE_KEY", secret))
     assert words[:2] == ["curl", "-H"]
     name, _, value = words[2].partition(": ")
-    assert httpx.get(words[3], headers={name: value}).status_code == 200
+    assert httpx.get(words[3], headers={name: value}, timeout=PATIENCE_S).status_code == 200
