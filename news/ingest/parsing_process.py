@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = __name__
 
 # The largest honest feed takes three seconds, and a few more on a busy machine.
-PATIENCE_S = patient(20.0)
+PATIENCE_S = 20.0
 MOST_CPU_S = 15
 MOST_MEMORY = 1_000_000_000
 MOST_ANSWER = 8_000_000
@@ -40,11 +40,12 @@ async def read_apart(fetched: FetchedFeed) -> ParsedFeed:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
+    within_s = patient(PATIENCE_S)
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(within_s):
             answer, _ = await process.communicate(msgspec.msgpack.encode(fetched))
     except TimeoutError:
-        raise NoFeed(f"it could not be read within {PATIENCE_S:g} s") from None
+        raise NoFeed(f"it could not be read within {within_s:g} s") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
