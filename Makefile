@@ -26,7 +26,7 @@ APART := archive/test_killed.py config/back_office/test_roles.py core/redis acco
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways openapi/test_schemathesis.py test_hostile_text.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-clients-versions test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units walks clean
+.PHONY: help run test test-long test-clients-versions test-scaled test-pooled test-ways test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-history bench-engine bench-archive bench-terminal bench-signals bench-streams bench-slots bench-streams-soak bench-growth bench-units mutants walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -144,6 +144,9 @@ lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and
 	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-archive.lock
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements-archive.lock --output-file requirements-dev.lock
+
+mutants: $(VENV)/.dev ## Plant faults one at a time: which does no test notice? ONLY=id or room, JOBS=2, FAST=1.
+	@$(BIN)/python -m tools.mutants --only "$(ONLY)" --jobs $(or $(JOBS),2) $(if $(FAST),--fast)
 
 walks: $(VENV)/.dev ## Through how many modules five walks pass, and whether that is too many. VERBOSE=1 names them.
 	@$(BIN)/python -m tests.walks $(if $(VERBOSE),-v)

@@ -1,0 +1,62 @@
+"""Has the tests record what they execute, a handful of files at a time, so that what is done is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .seen import Seen
+from .tree import ROOT
+
+SLOW = ("browser", "reliability")
+NO_GATE = ("nightly", "benchmarks")
+FILES_AT_ONCE = 25
+
+
+def files_of(folders: Iterable[str]) -> Iterator[Path]:
+    for folder in folders:
+        found = ROOT / folder
+        for path in [found] if found.is_file() else sorted(found.rglob("test_*.py")):
+            yield path.relative_to(ROOT)
+
+
+def gated(with_slow: bool) -> list[Path]:
+    left_out = NO_GATE if with_slow else NO_GATE + SLOW
+    return [path for path in files_of(["tests"]) if path.parts[1] not in left_out]
+
+
+def record(files: Iterable[Path], seen: Seen, *, with_served: bool) -> None:
+    """Those of these files that are not known as they are now."""
+    seen.drop_if_stale()
+    stale = seen.stale(files)
+    if stale:
+        print(f"Recording what {len(stale)} files of tests execute.", flush=True)  # noqa: T201
+    for start in range(0, len(stale), FILES_AT_ONCE):
+        record_some(stale[start : start + FILES_AT_ONCE], with_served)
+        print(f"  {min(start + FILES_AT_ONCE, len(stale))} of {len(stale)}", flush=True)  # noqa: T201
+
+
+def record_some(files: list[Path], with_served: bool) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tools.mutants.recording",
+        "-p",
+        "no:cacheprovider",
+    ]
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        environment = os.environ | {"MUTANTS_DATA": f"{folder}/coverage", "MUTANTS_SERVED": "1" * with_served}
+        subprocess.run(  # noqa: S603
+            [*command, *map(str, files)],
+            cwd=ROOT,
+            env=environment,
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
