@@ -57,9 +57,16 @@ def scopes(tree: ast.Module, name: str) -> list[ast.AST]:
     return [node for each, node in definitions(tree) if each == name] if name else [tree]
 
 
-def wanted(text: str) -> ast.expr | list[ast.stmt]:
+def wanted(old: str, new: str) -> ast.expr | list[ast.stmt]:
+    """An expression wherever it stands, if another one takes its place; else whole statements."""
+    body = ast.parse(old).body
+    first = body[0]
+    return first.value if len(body) == 1 and isinstance(first, ast.Expr) and is_expression(new) else body
+
+
+def is_expression(text: str) -> bool:
     body = ast.parse(text).body
-    return body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else body
+    return len(body) == 1 and isinstance(body[0], ast.Expr)
 
 
 def same(one: ast.AST, other: ast.AST) -> bool:
@@ -79,9 +86,9 @@ def bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield body
 
 
-def places(scope: ast.AST, text: str) -> list[Place]:
+def places(scope: ast.AST, old: str, new: str) -> list[Place]:
     """Everywhere in a scope where this stands, in the order of the text."""
-    sought = wanted(text)
+    sought = wanted(old, new)
     found: list[Place] = []
 
     def look(node: ast.AST) -> None:
@@ -101,7 +108,7 @@ def places(scope: ast.AST, text: str) -> list[Place]:
 
 
 def place_in(scope: ast.AST, mutant: Mutant) -> Place | None:
-    found = places(scope, mutant.old)
+    found = places(scope, mutant.old, mutant.new)
     if mutant.nth:
         return found[mutant.nth - 1] if len(found) >= mutant.nth else None
     return found[0] if len(found) == 1 else None

@@ -39,19 +39,23 @@ def change(before: str, after: str) -> Change:
         node = pair[0]
         if isinstance(node, DEFINITIONS):
             scopes.append(node)
-        elif isinstance(node, list | ast.expr):
+        elif isinstance(node, list) or all(is_whole(each) for each in pair):
             pairs.append((len(scopes), pair))
     inner = [pair for depth, pair in pairs if depth == len(scopes)]
     if not inner:
         raise NoOneChange
     name = ".".join(scope.name for scope in scopes[1:])  # type: ignore[attr-defined]
     for old, new in reversed(inner):
-        if len(places(scopes[-1], written(old))) == 1:
+        if len(places(scopes[-1], written(old), written(new))) == 1:
             return Change(name, written(old), written(new), 0)
     old, new = inner[-1]
-    text = written(old)
-    firsts = [first(place) for place in places(scopes[-1], text)]
-    return Change(name, text, written(new), firsts.index(first(old)) + 1)
+    firsts = [first(place) for place in places(scopes[-1], written(old), written(new))]
+    return Change(name, written(old), written(new), firsts.index(first(old)) + 1)
+
+
+def is_whole(node: ast.AST) -> bool:
+    """An expression that can stand alone."""
+    return isinstance(node, ast.expr) and not isinstance(node, ast.Slice | ast.Starred)
 
 
 def first(place: Place) -> ast.AST:

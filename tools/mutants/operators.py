@@ -221,7 +221,7 @@ def draw(number: int, seed: int) -> int:
 
 def as_mutant(path: Path, at: str, function: ast.AST, found: Candidate, seed: int) -> Mutant | None:
     old = ast.unparse(found.node)
-    firsts = [place[0] if isinstance(place, list) else place for place in places(function, old)]
+    firsts = [place[0] if isinstance(place, list) else place for place in places(function, old, found.new)]
     nth = next((place for place, node in enumerate(firsts, 1) if node is found.node), 0)
     if not nth:
         return None
@@ -238,7 +238,10 @@ def as_mutant(path: Path, at: str, function: ast.AST, found: Candidate, seed: in
     )
 
 
+ROOMS_WITHIN = {"market/streams": "streams", "signals_feed/ledger": "ledger"}
+
+
 def room_of(path: Path) -> str:
-    if path.parts[:2] == ("market", "streams"):
-        return "streams"
-    return path.parts[0].removesuffix("_feed")
+    if "back_office" in path.parts:
+        return "back_office"
+    return ROOMS_WITHIN.get("/".join(path.parts[:2])) or path.parts[0].removesuffix("_feed")
