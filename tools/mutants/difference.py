@@ -42,6 +42,8 @@ def change(before: str, after: str) -> Change:
         elif isinstance(node, list) or all(is_whole(each) for each in pair):
             pairs.append((len(scopes), pair))
     inner = [pair for depth, pair in pairs if depth == len(scopes)]
+    # A whole `if` says less than which of its conditions is meant.
+    inner = [pair for pair in inner if not has_body(pair[0])] or inner
     if not inner:
         raise NoOneChange
     name = ".".join(scope.name for scope in scopes[1:])  # type: ignore[attr-defined]
@@ -51,6 +53,10 @@ def change(before: str, after: str) -> Change:
     old, new = inner[-1]
     firsts = [first(place) for place in places(scopes[-1], written(old), written(new))]
     return Change(name, written(old), written(new), firsts.index(first(old)) + 1)
+
+
+def has_body(place: Place) -> bool:
+    return isinstance(place, list) and any(hasattr(node, "body") for node in place)
 
 
 def is_whole(node: ast.AST) -> bool:
