@@ -45,7 +45,7 @@ def options() -> Namespace:
     parser = ArgumentParser(
         prog="python -m tools.mutants", description="Plants faults; shows what notices them."
     )
-    parser.add_argument("--only", default="", help="an id or a room")
+    parser.add_argument("--only", default="", help="ids or rooms, separated by commas")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="name all faults")
     parser.add_argument(
@@ -66,7 +66,8 @@ def options() -> Namespace:
 
 def chosen(only: str) -> list[Mutant]:
     every = catalogue.all_mutants()
-    return [mutant for mutant in every if not only or only in (mutant.id, mutant.room)]
+    names = set(filter(None, only.split(",")))
+    return [mutant for mutant in every if not names or names & {mutant.id, mutant.room}]
 
 
 def show(faults: Sequence[Planted], mutants: Sequence[Mutant], given: Namespace) -> int:

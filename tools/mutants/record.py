@@ -10,11 +10,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .seen import Seen
-from .tree import ROOT
+from .tree import ROOMS, ROOT
 
 SLOW = ("browser", "reliability")
 NO_GATE = ("nightly", "benchmarks")
 FILES_AT_ONCE = 25
+CHILDREN = """[run]
+data_file = {folder}/child
+parallel = true
+sigterm = true
+context = ${{PYTEST_CURRENT_TEST-}}
+include ={includes}
+"""
 
 
 def files_of(folders: Iterable[str]) -> Iterator[Path]:
@@ -53,6 +60,12 @@ def record_some(files: list[Path], with_served: bool) -> None:
     ]
     with TemporaryDirectory(prefix="mutants-") as folder:
         environment = os.environ | {"MUTANTS_DATA": f"{folder}/coverage", "MUTANTS_SERVED": "1" * with_served}
+        if with_served:
+            # Read by each Python that a test starts, through the .pth file of coverage.
+            children = Path(folder, "children.ini")
+            includes = "".join(f"\n    {ROOT}/{room}/*" for room in ROOMS)
+            children.write_text(CHILDREN.format(folder=folder, includes=includes))
+            environment["COVERAGE_PROCESS_START"] = str(children)
         subprocess.run(  # noqa: S603
             [*command, *map(str, files)],
             cwd=ROOT,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,13 @@ class Recording:
 
     def _keep(self) -> None:
         lines = defaultdict(list)
-        with sqlite3.connect(self._data) as database:
-            rows = database.execute(
-                "SELECT context.context, file.path, numbits FROM line_bits "
-                "JOIN context ON context.id = context_id JOIN file ON file.id = file_id"
-            )
-            for test, path, bits in rows:
-                lines[test.partition("::")[0]].append((test, str(Path(path).relative_to(ROOT)), bits))
+        for test, path, bits in read(self._data):
+            lines[test.partition("::")[0]].append((test, path, bits))
+        for child in self._data.parent.glob("child.*"):
+            for test, path, bits in read(child):
+                # A server outlives the test that started it.
+                file = test.partition("::")[0]
+                lines[file].append((file, path, bits))
         tests = defaultdict(list)
         for place, item in enumerate(self._items):
             test = item.nodeid
@@ -91,6 +92,17 @@ class Recording:
         for file, found in tests.items():
             seen.put(file, found, lines[file])
         self._data.unlink()
+
+
+def read(data: Path) -> Iterator[tuple[str, str, bytes]]:
+    """The test, the module, and its lines as bits."""
+    with suppress(sqlite3.DatabaseError), sqlite3.connect(data) as database:
+        rows = database.execute(
+            "SELECT context.context, file.path, numbits FROM line_bits "
+            "JOIN context ON context.id = context_id JOIN file ON file.id = file_id"
+        )
+        for test, path, bits in rows:
+            yield test, str(Path(path).relative_to(ROOT)), bits
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import NamedTuple
 
 from .anchoring import Anchor, Lost, find, planted
@@ -18,13 +20,14 @@ from .catalogue import Mutant
 from .choosing import Choosing
 from .fresh import Copy
 from .seen import Test
-from .tree import ROOT, VAR
+from .tree import ROOT, VAR, digest
 
 RESULTS = VAR / "results.json"
 # A slow machine is no verdict.
 LEAST_LIMIT_S, TIMES_CLEAN = 60.0, 10
 # What a process takes to import everything, on a machine that is busy with other things.
 START_S = 120.0
+LOOK_S = 0.2
 NOTICED = ("noticed", "hung", "died")
 
 
@@ -44,6 +47,8 @@ class Outcome(NamedTuple):
     """noticed, hung, died, unnoticed, or unreached where no test executes the place."""
     level: str = ""
     by: str = ""
+    proof: str = ""
+    """The digest of the file of the test that noticed it."""
 
     @property
     def is_noticed(self) -> bool:
@@ -62,6 +67,11 @@ def plant_all(mutants: Iterable[Mutant]) -> Iterator[Planted | Lost]:
             yield Planted(mutant, anchor, source)
 
 
+def proof_of(test: str) -> str:
+    file = ROOT / test.partition("::")[0]
+    return digest(file) if test and file.is_file() else ""
+
+
 def limit_s(tests: Sequence[Test]) -> float:
     return max(LEAST_LIMIT_S, TIMES_CLEAN * sum(test.seconds for test in tests))
 
@@ -70,6 +80,7 @@ class Run:
     def __init__(self, choosing: Choosing, levels: Sequence[Sequence[str]], within_s: float | None) -> None:
         self._choosing, self._levels, self._within_s = choosing, levels, within_s
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        self._noting = Lock()
         self._results: dict[str, Outcome] = {key: Outcome(*value) for key, value in kept.items()}
 
     def outcome(self, fault: Planted) -> Outcome | None:
@@ -81,7 +92,7 @@ class Run:
 
     def show(self, faults: Sequence[Planted], jobs: int) -> None:
         for levels in self._levels:
-            due = [fault for fault in faults if self._is_due(fault, levels)]
+            due = [fault for fault in faults if self._is_due(fault)]
             if not due:
                 continue
             in_forks: list[tuple[Planted, list[Test]]] = []
@@ -94,12 +105,12 @@ class Run:
                     in_forks.append((fault, tests))
                 else:
                     alone.append((fault, tests))
-            alone += self._show_in_forks(in_forks, jobs)
-            self._show_alone(alone, jobs)
+            self._show_alone([*alone, *self._show_in_forks(in_forks, jobs)], jobs)
 
-    def _is_due(self, fault: Planted, levels: Sequence[str]) -> bool:
+    def _is_due(self, fault: Planted) -> bool:
+        """Not where a test noticed it that is as it was then."""
         known = self.outcome(fault)
-        return known is None or not (known.is_noticed or (known.level == levels[-1]))
+        return known is None or not known.is_noticed or known.proof != proof_of(known.by)
 
     def _tests(self, fault: Planted, levels: Sequence[str]) -> list[Test]:
         tests = self._choosing.tests(fault.anchor, levels)
@@ -117,10 +128,11 @@ class Run:
     def _note(self, fault: Planted, outcome: Outcome) -> None:
         known = self.outcome(fault)
         if known is not None and outcome.outcome == "unreached":
-            outcome = known._replace(level=outcome.level)
-        self._results[fault.key] = outcome
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(self._results))
+            outcome = known
+        with self._noting:
+            self._results[fault.key] = outcome._replace(proof=proof_of(outcome.by))
+            RESULTS.parent.mkdir(parents=True, exist_ok=True)
+            RESULTS.write_text(json.dumps(self._results))
         print(f"{outcome.outcome:9} {fault.mutant.id}  {outcome.by}", flush=True)  # noqa: T201
 
     def _show_in_forks(
@@ -128,20 +140,12 @@ class Run:
     ) -> list[tuple[Planted, list[Test]]]:
         """Returns those that want a process of their own: what runs at import, and what went unnoticed."""
         with ThreadPoolExecutor(jobs) as pool:
-            found = list(pool.map(self._fork, [due[start::jobs] for start in range(jobs)]))
-        outcomes = {name: outcome for each in found for name, outcome in each.items()}
-        alone = []
-        for fault, tests in due:
-            said = outcomes.get(fault.mutant.id, {"outcome": "fresh"})
-            if said["outcome"] in NOTICED:
-                self._note(fault, Outcome(said["outcome"], "fast", said.get("by", "")))
-            else:
-                alone.append((fault, tests))
-        return alone
+            list(pool.map(self._fork, [due[start::jobs] for start in range(jobs)]))
+        return [(fault, tests) for fault, tests in due if self._is_due(fault)]
 
-    def _fork(self, due: Sequence[tuple[Planted, list[Test]]]) -> dict[str, dict[str, str]]:
+    def _fork(self, due: Sequence[tuple[Planted, list[Test]]]) -> None:
         if not due:
-            return {}
+            return
         with TemporaryDirectory(prefix="mutants-") as name:
             plan, results = Path(name, "plan"), Path(name, "results")
             rows = [
@@ -154,30 +158,30 @@ class Run:
             plan.write_text(json.dumps(rows))
             results.touch()
             files = sorted({test.file for _, tests in due for test in tests})
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "tools.mutants.forking",
-                "-p",
-                "no:cacheprovider",
-            ]
+            command = [*(sys.executable, "-m", "pytest", "-q"), *("-p", "tools.mutants.forking")]
             environment = {
                 "MUTANTS_PLAN": str(plan),
                 "MUTANTS_RESULTS": str(results),
                 "HYPOTHESIS_STORAGE_DIRECTORY": f"{name}/hypothesis",
             }
-            subprocess.run(  # noqa: S603
-                [*command, *files],
+            process = subprocess.Popen(  # noqa: S603
+                [*command, "-p", "no:cacheprovider", *files],
                 cwd=ROOT,
                 env=os.environ | environment,
-                check=False,
                 stdout=subprocess.DEVNULL,
             )
-            said = [json.loads(line) for line in results.read_text().splitlines()]
-        return {each.pop("id"): each for each in said}
+            faults = {fault.mutant.id: fault for fault, _ in due}
+            with results.open() as lines:
+                is_over = False
+                while not is_over:
+                    is_over = process.poll() is not None
+                    for line in lines:
+                        self._hear(faults, json.loads(line))
+                    time.sleep(LOOK_S)
+
+    def _hear(self, faults: Mapping[str, Planted], said: dict[str, str]) -> None:
+        if said["outcome"] in NOTICED:
+            self._note(faults[said["id"]], Outcome(said["outcome"], "fast", said.get("by", "")))
 
     def _show_alone(self, due: Sequence[tuple[Planted, list[Test]]], jobs: int) -> None:
         if not due:
