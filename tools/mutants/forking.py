@@ -10,11 +10,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
+from django.urls import get_resolver
 
-from .swapping import NeedsFreshProcess, plant
+from .swapping import NeedsFreshProcess, functions_by_file, plant
 from .tree import ROOT
 
 LOOK_S = 0.05
@@ -26,6 +28,7 @@ class Forks:
         self._items: dict[str, pytest.Item] = {}
         self._failed: list[str] = []
         self._clean: dict[str, bool] = {}
+        self._functions: dict[str, list[FunctionType]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -34,6 +37,9 @@ class Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
+        # Made here and not in each child.
+        get_resolver().url_patterns  # noqa: B018
+        self._functions = functions_by_file()
         for fault in self._plan:
             outcome = self._try(fault)
             with self._results.open("a") as results:
@@ -89,7 +95,7 @@ class Forks:
             os.setsid()
             if fault is not None:
                 source = ROOT / fault["path"]
-                plant(str(source), source.read_text(), fault["source"])
+                plant(str(source), source.read_text(), fault["source"], self._functions[str(source)])
             failed = self._run([self._items[test] for test in tests])
             if failed:
                 outcome = {"outcome": "noticed", "by": failed}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 
 
@@ -12,16 +13,25 @@ class NeedsFreshProcess(Exception):
     """The fault is in what runs as the module is imported."""
 
 
-def plant(path: str, old: str, new: str) -> None:
-    """`path` is what the modules that are loaded were loaded from."""
-    before, after = (compile(text, path, "exec", dont_inherit=True) for text in (old, new))
-    pairs = {place_of(one): other for one, other in changed(before, after)}
+def functions_by_file() -> dict[str, list[FunctionType]]:
     # What is frozen is not found.
     gc.unfreeze()
+    found: dict[str, list[FunctionType]] = defaultdict(list)
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType):
+            found[each.__code__.co_filename].append(each)
+    gc.freeze()
+    return found
+
+
+def plant(path: str, old: str, new: str, functions: Iterable[FunctionType]) -> None:
+    """`functions` are those that were made of the file."""
+    before, after = (compile(text, path, "exec", dont_inherit=True) for text in (old, new))
+    pairs = {place_of(one): other for one, other in changed(before, after)}
     met = 0
-    for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
+    for function in functions:
         code = function.__code__
-        other = pairs.get(place_of(code)) if code.co_filename == path else None
+        other = pairs.get(place_of(code))
         if other is not None and len(code.co_freevars) == len(other.co_freevars):
             function.__code__ = other
             met += 1
