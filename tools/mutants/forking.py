@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from django.db import connection, connections
 from django.urls import get_resolver
 
 from .swapping import NeedsFreshProcess, functions_by_file, plant
@@ -28,6 +29,7 @@ class Forks:
         self._items: dict[str, pytest.Item] = {}
         self._failed: list[str] = []
         self._clean: dict[str, bool] = {}
+        self._database: tuple[Path, bytes] | None = None
         self._functions: dict[str, list[FunctionType]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -37,14 +39,32 @@ class Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
-        # Made here and not in each child.
-        get_resolver().url_patterns  # noqa: B018
+        self._warm(session.items)
         self._functions = functions_by_file()
         for fault in self._plan:
             outcome = self._try(fault)
             with self._results.open("a") as results:
                 results.write(json.dumps({"id": fault["id"]} | outcome) + "\n")
         return True
+
+    def _warm(self, items: list[pytest.Item]) -> None:
+        """Once and not in each child: the database, which is migrated first, and what is imported late."""
+        get_resolver().url_patterns  # noqa: B018
+        using = [item for item in items if item.get_closest_marker("django_db")]
+        others = [item for item in items if using and item.path != using[0].path]
+        if others:
+            using[0].config.hook.pytest_runtest_protocol(item=using[0], nextitem=others[0])
+            connections.close_all()
+            name = Path(str(connection.settings_dict["NAME"]))
+            self._database = (name, name.read_bytes()) if name.is_file() else None
+
+    def _restore(self) -> None:
+        """A child that was killed leaves rows behind."""
+        if self._database is not None:
+            name, data = self._database
+            for ending in ("-wal", "-shm"):
+                Path(f"{name}{ending}").unlink(missing_ok=True)
+            name.write_bytes(data)
 
     def _try(self, fault: dict[str, Any]) -> dict[str, str]:
         tests = [
@@ -67,6 +87,7 @@ class Forks:
         return self._clean[test]
 
     def _in_a_child(self, tests: list[str], limit_s: float, fault: dict[str, Any] | None) -> dict[str, str]:
+        self._restore()
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
