@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,12 +52,15 @@ class Forks:
         """Once and not in each child: the database, which is migrated first, and what is imported late."""
         get_resolver().url_patterns  # noqa: B018
         using = [item for item in items if item.get_closest_marker("django_db")]
-        others = [item for item in items if using and item.path != using[0].path]
-        if others:
-            using[0].config.hook.pytest_runtest_protocol(item=using[0], nextitem=others[0])
+        if using:
+            # Of all that was set up the session's part stays.
+            following = SimpleNamespace(listchain=lambda: [using[0].session])
+            using[0].config.hook.pytest_runtest_protocol(item=using[0], nextitem=following)
             connections.close_all()
             name = Path(str(connection.settings_dict["NAME"]))
-            self._database = (name, name.read_bytes()) if name.is_file() else None
+            if name.is_file():
+                with closing(sqlite3.connect(name)) as database:
+                    self._database = name, database.serialize()
 
     def _restore(self) -> None:
         """A child that was killed leaves rows behind."""
@@ -76,6 +80,8 @@ class Forks:
             if outcome["outcome"] != "noticed" or self._passes_without(failed, tests, fault["limit_s"]):
                 return outcome
             tests = [test for test in tests if test != failed]
+            if not tests:
+                return {"outcome": "unnoticed"}
 
     def _passes_without(self, test: str, tests: list[str], limit_s: float) -> bool:
         """Whether the fault is what it noticed: it passes after the same tests of its file."""

@@ -60,3 +60,20 @@ def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_wat
     active.take(tick(69, 200_000))
 
     assert closed(closings) == [(1, "stop_loss"), (2, "stop_loss")]
+
+
+def test_signal_that_is_cancelled_keeps_how_far_its_price_went() -> None:
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active.settle()
+    active.take(tick(100, 1000))
+    signal = bought(1, 100, 50, 200, 1000)
+    active.admit([signal])
+    for bid, at_ms in ((130, 2000), (80, 3000), (100, 4000)):
+        active.take(tick(bid, at_ms))
+
+    active.admit([signal._replace(levels=signal.levels._replace(ends_ms=4500, ending="cancelled"))])
+    active.take(tick(101, 5000))
+
+    assert closed(closings) == [(1, "cancelled")]
+    assert closings[0].seen == SeenExtremes(Decimal(130), Decimal(80), 0)
