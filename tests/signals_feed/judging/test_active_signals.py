@@ -77,3 +77,16 @@ def test_signal_that_is_cancelled_keeps_how_far_its_price_went() -> None:
 
     assert closed(closings) == [(1, "cancelled")]
     assert closings[0].seen == SeenExtremes(Decimal(130), Decimal(80), 0)
+
+
+def test_ticks_of_another_numbering_are_compared_by_their_time() -> None:
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active.settle()
+    for bid, at_ms in ((80, 1000), (100, 2000), (89, 3000)):
+        active.take(tick(bid, at_ms))
+    entry = Quoted(Decimal(100), Decimal(101), 2000, "another", 9999)
+
+    active.admit([bought(1, 100, 90, 120, 2000)._replace(entry=entry)])
+
+    assert [closing.price for closing in closings] == [Decimal(89)]
