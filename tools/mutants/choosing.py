@@ -12,7 +12,6 @@ from .anchoring import DEFINITIONS, Anchor, parsed
 from .seen import Seen, Test
 from .tree import ROOT
 
-
 # So many times as long may a file take that stands one folder nearer.
 NEARER = 4
 

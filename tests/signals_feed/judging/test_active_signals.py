@@ -79,13 +79,14 @@ def test_signal_that_is_cancelled_keeps_how_far_its_price_went() -> None:
     assert closings[0].seen == SeenExtremes(Decimal(130), Decimal(80), 0)
 
 
-def test_ticks_of_another_numbering_are_compared_by_their_time() -> None:
+@pytest.mark.parametrize(("epoch", "seq"), [("epoch", 2000), ("another", 9999)], ids=["number", "time"])
+def test_first_tick_after_its_own_judges_a_signal(epoch: str, seq: int) -> None:
     closings: list[Closing] = []
     active = ActiveSignals(lambda: "epoch", closings.append, 0)
     active.settle()
-    for bid, at_ms in ((80, 1000), (100, 2000), (89, 3000)):
+    for bid, at_ms in ((80, 1000), (100, 2000), (89, 2001), (70, 3000)):
         active.take(tick(bid, at_ms))
-    entry = Quoted(Decimal(100), Decimal(101), 2000, "another", 9999)
+    entry = Quoted(Decimal(100), Decimal(101), 2000, epoch, seq)
 
     active.admit([bought(1, 100, 90, 120, 2000)._replace(entry=entry)])
 

@@ -68,20 +68,6 @@ def test_minutes_that_are_judged_later_are_not_judged_yet(clock: time_machine.Tr
     run(go)
 
 
-def test_signal_that_waits_to_be_closed_is_not_watched_again() -> None:
-    signal = make_published()
-
-    async def go(watched: WatchedEngine) -> None:
-        await watched.stall()
-        watched.tick(1.0790, 1.0791, NOON_MS + 1000)
-        watched.watcher.read_soon({"signal": str(signal.pk)})
-        await watched.watcher.look()
-        assert watched.watcher.active is not None
-        assert watched.watcher.active.watched == {}
-
-    run(go)
-
-
 def test_hit_of_a_signal_that_others_closed_is_not_noted() -> None:
     signal = make_published()
     quote = Quoted(Decimal("1.0790"), Decimal("1.0791"), NOON_MS)
