@@ -53,9 +53,12 @@ class Forks:
         get_resolver().url_patterns  # noqa: B018
         using = [item for item in items if item.get_closest_marker("django_db")]
         if using:
+            # Fixtures alone: threads that a test starts would be missing in the children.
+            item = min(using, key=lambda each: len(getattr(each, "fixturenames", ())))
+            state = item.session._setupstate
+            state.setup(item)
             # Of all that was set up the session's part stays.
-            following = SimpleNamespace(listchain=lambda: [using[0].session])
-            using[0].config.hook.pytest_runtest_protocol(item=using[0], nextitem=following)
+            state.teardown_exact(SimpleNamespace(listchain=lambda: [item.session]))  # type: ignore[arg-type]
             connections.close_all()
             name = Path(str(connection.settings_dict["NAME"]))
             if name.is_file():
@@ -76,12 +79,18 @@ class Forks:
         ]
         while True:
             outcome = self._in_a_child(tests, fault["limit_s"], fault)
+            if outcome["outcome"] == "hung" and not self._ends_without(tests, fault["limit_s"]):
+                return {"outcome": "unclear"}
             failed = outcome.get("by", "")
             if outcome["outcome"] != "noticed" or self._passes_without(failed, tests, fault["limit_s"]):
                 return outcome
             tests = [test for test in tests if test != failed]
             if not tests:
                 return {"outcome": "unnoticed"}
+
+    def _ends_without(self, tests: list[str], limit_s: float) -> bool:
+        """Whether the fault is what hung, and neither a fork nor the machine."""
+        return self._in_a_child(tests, limit_s, None)["outcome"] != "hung"
 
     def _passes_without(self, test: str, tests: list[str], limit_s: float) -> bool:
         """Whether the fault is what it noticed: it passes after the same tests of its file."""
