@@ -1,4 +1,4 @@
-"""The faults: one row each in chosen.toml (by hand) and drawn.toml (by the generator), in tables by room."""
+"""The faults: one row each in faults/chosen.toml (by hand) and drawn.toml (by the generator), by room."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "faults"
 CHOSEN, DRAWN, ACCEPTED = (FOLDER / f"{name}.toml" for name in ("chosen", "drawn", "accepted"))
 
 

@@ -157,6 +157,11 @@ class Forks:
         return self._failed[0] if self._failed else ""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for name in ("--mutants-plan", "--mutants-results"):
+        parser.addoption(name, type=Path)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    plan, results = (Path(os.environ[name]) for name in ("MUTANTS_PLAN", "MUTANTS_RESULTS"))
+    plan, results = config.getoption("--mutants-plan"), config.getoption("--mutants-results")
     config.pluginmanager.register(Forks(json.loads(plan.read_text()), results))

@@ -48,24 +48,19 @@ def record(files: Iterable[Path], seen: Seen, *, with_served: bool) -> None:
 
 
 def record_some(files: list[Path], with_served: bool) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tools.mutants.recording",
-        "-p",
-        "no:cacheprovider",
-    ]
     with TemporaryDirectory(prefix="mutants-") as folder:
-        environment = os.environ | {"MUTANTS_DATA": f"{folder}/coverage", "MUTANTS_SERVED": "1" * with_served}
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-p", "tools.mutants.recording", f"--mutants-data={folder}/coverage"),
+        ]
+        environment = dict(os.environ)
         if with_served:
+            command.append("--mutants-served")
             # Read by each Python that a test starts, through the .pth file of coverage.
             children = Path(folder, "children.ini")
             includes = "".join(f"\n    {ROOT}/{room}/*" for room in ROOMS)
             children.write_text(CHILDREN.format(folder=folder, includes=includes))
-            environment["COVERAGE_PROCESS_START"] = str(children)
+            environment |= {"COVERAGE_PROCESS_START": str(children)}
         subprocess.run(  # noqa: S603
             [*command, *map(str, files)],
             cwd=ROOT,

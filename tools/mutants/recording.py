@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Generator, Iterator
@@ -25,8 +24,8 @@ def level_of(item: pytest.Item) -> str:
 
 
 class Recording:
-    def __init__(self, data: Path) -> None:
-        self._data = data
+    def __init__(self, data: Path, *, with_served: bool) -> None:
+        self._data, self._with_served = data, with_served
         self._coverage = coverage.Coverage(
             data_file=str(data), include=[f"{ROOT}/{room}/*" for room in ROOMS], config_file=False
         )
@@ -37,7 +36,7 @@ class Recording:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Servers are slow: their tests are recorded only where they are asked for."""
-        if not os.environ.get("MUTANTS_SERVED"):
+        if not self._with_served:
             items[:] = [item for item in items if level_of(item) != "served"]
 
     @pytest.hookimpl(wrapper=True)
@@ -105,5 +104,11 @@ def read(data: Path) -> Iterator[tuple[str, str, bytes]]:
             yield test, str(Path(path).relative_to(ROOT)), bits
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutants-data", type=Path)
+    parser.addoption("--mutants-served", action="store_true")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Recording(Path(os.environ["MUTANTS_DATA"])))
+    data, with_served = config.getoption("--mutants-data"), config.getoption("--mutants-served")
+    config.pluginmanager.register(Recording(data, with_served=with_served))

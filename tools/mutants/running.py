@@ -158,16 +158,14 @@ class Run:
             plan.write_text(json.dumps(rows))
             results.touch()
             files = sorted({test.file for _, tests in due for test in tests})
-            command = [*(sys.executable, "-m", "pytest", "-q"), *("-p", "tools.mutants.forking")]
-            environment = {
-                "MUTANTS_PLAN": str(plan),
-                "MUTANTS_RESULTS": str(results),
-                "HYPOTHESIS_STORAGE_DIRECTORY": f"{name}/hypothesis",
-            }
+            command = [
+                *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                *("-p", "tools.mutants.forking", f"--mutants-plan={plan}", f"--mutants-results={results}"),
+            ]
             process = subprocess.Popen(  # noqa: S603
-                [*command, "-p", "no:cacheprovider", *files],
+                [*command, *files],
                 cwd=ROOT,
-                env=os.environ | environment,
+                env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": f"{name}/hypothesis"},
                 stdout=subprocess.DEVNULL,
             )
             faults = {fault.mutant.id: fault for fault, _ in due}
@@ -197,17 +195,24 @@ class Run:
             for fault, tests in due:
                 limit = START_S + limit_s(tests)
                 level = tests[-1].level
-                while True:
-                    said = copy.show(fault.anchor.path, fault.source, [test.id for test in tests], limit)
-                    by = said.get("by", "")
-                    at = next((place for place, test in enumerate(tests) if test.id == by), None)
-                    if said["outcome"] != "noticed" or at is None:
+                said = {"outcome": "unnoticed"}
+                while tests:
+                    ids = [test.id for test in tests]
+                    said = copy.show(fault.anchor.path, fault.source, ids, limit)
+                    if said["outcome"] == "unnoticed":
                         break
-                    same_file = [test.id for test in tests[: at + 1] if test.file == tests[at].file]
-                    if copy.passes(same_file, limit):
+                    at = ids.index(said["by"]) if said.get("by") in ids else None
+                    shown = (
+                        ids
+                        if at is None
+                        else [each for each in ids[: at + 1] if each.startswith(tests[at].file)]
+                    )
+                    if copy.passes(shown, limit):
                         break
-                    tests = tests[:at] + tests[at + 1 :]
-                self._note(fault, Outcome(said["outcome"], level, by))
+                    # The fault is not what failed.
+                    said = {"outcome": "unnoticed"}
+                    tests = [] if at is None else tests[:at] + tests[at + 1 :]
+                self._note(fault, Outcome(said["outcome"], level, said.get("by", "")))
 
 
 def table(mutants: Sequence[Mutant], outcomes: Mapping[str, Outcome], accepted: Mapping[str, str]) -> str:

@@ -69,8 +69,10 @@ class Seen:
             self._database.execute("REPLACE INTO files VALUES (?, ?)", (file, digest(ROOT / file)))
 
     def tests(self) -> Mapping[str, Test]:
-        rows = self._database.execute("SELECT * FROM tests")
-        return {row[0]: Test(*row) for row in rows}
+        """Those whose files are still there."""
+        found = [Test(*row) for row in self._database.execute("SELECT * FROM tests")]
+        there = {file for file in {test.file for test in found} if (ROOT / file).is_file()}
+        return {test.id: test for test in found if test.file in there}
 
     def reaching(self, path: str, wanted: frozenset[int] | None) -> set[str]:
         """The tests, and the files of tests, that execute any of these lines; None means any at all."""
