@@ -53,18 +53,18 @@ def record_some(files: list[Path], with_served: bool) -> None:
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("-p", "tools.mutants.recording", f"--mutants-data={folder}/coverage"),
         ]
-        environment = dict(os.environ)
+        more: dict[str, str] = {}
         if with_served:
             command.append("--mutants-served")
             # Read by each Python that a test starts, through the .pth file of coverage.
             children = Path(folder, "children.ini")
             includes = "".join(f"\n    {ROOT}/{room}/*" for room in ROOMS)
             children.write_text(CHILDREN.format(folder=folder, includes=includes))
-            environment |= {"COVERAGE_PROCESS_START": str(children)}
+            more = {"COVERAGE_PROCESS_START": str(children)}
         subprocess.run(  # noqa: S603
             [*command, *map(str, files)],
             cwd=ROOT,
-            env=environment,
+            env=os.environ | more,
             check=False,
             stdout=subprocess.DEVNULL,
         )
