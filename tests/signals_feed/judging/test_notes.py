@@ -55,6 +55,7 @@ def test_minutes_are_judged_up_to_the_one_that_forms_unless_a_signal_is_unread(
 
 def test_minutes_that_are_judged_later_are_not_judged_yet(clock: time_machine.Traveller) -> None:
     async def go(watched: WatchedEngine) -> None:
+        await watched.watcher.loop.stop()
         for number in range(RECENT + 10):
             watched.tick(1.0850, 1.0851, NOON_MS + 1000 + number)
         await in_thread(make_published)
