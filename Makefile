@@ -139,6 +139,9 @@ lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements-archive.lock --output-file requirements-dev.lock
 
+mutants: $(VENV)/.dev ## Plant faults one at a time: which does no test notice? ONLY=id or room, JOBS=2, FAST=1.
+	@$(BIN)/python -m tools.mutants --only "$(ONLY)" --jobs $(or $(JOBS),2) $(if $(FAST),--fast)
+
 walks: $(VENV)/.dev ## Through how many modules five walks pass. VERBOSE=1 names them.
 	@$(BIN)/python -m tools.walks $(if $(VERBOSE),-v)
 

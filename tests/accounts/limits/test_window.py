@@ -227,3 +227,19 @@ def test_figures_of_a_standing_are_whole_and_never_negative(used: int, left: int
 
         assert standing.figures() == (left, now_s + 13, 13)
         assert standing.figures() == (standing.remaining, standing.reset, standing.wait_s)
+
+
+def test_a_sweep_drops_only_windows_that_have_run_empty() -> None:
+    clock = Clock()
+    window = MemoryWindow(clock)
+    window.sweep_above = 2
+    admit(window, 2, "empty")
+    admit(window, 2, "used")
+    clock.wait(50)
+    admit(window, 2, "used")
+    clock.wait(20)
+
+    admit(window, 2, "new")
+
+    assert set(window.admitted) == {"used", "new"}
+    assert window.count("used", 2, cost=0).used == 1

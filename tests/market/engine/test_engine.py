@@ -316,3 +316,9 @@ def test_number_of_an_absorption_signal_that_time_brought_is_checkpointed() -> N
     state = engine.instruments["EURUSD"]
     assert state.flow_seq == 63
     assert [made.flow_seq for made in engine.checkpoints(engine.changed.values()).values()] == [63]
+
+
+def test_a_tick_has_the_digits_of_its_instrument() -> None:
+    engine = make_engine(changed(bid=1.0800049, ask=1.0802051))
+    (taken,) = engine.records
+    assert (taken.bid, taken.ask) == (1.08, 1.08021)  # type: ignore[union-attr]

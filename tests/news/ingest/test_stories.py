@@ -130,6 +130,7 @@ def test_the_same_story_however_it_is_set(other: str) -> None:
         ("Asian stocks end the week mixed - Tokyo up", "Asian stocks end the week mixed - Tokyo down"),
         ("Asian Stocks End the Week Mixed - Tokyo Up", "Asian Stocks End the Week Mixed - Tokyo Down"),
         ("Bitcoin +5% in a day", "Bitcoin -5% in a day"),
+        ("Bitcoin 5% in a day", "Bitcoin -5% in a day"),
         ("Fed sees rates at 2.5 in December", "Fed sees rates at 25 in December"),
     ],
 )
@@ -153,6 +154,7 @@ def test_the_same_is_told_anew_after_two_days() -> None:
     assert known.has_near(TITLE, NOON + TOLD_ANEW_AFTER)
     assert known.has_near(TITLE, NOON - TOLD_ANEW_AFTER)
     assert not known.has_near(TITLE, NOON + TOLD_ANEW_AFTER + timedelta(milliseconds=1))
+    assert not known.has_near(TITLE, NOON - TOLD_ANEW_AFTER - timedelta(milliseconds=1))
 
 
 VOCABULARY = ("gold", "euro", "the", "US", "U.S.", "three-week", "three", "week", "2.5", "25")

@@ -60,3 +60,34 @@ def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_wat
     active.take(tick(69, 200_000))
 
     assert closed(closings) == [(1, "stop_loss"), (2, "stop_loss")]
+
+
+def test_signal_that_is_cancelled_keeps_how_far_its_price_went() -> None:
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active.settle()
+    active.take(tick(100, 1000))
+    signal = bought(1, 100, 50, 200, 1000)
+    active.admit([signal])
+    for bid, at_ms in ((130, 2000), (80, 3000), (100, 4000)):
+        active.take(tick(bid, at_ms))
+
+    active.admit([signal._replace(levels=signal.levels._replace(ends_ms=4500, ending="cancelled"))])
+    active.take(tick(101, 5000))
+
+    assert closed(closings) == [(1, "cancelled")]
+    assert closings[0].seen == SeenExtremes(Decimal(130), Decimal(80), 0)
+
+
+@pytest.mark.parametrize(("epoch", "seq"), [("epoch", 2000), ("another", 9999)], ids=["number", "time"])
+def test_first_tick_after_its_own_judges_a_signal(epoch: str, seq: int) -> None:
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active.settle()
+    for bid, at_ms in ((80, 1000), (100, 2000), (89, 2001), (70, 3000)):
+        active.take(tick(bid, at_ms))
+    entry = Quoted(Decimal(100), Decimal(101), 2000, epoch, seq)
+
+    active.admit([bought(1, 100, 90, 120, 2000)._replace(entry=entry)])
+
+    assert [closing.price for closing in closings] == [Decimal(89)]
