@@ -34,8 +34,8 @@ STOP_TIMEOUT_S = 120.0
 
 # Without passwords: anybody logged in to this machine may connect, so not for a shared host.
 LOCAL = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")
-# The data never outlives the run, so nothing is worth waiting for the disk.
-FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+# The data never outlives the run: nothing is worth waiting for the disk. What is committed outlives a kill.
+FORGETFUL = ("fsync=off", "full_page_writes=off")
 
 
 class ServiceError(RuntimeError):

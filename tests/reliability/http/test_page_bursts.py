@@ -16,10 +16,11 @@ import pytest
 
 from core.contract.errors import Overloaded
 from pages.handler import MOST_WAITING, refuse_page
-from tests.factories import make_account, make_signal, make_user
+from tests.factories import make_account, make_instrument, make_user
 from tests.patience import PATIENCE_S, until
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
+from tests.signals_feed.published_signals import make_published
 
 PAGES, API_THREADS, BEYOND = 3, 4, 50
 NAME = "bursting"
@@ -48,7 +49,8 @@ def test_requests_beyond_the_queue_are_asked_to_retry(
     scaled: Installation, server: Process, tell: Tell
 ) -> None:
     with scaled.orm():
-        make_signal(user=make_account(make_user(NAME)).user)
+        # Others verify the ledger of this database.
+        make_published(make_instrument("BURST"), user=make_account(make_user(NAME)).user)
     assert server.ask(PATH).status_code == 200
     before = threads(server.pid)
     with psycopg.connect(scaled.database_url) as holder:

@@ -45,7 +45,7 @@ class PrivateRedis:
 
 
 class PrivatePostgres:
-    """A migrated one whose data outlives a stop; all that was acknowledged only where it is not forgetful."""
+    """A migrated one whose data outlives a kill, and a failing disk only where it is not forgetful."""
 
     def __init__(self, directory: Path, *, is_forgetful: bool = True) -> None:
         self._settings = services.LOCAL + (services.FORGETFUL if is_forgetful else ())
