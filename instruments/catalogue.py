@@ -1,5 +1,7 @@
 """The instruments in memory, so that no quote has to ask the database about its instrument."""
 
+import itertools
+import threading
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
@@ -40,6 +42,7 @@ class Catalogue:
         """Asks the market for the sources of what it serves of an instrument."""
         self._ended: set[str] = set()
         """Those of them that nobody has been told of yet."""
+        self._loads, self._shown, self._showing = itertools.count(1), 0, threading.Lock()
 
     def offered(self) -> list[InstrumentFacts]:
         """The active ones whose data may be handed on. The engine runs all that are active."""
@@ -100,13 +103,19 @@ class Catalogue:
                 handle(gone)
 
     def load_now(self) -> None:
+        """Two threads may load at once: what one read first never replaces what another read later."""
+        number = next(self._loads)
         rows = Instrument.objects.select_related("calendar").order_by("symbol")
         withheld = list(WithheldSource.objects.values_list("name", flat=True))
         found = {row.symbol: _facts(row, is_withheld=self._is_withheld(row, withheld)) for row in rows}
-        before, self.by_symbol, self.withheld = self.by_symbol, found, tuple(withheld)
-        self._ended |= {
-            symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
-        }
+        with self._showing:
+            if number < self._shown:
+                return
+            self._shown = number
+            before, self.by_symbol, self.withheld = self.by_symbol, found, tuple(withheld)
+            self._ended |= {
+                symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
+            }
 
     def _is_withheld(self, row: Instrument, withheld: Collection[str]) -> bool:
         if not withheld:
