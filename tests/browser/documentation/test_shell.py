@@ -42,6 +42,7 @@ def test_search_works_without_a_connection(open_page: OpenPage) -> None:
     search(page, "limits")
     expect(page.get_by_role("option").first).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.locator("#find")).not_to_be_visible()
     page.context.set_offline(True)
     search(page, "absorption")
     expect(page.get_by_role("option").first).to_be_visible()
