@@ -4,6 +4,7 @@
 export class SharedCrosshair {
   #owner;
   #time;
+  #x;
 
   /** Each side has the library's `chart`, a `series` of it with values for its `bars()`, and `look(time)`, which tells the
    * figures of a time or, without one, those of now. */
@@ -11,24 +12,32 @@ export class SharedCrosshair {
     this.sides = sides;
     // After a drag that ends elsewhere the library would stay where the pointer left.
     addEventListener("mouseup", ({ target }) => sides.some(({ chart }) => chart.chartElement().contains(target)) || setTimeout(() => this.#leave()));
-    for (const side of sides) side.chart.subscribeCrosshairMove(({ time, sourceEvent }) => this.#move(side, time, sourceEvent));
+    for (const side of sides) {
+      side.chart.subscribeCrosshairMove(({ time, point, sourceEvent }) => this.#move(side, time, point?.x, sourceEvent));
+      side.chart.timeScale().subscribeVisibleLogicalRangeChange(() => this.#repeat());
+    }
   }
 
-  #move(side, time, isPointedAt) {
+  #move(side, time, x, isPointedAt) {
     if (isPointedAt && side !== this.#owner) this.#own(side);
     // A side that was told also says where its crosshair is, whenever its bars move.
-    if (side !== this.#owner || time === this.#time) return;
+    if (side !== this.#owner) return;
+    this.#x = x;
+    if (time === this.#time) return;
     this.#time = time;
     for (const other of this.sides) if (other !== side) point(other, time);
   }
 
-  /** The sides have moved: the library keeps a place on the screen, which is of another time now. */
-  repeat() {
-    if (this.#owner) for (const side of this.sides) if (side !== this.#owner) point(side, this.#time);
+  /** The sides have moved: the library keeps a place on the screen, which is of another time now, and says so too late. */
+  #repeat() {
+    if (!this.#owner) return;
+    const time = this.#x === undefined ? null : this.#owner.chart.timeScale().coordinateToTime(this.#x);
+    this.#time = time ?? undefined;
+    for (const side of this.sides) side === this.#owner ? side.look(this.#time) : point(side, this.#time);
   }
 
   #leave() {
-    this.#time = undefined;
+    this.#time = this.#x = undefined;
     for (const side of this.sides) point(side);
   }
 

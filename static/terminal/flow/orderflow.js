@@ -123,7 +123,6 @@ export class OrderFlow {
   place() {
     const { seen } = this.axis;
     if (this.axis.times(this.symbol).length) this.axis.align();
-    this.crosshair?.repeat();
     this.drawing.mark();
     // Where only the newest candles are in sight, order flow may be about to come.
     this.gap = seen && this.bars.length ? around(this.bars, { from: seen.from - LATE_BARS * this.seconds, to: seen.to }) : null;
