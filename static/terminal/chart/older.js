@@ -49,7 +49,11 @@ export class Older {
     this.isLoading = true;
     this.strip.hidden = false;
     try {
-      this.firstMs ??= await firstStored(ask);
+      if (this.firstMs === null) {
+        const firstMs = await firstStored(ask);
+        if (!isWanted()) return;
+        this.firstMs = firstMs;
+      }
       const before = await barsBefore((start, end) => ask({ start, end, limit: PAGE }), 1000 * first, 1000 * SECONDS[timeframe], this.firstMs);
       if (!isWanted()) return;
       if (!before.length) this.firstMs = 1000 * first;

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import Page, Request, Route, expect
 
 from core.times import MINUTE_MS
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, look_until
 from tests.browser.geometry import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 from tests.patience import wait_until
@@ -258,6 +258,25 @@ def test_other_symbol_begins_with_candles_of_its_own(charted: Ticker, open_page:
         "EURUSD",
         False,
     ]
+
+
+def test_answer_about_a_symbol_that_was_left_says_nothing_of_the_next(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page)
+    held: list[Route] = []
+    page.route("**/BTCUSD/history?*", lambda route: held.append(route))
+    of_chart(page, "chart.chart.timeScale().scrollToPosition(-370, false)")
+    look_until(page, lambda: held)
+
+    page.get_by_role("button", name="EURUSD").click()
+    until_chart(page, "chart.symbol === 'EURUSD' && chart.isShown")
+    for route in held:
+        route.fulfill(json={"ohlcv": [], "next": None})
+    expect(page.locator(".strip")).to_be_hidden()
+
+    of_chart(page, "chart.chart.timeScale().scrollToPosition(-370, false)")
+    until_chart(page, "chart.bars.length > 1000")
 
 
 def test_title_of_the_tab_has_the_price(charted: Ticker, open_page: OpenPage) -> None:
