@@ -28,7 +28,7 @@ test: $(VENV)/.dev ## The tests that need no server, on SQLite and in memory: wh
 	@echo "loopback and temporary folders only; your data in var/ is left alone."
 	@$(PYTEST) -m "not served" tests $(APART)
 
-check: $(VENV)/.dev ## What every change must pass, as .ci/run runs it: 20 to 25 minutes on two cores.
+check: $(VENV)/.dev ## What every change must pass, as .ci/run runs it: twenty minutes on two cores.
 	@for each in $(CHECK); do began=$$(date +%s); $(MAKE) --no-print-directory $$each || exit; \
 	    echo "make $$each took $$(( $$(date +%s) - began )) s"; done
 

@@ -22,7 +22,10 @@ LAUNCH_ARGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # The shell would hint its letters, and no other build does.
+    "--font-render-hinting=none",
 )
+SHELL = "chromium-headless-shell"
 
 
 def require_chromium() -> str:
@@ -31,18 +34,19 @@ def require_chromium() -> str:
 
 
 def launch_newest(playwright: Playwright) -> Browser:
-    return launch_chromium(playwright, -1)
+    """Chromium without the windows around its pages, which cost a third of the time."""
+    return launch_chromium(playwright, require_debian(SHELL), -1, SHELL)
 
 
 def launch_oldest(playwright: Playwright) -> Browser:
-    return launch_chromium(playwright, 0)
+    """The whole browser."""
+    return launch_chromium(playwright, require_chromium(), 0, "chromium", "chromium-common")
 
 
-def launch_chromium(playwright: Playwright, at: int) -> Browser:
-    path = require_chromium()
-    versions = versions_of("chromium")
-    if versions and f" {versions[at].partition('-')[0]} " not in output(path, "--version"):
-        path = str(unpacked(versions[at], "chromium", "chromium-common") / "usr/lib/chromium/chromium")
+def launch_chromium(playwright: Playwright, path: str, at: int, *packages: str) -> Browser:
+    versions = versions_of(packages[0])
+    if versions and f"{versions[at].partition('-')[0]}" not in output(path, "--version"):
+        path = str(unpacked(versions[at], *packages) / "usr/lib/chromium" / packages[0])
     return playwright.chromium.launch(executable_path=path, args=[*LAUNCH_ARGS])
 
 

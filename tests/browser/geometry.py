@@ -33,8 +33,9 @@ def misplaced(page: Page, containers: str, parts: str) -> list[str]:
 
 
 def resize(page: Page, width: int, height: int) -> None:
-    """And wait until the page is drawn in its new size."""
+    """And wait until the page is drawn in its new size, in its own font."""
     page.set_viewport_size({"width": width, "height": height})
+    page.evaluate("document.fonts.ready")
     page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
