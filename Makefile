@@ -12,6 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 APART := $(addprefix --ignore tests/,browser reliability nightly)
 # Which way answers concerns REST alone. Two files are left out that take long and ask nothing of the ways.
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways test_hostile_text.py)
+# The files with a mark: to collect all others takes each process ten seconds.
+MARKED = $$(grep -rl --include='test_*.py' $(addprefix --exclude-dir=,browser reliability nightly) 'mark\.$(1)\b' tests | sort)
 CHECK := lint test test-served test-services test-browser reliability
 
 .DEFAULT_GOAL := help
@@ -36,11 +38,11 @@ nightly: $(VENV)/.dev ## What takes long or judges speed, into docs/nightly.md. 
 	@$(BIN)/python -m tools.nightly $(PART)
 
 test-served: $(VENV)/.dev ## The tests that start servers, commands, clients.
-	@$(PYTEST) -m served tests $(APART)
+	@$(PYTEST) -m served $(call MARKED,served)
 
 test-services: $(VENV)/.dev ## What depends on SQL or Redis, on PostgreSQL and Redis; some of it with PgBouncer between.
-	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder -m services tests $(APART)
-	@$(BIN)/python -m tests.programs.pooled -m pytest -n 3 --no-loadscope-reorder -m pooled tests $(APART)
+	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder -m services $(call MARKED,services)
+	@$(BIN)/python -m tests.programs.pooled -m pytest -n 3 --no-loadscope-reorder -m pooled $(call MARKED,pooled)
 
 test-browser: $(VENV)/.dev ## The pages, in Chromium and Firefox.
 	@$(PYTEST) tests/browser
