@@ -10,15 +10,12 @@ from pathlib import Path
 from . import catalogue
 from .anchoring import Lost
 from .catalogue import Mutant
-from .choosing import Choosing
 from .difference import change
 from .operators import draw
-from .record import files_of, gated, record
-from .running import Planted, Run, plant_all, table
+from .record import files_of, record, record_all
+from .running import LEVELS, Planted, Run, plant_all, table
 from .seen import Seen
 from .tree import ROOT, module_files, module_name
-
-FAST, REST = ("fast",), ("served", "browser", "reliability")
 
 
 def main() -> int:
@@ -71,13 +68,12 @@ def chosen(only: str) -> list[Mutant]:
 
 
 def show(faults: Sequence[Planted], mutants: Sequence[Mutant], given: Namespace) -> int:
-    seen = Seen()
     if given.record is not None:
-        record(files_of(given.record), seen, with_served=True)
+        record(files_of(given.record), Seen(), with_served=True)
         return 0
     if not given.within:
-        record(gated(not given.fast), seen, with_served=not given.fast)
-    run = Run(Choosing(seen), [FAST] if given.fast else [FAST, REST], given.within)
+        record_all(with_slow=not given.fast)
+    run = Run(LEVELS[:1] if given.fast else LEVELS, given.within)
     if given.again:
         run.forget(faults)
     run.show(faults, given.jobs)

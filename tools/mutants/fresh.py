@@ -36,24 +36,26 @@ class Copy:
         if not (folder / ".venv").exists():
             (folder / ".venv").symlink_to(ROOT / ".venv")
 
-    def show(self, path: Path, source: str, tests: Sequence[str], limit_s: float) -> dict[str, str]:
+    def show(
+        self, path: Path, source: str, tests: Sequence[str], limit_s: float, program: Sequence[str]
+    ) -> dict[str, str]:
         file = self._folder / path
         file.write_text(source)
         try:
-            return self._run(tests, limit_s)
+            return self._run(tests, limit_s, program)
         finally:
             # With its time: what was compiled of it is good again.
             shutil.copy2(ROOT / path, file)
 
-    def passes(self, tests: Sequence[str], limit_s: float) -> bool:
+    def passes(self, tests: Sequence[str], limit_s: float, program: Sequence[str]) -> bool:
         """Without any fault."""
-        return self._run(tests, limit_s)["outcome"] == "unnoticed"
+        return self._run(tests, limit_s, program)["outcome"] == "unnoticed"
 
-    def _run(self, tests: Sequence[str], limit_s: float) -> dict[str, str]:
+    def _run(self, tests: Sequence[str], limit_s: float, program: Sequence[str]) -> dict[str, str]:
         named = self._folder / "var" / "mutants-tests"
         named.parent.mkdir(exist_ok=True)
         named.write_text("\n".join(tests))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", f"@{named}"]
+        command = [sys.executable, *program, "-x", "-q", "-rfE", "-p", "no:cacheprovider", f"@{named}"]
         process = subprocess.Popen(  # noqa: S603
             command,
             cwd=self._folder,

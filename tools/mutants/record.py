@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .seen import Seen
-from .tree import ROOMS, ROOT
+from .seen import SEEN_ON_SERVICES, Seen
+from .tree import ON_SERVICES, PYTEST, ROOMS, ROOT
 
 SLOW = ("browser", "reliability")
 NO_GATE = ("nightly", "benchmarks")
@@ -36,22 +36,29 @@ def gated(with_slow: bool) -> list[Path]:
     return [path for path in files_of(["tests"]) if path.parts[1] not in left_out]
 
 
-def record(files: Iterable[Path], seen: Seen, *, with_served: bool) -> None:
+def record_all(*, with_slow: bool) -> None:
+    record(gated(with_slow), Seen(), with_served=with_slow)
+    if with_slow:
+        marked = [path for path in gated(False) if "mark.services" in (ROOT / path).read_text()]
+        record(marked, Seen(SEEN_ON_SERVICES), ON_SERVICES, with_served=False)
+
+
+def record(files: Iterable[Path], seen: Seen, program: Sequence[str] = PYTEST, *, with_served: bool) -> None:
     """Those of these files that are not known as they are now."""
     seen.drop_if_stale()
     stale = seen.stale(files)
     if stale:
         print(f"Recording what {len(stale)} files of tests execute.", flush=True)  # noqa: T201
     for start in range(0, len(stale), FILES_AT_ONCE):
-        record_some(stale[start : start + FILES_AT_ONCE], with_served)
+        record_some(stale[start : start + FILES_AT_ONCE], seen, program, with_served)
         print(f"  {min(start + FILES_AT_ONCE, len(stale))} of {len(stale)}", flush=True)  # noqa: T201
 
 
-def record_some(files: list[Path], with_served: bool) -> None:
+def record_some(files: list[Path], seen: Seen, program: Sequence[str], with_served: bool) -> None:
     with TemporaryDirectory(prefix="mutants-") as folder:
         command = [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-            *("-p", "tools.mutants.recording", f"--mutants-data={folder}/coverage"),
+            *(sys.executable, *program, "-q", "-p", "no:cacheprovider", "-p", "tools.mutants.recording"),
+            *(f"--mutants-data={folder}/coverage", f"--mutants-seen={seen.path}"),
         ]
         more: dict[str, str] = {}
         if with_served:

@@ -12,20 +12,22 @@ from typing import Any
 import coverage
 import pytest
 
-from .seen import Seen, Test
+from .seen import SEEN, SEEN_ON_SERVICES, Seen, Test
 from .tree import ROOMS, ROOT
 
 LEVELS = {"browser": "browser", "reliability": "reliability"}
 
 
 def level_of(item: pytest.Item) -> str:
+    if item.config.getoption("--mutants-seen") == SEEN_ON_SERVICES:
+        return "services"
     folder = Path(item.nodeid.partition("::")[0]).parts[1]
     return LEVELS.get(folder) or ("served" if item.get_closest_marker("served") else "fast")
 
 
 class Recording:
-    def __init__(self, data: Path, *, with_served: bool) -> None:
-        self._data, self._with_served = data, with_served
+    def __init__(self, data: Path, seen: Path, *, with_served: bool) -> None:
+        self._data, self._seen, self._with_served = data, seen, with_served
         self._coverage = coverage.Coverage(
             data_file=str(data), include=[f"{ROOT}/{room}/*" for room in ROOMS], config_file=False
         )
@@ -87,7 +89,7 @@ class Recording:
             file = test.partition("::")[0]
             passed = test in self._seconds and test not in self._failed
             tests[file].append(Test(test, file, place, level_of(item), self._seconds[test], passed))
-        seen = Seen()
+        seen = Seen(self._seen)
         for file, found in tests.items():
             seen.put(file, found, lines[file])
         self._data.unlink()
@@ -106,9 +108,11 @@ def read(data: Path) -> Iterator[tuple[str, str, bytes]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutants-data", type=Path)
+    parser.addoption("--mutants-seen", type=Path, default=SEEN)
     parser.addoption("--mutants-served", action="store_true")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    data, with_served = config.getoption("--mutants-data"), config.getoption("--mutants-served")
-    config.pluginmanager.register(Recording(data, with_served=with_served))
+    data, seen = config.getoption("--mutants-data"), config.getoption("--mutants-seen")
+    recording = Recording(data, seen, with_served=config.getoption("--mutants-served"))
+    config.pluginmanager.register(recording)

@@ -19,8 +19,8 @@ from .anchoring import Anchor, Lost, find, planted
 from .catalogue import Mutant
 from .choosing import Choosing
 from .fresh import Copy
-from .seen import Test
-from .tree import ROOT, VAR, digest
+from .seen import SEEN, SEEN_ON_SERVICES, Seen, Test
+from .tree import ON_SERVICES, PYTEST, ROOT, VAR, digest
 
 RESULTS = VAR / "results.json"
 # A slow machine is no verdict.
@@ -29,6 +29,22 @@ LEAST_LIMIT_S, TIMES_CLEAN = 60.0, 10
 START_S = 120.0
 LOOK_S = 0.2
 NOTICED = ("noticed", "hung", "died")
+
+
+class Level(NamedTuple):
+    """Tests that are shown a fault together, and where it was recorded what they execute."""
+
+    names: tuple[str, ...]
+    seen: Path = SEEN
+    program: Sequence[str] = PYTEST
+
+
+FAST = Level(("fast",))
+LEVELS = (
+    FAST,
+    Level(("served", "browser", "reliability")),
+    Level(("services",), SEEN_ON_SERVICES, ON_SERVICES),
+)
 
 
 class Planted(NamedTuple):
@@ -77,8 +93,8 @@ def limit_s(tests: Sequence[Test]) -> float:
 
 
 class Run:
-    def __init__(self, choosing: Choosing, levels: Sequence[Sequence[str]], within_s: float | None) -> None:
-        self._choosing, self._levels, self._within_s = choosing, levels, within_s
+    def __init__(self, levels: Sequence[Level], within_s: float | None) -> None:
+        self._levels, self._within_s = levels, within_s
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         self._noting = Lock()
         self._results: dict[str, Outcome] = {key: Outcome(*value) for key, value in kept.items()}
@@ -91,29 +107,29 @@ class Run:
             self._results.pop(fault.key, None)
 
     def show(self, faults: Sequence[Planted], jobs: int) -> None:
-        for levels in self._levels:
+        for level in self._levels:
+            choosing = Choosing(Seen(level.seen))
             due = [fault for fault in faults if self._is_due(fault)]
             if not due:
                 continue
             in_forks: list[tuple[Planted, list[Test]]] = []
             alone: list[tuple[Planted, list[Test]]] = []
             for fault in due:
-                tests = self._tests(fault, levels)
+                tests = self._within(choosing.tests(fault.anchor, level.names))
                 if not tests:
                     self._note(fault, Outcome("unreached"))
-                elif levels == ("fast",):
+                elif level is FAST:
                     in_forks.append((fault, tests))
                 else:
                     alone.append((fault, tests))
-            self._show_alone([*alone, *self._show_in_forks(in_forks, jobs)], jobs)
+            self._show_alone([*alone, *self._show_in_forks(in_forks, jobs)], jobs, level.program)
 
     def _is_due(self, fault: Planted) -> bool:
         """Not where a test noticed it that is as it was then."""
         known = self.outcome(fault)
         return known is None or not known.is_noticed or known.proof != proof_of(known.by)
 
-    def _tests(self, fault: Planted, levels: Sequence[str]) -> list[Test]:
-        tests = self._choosing.tests(fault.anchor, levels)
+    def _within(self, tests: list[Test]) -> list[Test]:
         if self._within_s is None:
             return tests
         chosen: list[Test] = []
@@ -181,13 +197,17 @@ class Run:
         if said["outcome"] in NOTICED:
             self._note(faults[said["id"]], Outcome(said["outcome"], "fast", said.get("by", "")))
 
-    def _show_alone(self, due: Sequence[tuple[Planted, list[Test]]], jobs: int) -> None:
+    def _show_alone(
+        self, due: Sequence[tuple[Planted, list[Test]]], jobs: int, program: Sequence[str]
+    ) -> None:
         if not due:
             return
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(self._copy, [due[start::jobs] for start in range(jobs)]))
+            list(
+                pool.map(lambda some: self._copy(some, program), [due[start::jobs] for start in range(jobs)])
+            )
 
-    def _copy(self, due: Sequence[tuple[Planted, list[Test]]]) -> None:
+    def _copy(self, due: Sequence[tuple[Planted, list[Test]]], program: Sequence[str]) -> None:
         if not due:
             return
         with TemporaryDirectory(prefix="mutants-") as folder:
@@ -198,7 +218,7 @@ class Run:
                 said = {"outcome": "unnoticed"}
                 while tests:
                     ids = [test.id for test in tests]
-                    said = copy.show(fault.anchor.path, fault.source, ids, limit)
+                    said = copy.show(fault.anchor.path, fault.source, ids, limit, program)
                     if said["outcome"] == "unnoticed":
                         break
                     at = ids.index(said["by"]) if said.get("by") in ids else None
@@ -207,7 +227,7 @@ class Run:
                         if at is None
                         else [each for each in ids[: at + 1] if each.startswith(tests[at].file)]
                     )
-                    if copy.passes(shown, limit):
+                    if copy.passes(shown, limit, program):
                         break
                     # The fault is not what failed.
                     said = {"outcome": "unnoticed"}

@@ -20,6 +20,9 @@ CREATE INDEX IF NOT EXISTS lines_by_path ON lines (path);
 """
 
 
+SEEN, SEEN_ON_SERVICES = VAR / "seen.sqlite3", VAR / "seen_on_services.sqlite3"
+
+
 class Test(NamedTuple):
     """`place` is where it stands in its file."""
 
@@ -37,7 +40,8 @@ def numbers(bits: bytes) -> set[int]:
 
 
 class Seen:
-    def __init__(self, path: Path = VAR / "seen.sqlite3") -> None:
+    def __init__(self, path: Path = SEEN) -> None:
+        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(path)
         self._database.executescript(TABLES)

@@ -13,6 +13,9 @@ ROOMS = (
     *("operations", "pages", "serving", "signals_feed", "status"),
 )
 VAR = ROOT / "var" / "mutants"
+PYTEST = ("-m", "pytest")
+ON_SERVICES = ("-m", "tests.programs.scaled", *PYTEST, "-m", "services")
+"""The same tests on PostgreSQL and Redis are a level of their own."""
 
 
 def module_files(root: Path = ROOT) -> Iterator[Path]:
