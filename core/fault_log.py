@@ -42,6 +42,9 @@ class LastingFault:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.logger, self._text, self._level, self._clock = logger, text, level, clock
+        self.forget()
+
+    def forget(self) -> None:
         self._told_s: dict[str, float] = {}
         """When each cause was last logged."""
         self._untold = 0

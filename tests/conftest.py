@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login import sessions  # noqa: E402
-from core.fault_log import unexpected  # noqa: E402
+from core.fault_log import LastingFault, unexpected  # noqa: E402
 from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
@@ -73,6 +74,7 @@ if pool := settings.DATABASES["default"].get("OPTIONS", {}).get("pool"):
     pool["timeout"] = PATIENCE_S
 
 
+_lasting: list[LastingFault] = []
 make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 
@@ -160,6 +162,8 @@ def _nothing_was_logged_before() -> None:
     unexpected.forget()
     for log in SAMPLED:
         log.forget()
+    for fault in _lasting:
+        fault.forget()
 
 
 @pytest.fixture
@@ -187,4 +191,7 @@ def api(server: Server) -> Iterator[Api]:
 
 def pytest_collection_finish() -> None:
     """What thousands of collected tests are made of stays, so the collector need not look at it again."""
+    # What the start had frozen is not among the objects.
+    gc.unfreeze()
+    _lasting.extend(each for each in gc.get_objects() if type(each) is LastingFault)
     freeze_startup_objects()

@@ -16,7 +16,7 @@ from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, decode, encode
 from market.engine.bus.price_follower import BusListener
-from market.engine.bus.redis_bus import MAX_WAITING, RedisBus, bus_waits
+from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.models import EngineState
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, JournalPosition, TickAccepted
@@ -216,7 +216,6 @@ def test_nothing_is_settled_while_redis_is_away(tmp_path: Path, caplog: pytest.L
             bus = await opened(address)
         bus.written(bus.journal_position)
         bus.publish([taken(1)])
-        bus_waits.over()
         settling = asyncio.create_task(bus.settle())
         await until(lambda: "The bus waits for Redis" in caplog.text)
         assert not settling.done()

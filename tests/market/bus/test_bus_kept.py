@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from market.engine.bus import redis_bus
-from market.engine.bus.redis_bus import MAX_WAITING, RedisBus, bus_waits
+from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.prices.records import AnyRecord, JournalPosition, TickAccepted
 from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
@@ -110,7 +110,7 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run(server: PrivateRedis) -> list[AnyRecord]:
-        second = RedisBus(server.url)
+        second = RedisBus(server.url, awaited_s=PATIENCE_S)
         with server.running():
             first = await opened(server.url)
             written = first.journal_position
@@ -118,7 +118,6 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(
             await until(lambda: first.waiting == 0)
             await asyncio.to_thread(server.client.save)
             await first.close()
-        bus_waits.over()
         opening = asyncio.create_task(second.open(JournalWriter("second"), written))
         await until(lambda: "The bus waits for Redis" in caplog.text)
         with server.running():
