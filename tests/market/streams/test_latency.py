@@ -24,7 +24,7 @@ from market.streams.protocol.messages import MARKET
 from market.streams.stream import NumberedStream
 from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
-from tests.market.bus.test_bus import opened, write_position
+from tests.market.bus.buses import opened, write_position
 from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import until
