@@ -52,7 +52,7 @@ Opened = tuple[dict[str, int] | UnsetType, list[str] | UnsetType, list[bytes]]
 
 
 @pytest.fixture(autouse=True)
-def _instrument() -> Iterator[None]:
+def _instrument(own_market: None) -> Iterator[None]:
     make_instrument("EURUSD", source="push")
     catalogue.load_now()
     yield
