@@ -101,7 +101,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     25: (
         "tests/market/engine/test_engine.py::test_refused_tick_is_counted_and_the_last_good_value_stays",
         "tests/market/engine/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
-        "tests/market/engine/test_candle_properties.py::test_low_is_lowest_and_high_is_highest",
+        "tests/market/engine/test_candle_properties.py::test_candles_are_what_the_taken_ticks_say_and_flat_between_them",
     ),
     26: (
         "tests/contract/test_hostile_text.py::test_what_is_typed_is_stored_as_it_is",
@@ -145,11 +145,11 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     57: (
         "tests/instruments/test_hours.py::test_session_at_follows_local_wall_time",
         "tests/instruments/test_hours.py::test_daily_hours_agree_with_the_local_clock",
-        "tests/market/engine/test_candle_properties.py::test_no_minute_opens_while_its_market_is_closed",
-        "tests/market/engine/test_engine.py::test_nothing_is_flat_while_the_source_is_silent",
+        "tests/market/engine/test_candle_properties.py::test_candles_are_what_the_taken_ticks_say_and_flat_between_them",
+        "tests/market/engine/test_flat_minutes.py::test_nothing_is_flat_while_the_source_is_silent",
     ),
     58: (
-        "tests/market/engine/test_candle_properties.py::test_replaying_gives_the_same_rows",
+        "tests/market/engine/test_candle_properties.py::test_replaying_and_repeating_give_the_same_rows",
         "tests/market/engine/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
     ),
     61: ("tests/tools/lint/migrations/test_migrations.py::test_migrations_only_add",),
