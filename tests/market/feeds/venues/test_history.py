@@ -28,7 +28,7 @@ from market.engine.feeds.venues.venue_history import (
 from market.prices.candles import PriceBar
 from tests.local_http import Request
 
-from .fakes.http_venue import Answer, HttpVenue, Reply
+from .fakes.http_venue import Answer, HttpVenue, Reply, says
 
 # 2023-07-06T19:20:00Z, where the example of Kraken's documentation begins.
 START_MS = 1_688_671_200_000
@@ -194,13 +194,6 @@ def test_second_bar_of_a_minute_and_one_out_of_order_are_left_out_and_a_running_
 def test_minutes_asked_for_are_whole_and_ended_and_of_a_long_gap_the_last_three_days() -> None:
     assert whole_minutes(START_MS + 1, END_MS + 59_999) == (START_MS + MINUTE_MS, END_MS)
     assert whole_minutes(0, END_MS) == (END_MS - LONGEST_MS, END_MS)
-
-
-def says(body: bytes, status: str = "200 OK", **headers: str) -> Answer:
-    async def answer(_: Request, reply: Reply) -> None:
-        await reply.whole(body, status, **headers)
-
-    return answer
 
 
 async def klines(request: Request, reply: Reply) -> None:
