@@ -144,7 +144,7 @@ async def test_history_that_cannot_be_had_does_not_hold_up_the_live_feed(
     venue = venue_with_history
     venue.has_broken_history = how == "fails"
     receiver = missing_three_minutes(venue)
-    feed = venue.make_feed(**({} if how == "fails" else {"history_s": 0.0}))
+    feed = venue.make_feed(history_s=600.0 if how == "fails" else 0.0)
     feed.now_ms = lambda: NOON_MS + 500
 
     async with running(feed, receiver):

@@ -101,10 +101,10 @@ def test_binance_minute_that_runs_by_its_own_clock_is_left_out(sent_ms: int | No
 
 def test_oanda_candles_are_of_the_price_of_live_ones_with_the_extremes_of_the_ask() -> None:
     mid = {"o": "1.09945", "h": "1.09965", "l": "1.09935", "c": "1.09956"}
-    asks = {"ask_high": 1.0997, "ask_low": 1.09939}
-    assert oanda_minutes(oanda_bar()) == [PriceBar(START_MS, 1.0994, 1.0996, 1.0993, 1.09951, 173, **asks)]
+    asks = 1.0997, 1.09939
+    assert oanda_minutes(oanda_bar()) == [PriceBar(START_MS, 1.0994, 1.0996, 1.0993, 1.09951, 173, *asks)]
     assert oanda_minutes(oanda_bar(mid=mid), price="mid") == [
-        PriceBar(START_MS, 1.09945, 1.09965, 1.09935, 1.09956, 173, **asks)
+        PriceBar(START_MS, 1.09945, 1.09965, 1.09935, 1.09956, 173, *asks)
     ]
     with pytest.raises(HttpFailed):
         oanda_minutes(oanda_bar(), price="mid")

@@ -73,7 +73,7 @@ async def test_weekend_is_not_silence(oanda: FakeOanda) -> None:
 )
 async def test_stream_that_is_lost_is_begun_anew(oanda: FakeOanda, how: str, loss: str) -> None:
     receiver = RecordingReceiver()
-    async with running(oanda.make_feed(**({"silent_s": 0.05} if how == "silent" else {})), receiver):
+    async with running(oanda.make_feed(silent_s=0.05 if how == "silent" else 600.0), receiver):
         await oanda.visited()
         if how == "ended":
             await oanda.close()
