@@ -19,14 +19,15 @@ from tests.market.simulated.simulation import (
     DAY_MS,
     HOUR_MS,
     START_MS,
+    TRADED,
     YEAR_MS,
     make_bars,
     make_market,
     make_ticks,
     mean_square,
     returns_of,
+    trades_of,
 )
-from tests.market.simulated.test_takers import TRADED, trades_of
 
 PIPS = {"BTCUSD": 1.0, "ETHUSD": 0.1, "TEST": 0.01}
 

@@ -1,7 +1,8 @@
-"""Minutes folded from batches beside those that the engine makes tick by tick."""
+"""What an import makes of ticks in batches, beside what the engine makes of them one by one."""
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Any
 
 import msgspec
@@ -10,16 +11,83 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
+from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
+from market.engine.engine import Engine
+from market.engine.importing.batch_check import BatchCheck
 from market.engine.importing.minutes import FileEnd, FileMinutes
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted
-from tests.market.ticking import TickSequence, copy, make_facts, ms, tick_sequences
+from tests.factories import make_calendar, make_instrument
+from tests.market.ticking import HOUR_MS, TickSequence, copy, make_facts, ms, tick_sequences
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
+
+# A Friday: the market closes at 21:00 and opens again on Sunday.
+# Half a minute in: live, the minute before is closed and its ticks are too late; no file closes any.
+EVENING_MS = ms("2026-11-20T20:58:30")
+NOW_MS = EVENING_MS + HOUR_MS * 72
+Move = tuple[int, float, float, float, int, int | None]
+prices = st.sampled_from([1.1, 1.1002])
+odd_numbers = st.sampled_from([nan, inf, -inf, 0.0, 0.000001, -1.0, 1e10, 9e9])
+steps = st.integers(0, 5) | st.sampled_from([-1, 61_000, 48 * HOUR_MS, 100 * HOUR_MS])
+volumes = st.sampled_from([0.0, 1.0]) | odd_numbers
+good_moves = st.tuples(st.integers(1, 5), prices, st.just(1.1003), st.just(1.0), st.just(0), st.none())
+any_moves = st.tuples(
+    *(steps, prices | odd_numbers, prices | odd_numbers, volumes),
+    *(st.sampled_from([-1, 0, 1]), st.none() | st.integers(0, 9)),
+)
+
+
+@pytest.fixture
+def facts() -> InstrumentFacts:
+    calendar = make_calendar("forex", "Sun 17:00-Fri 17:00", timezone="America/New_York")
+    make_instrument("EURUSD", calendar=calendar)
+    return catalogue.get("EURUSD")
+
+
+def ticks_of(moves: list[Move]) -> list[Tick]:
+    at_ms, ticks = EVENING_MS, list[Tick]()
+    for step_ms, bid, ask, volume, side, number in moves:
+        at_ms += step_ms
+        ticks.append(Tick("EURUSD", bid, ask, at_ms, volume, side, None, number))
+    return ticks
+
+
+@settings(max_examples=300)
+@given(st.lists(good_moves | any_moves, max_size=20), st.integers(1, 7))
+def test_ticks_are_refused_for_the_reasons_of_the_live_door(
+    facts: InstrumentFacts, moves: list[Move], batch: int
+) -> None:
+    check, engine, ticks = BatchCheck(facts, NOW_MS), Engine(Prices("bid")), ticks_of(moves)
+
+    reasons = dict[int, str]()
+    for start in range(0, len(ticks), batch):
+        taken, refused = check.sift(ticks[start : start + batch])
+        assert len(taken) + len(refused) == len(ticks[start : start + batch])
+        reasons |= {start + index: reason for index, reason in refused}
+
+    live = engine.take("push", ticks, NOW_MS)
+    assert reasons == {index: reason for index, reason in enumerate(live) if reason is not None}
+
+
+@pytest.mark.parametrize("sides", [(0, 0, 0), (0, 1, 0)], ids=["quotes", "trades among quotes"])
+def test_good_batch_is_handed_on_as_it_is(facts: InstrumentFacts, sides: tuple[int, ...]) -> None:
+    numbers = (7, 3, 8) if any(sides) else (7, 8, 9)
+    ticks = ticks_of([(1, 1.1, 1.1002, 1.0, *each) for each in zip(sides, numbers, strict=True)])
+    assert BatchCheck(facts, NOW_MS).sift(ticks)[0] is ticks
+
 
 FRIDAY_MS = ms("2026-11-20T21:58")
+
+
+def facts_of(sequence: TickSequence, **fields: Any) -> InstrumentFacts:
+    return msgspec.structs.replace(make_facts("X", **fields), hours=sequence.hours)
+
+
+def quote(at_ms: int) -> Tick:
+    return Tick("X", 1.08, 1.0802, at_ms)
 
 
 def folded(minutes: FileMinutes, ticks: list[Tick], batch: int = 100) -> list[PriceBar]:
@@ -84,25 +152,16 @@ def test_files_named_together_are_as_one(sequence: TickSequence, data: st.DataOb
 
 
 def test_weekend_has_no_minutes() -> None:
-    facts = make_facts(hours="forex")
-    opening_ms = ms("2026-11-22T22:00")
-
-    made = folded(FileMinutes(facts, mid=False), [quote(FRIDAY_MS), quote(opening_ms + MINUTE_MS)])
-
-    assert [candle.opened_ms for candle in made] == [
-        FRIDAY_MS,
-        FRIDAY_MS + MINUTE_MS,
-        opening_ms,
-        opening_ms + MINUTE_MS,
-    ]
+    monday_ms = ms("2026-11-22T22:01")
+    made = folded(FileMinutes(make_facts(hours="forex"), mid=False), [quote(FRIDAY_MS), quote(monday_ms)])
+    opened = [FRIDAY_MS, FRIDAY_MS + MINUTE_MS, monday_ms - MINUTE_MS, monday_ms]
+    assert [candle.opened_ms for candle in made] == opened
 
 
 @pytest.mark.parametrize(("hours", "gaps"), [(24, 0), (25, 1)])
 def test_more_than_a_day_of_open_market_without_ticks_is_a_gap(hours: int, gaps: int) -> None:
     minutes = FileMinutes(make_facts(hours="always"), mid=False)
-
     made = folded(minutes, [quote(FRIDAY_MS), quote(FRIDAY_MS + hours * 60 * MINUTE_MS)])
-
     assert minutes.gaps == gaps
     assert len(made) == (2 if gaps else hours * 60 + 1)
 
@@ -110,15 +169,5 @@ def test_more_than_a_day_of_open_market_without_ticks_is_a_gap(hours: int, gaps:
 def test_older_file_does_not_go_on_from_the_one_before() -> None:
     facts = make_facts(hours="always")
     later = FileEnd(PriceBar(FRIDAY_MS, 9.0, 9.0, 9.0, 9.0, 1.0, 9.0, 9.0), quote(FRIDAY_MS))
-
     (made,) = folded(FileMinutes(facts, mid=False, before=later), [quote(FRIDAY_MS - MINUTE_MS)])
-
     assert (made.opened_ms, made.close) == (FRIDAY_MS - MINUTE_MS, 1.08)
-
-
-def facts_of(sequence: TickSequence, **fields: Any) -> InstrumentFacts:
-    return msgspec.structs.replace(make_facts("X", **fields), hours=sequence.hours)
-
-
-def quote(at_ms: int) -> Tick:
-    return Tick("X", 1.08, 1.0802, at_ms)
