@@ -68,7 +68,6 @@ def test_success_of_the_api_is_logged_when_that_is_asked_for(
 
 def test_refusal_says_who_asked_for_what_and_why_it_was_refused(shared: Api, heard: Heard) -> None:
     request_id = shared.ask("/api/market/NOTHING/quote").headers["X-Request-Id"]
-
     line = heard.of(status=404)
     assert (line["method"], line["path"]) == ("GET", "/api/market/NOTHING/quote")
     assert (line["route"], line["code"]) == ("/api/market/{symbol}/quote", "symbol_not_found")
@@ -82,7 +81,6 @@ def test_key_that_is_not_ours_is_not_shown_and_a_wrong_one_by_its_prefix(shared:
     wrong = generate_key()
     for key in (wrong, "my password"):
         shared.ask("/api/symbols", key=key)
-
     assert [line.get("key") for line in heard.fields()] == [wrong[:16], None]
 
 
