@@ -72,7 +72,6 @@ def test_model_judges_and_the_numbers_stay_ours(
 ) -> None:
     language.acts = [opinion(-0.4)]
     ours, theirs = (ask(shared, symbol, key, model).json() for model in (OURS, THEIRS))
-
     assert (theirs["model"], theirs["cached"]) == (THEIRS, False)
     assert (theirs["score"], theirs["direction"], theirs["summary"]) == (-0.4, "bearish", SUMMARY)
     assert (theirs["drivers"], theirs["levels"]) == (ours["drivers"], ours["levels"])
@@ -85,9 +84,7 @@ def test_opposite_verdict_halves_the_confidence(
 ) -> None:
     ours = ask(shared, symbol, key, OURS).json()
     language.acts = [opinion(-0.9)]
-
     theirs = ask(shared, symbol, key).json()
-
     assert ours["direction"] != theirs["direction"]
     assert theirs["confidence"] == pytest.approx(ours["confidence"] / 2, abs=0.01)
 
@@ -97,7 +94,6 @@ def test_its_answer_is_cached_apart_from_ours(
 ) -> None:
     language.acts = [opinion()]
     answers = [ask(shared, symbol, key, model).json() for model in (THEIRS, OURS, THEIRS, OURS)]
-
     assert [each["cached"] for each in answers] == [False, False, True, True]
     assert len(language.asked) == 1
 
@@ -119,9 +115,7 @@ def test_bad_answer_is_refused_and_free(
     shared: Api, language: LanguageServer, symbol: str, key: str, act: Act
 ) -> None:
     language.acts = [act]
-
     response = ask(shared, symbol, key)
-
     assert OURS in refusal(response, 503, "model_unavailable")
     assert int(response.headers["Retry-After"]) >= 1
     assert response.headers["X-AI-Remaining"] == "5"
@@ -130,7 +124,6 @@ def test_bad_answer_is_refused_and_free(
 
 def test_failure_is_not_cached(shared: Api, language: LanguageServer, symbol: str, key: str) -> None:
     language.acts = [answer(500, {}), opinion()]
-
     assert [ask(shared, symbol, key).status_code for _ in range(2)] == [503, 200]
 
 
@@ -140,7 +133,6 @@ def test_healthy_model_answers_where_none_was_named(
     language.acts = [opinion()]
     before = ask(shared, symbol, key, None).json()["model"]
     ask(shared, symbol, key, THEIRS)
-
     assert before == OURS
     assert ask(shared, symbol, key, None).json()["model"] == THEIRS
 
@@ -151,9 +143,7 @@ def test_ours_answers_where_none_was_named_and_the_other_fails(
     make_instrument(f"{symbol}X")
     language.acts = [opinion(), answer(500, {})]
     ask(shared, f"{symbol}X", key, THEIRS)
-
     response = ask(shared, symbol, key, None)
-
     assert (response.status_code, response.json()["model"]) == (200, OURS)
     assert len(language.asked) == 2
     assert response.headers["X-AI-Remaining"] == "3"
@@ -161,7 +151,6 @@ def test_ours_answers_where_none_was_named_and_the_other_fails(
 
 def test_unknown_model_is_told_of_both(shared: Api, language: LanguageServer, symbol: str, key: str) -> None:
     response = ask(shared, symbol, key, "oracle")
-
     refusal(response, 400, "invalid_parameter", field="model", allowed=[OURS, THEIRS])
 
 
@@ -170,7 +159,6 @@ def test_model_gets_the_drivers_and_not_our_verdict(
 ) -> None:
     language.acts = [opinion()]
     ask(shared, symbol, key)
-
     material = json.loads(language.asked[0].body["messages"][-1]["content"])
     assert {"drivers", "levels", "as_of", "symbol"} <= set(material)
     assert not {"direction", "score", "confidence", "summary"} & set(material)
