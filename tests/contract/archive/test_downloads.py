@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import time_machine
 
 from archive.api.files import MOST_OF_ACCOUNT, downloads
 from archive.api.index import archive_index
@@ -18,7 +17,7 @@ from archive.stores import S3Store
 from tests.archive.stores.buckets import store_on_loopback
 from tests.client import Api
 from tests.contract.answers import refusal
-from tests.factories import NOON, make_instrument
+from tests.factories import make_instrument
 from tests.patience import wait_until
 
 from .stored import store_day
@@ -28,12 +27,6 @@ TICKS = f"ticks/EURUSD/{DAY}.parquet"
 URL = f"/api/archive/{TICKS}"
 # More than the buffers of both ends hold.
 SIZE = 20_000_000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def noon() -> Iterator[None]:
-    with time_machine.travel(NOON, tick=False):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,6 @@ make_server = SERVERS[CHOSEN]
 COUNTED = "statements are counted from where uvicorn begins a request"
 
 EXCEPTED: dict[str, str] = {
-    "test_proof.py::test_proof_costs_three_queries": COUNTED,
-    "test_ledger.py::test_page_costs_two_queries": COUNTED,
     "test_publishers.py::test_scorecard_of_very_many_signals_is_added_to_and_not_read_again": COUNTED,
     "test_publishers.py::test_unchanged_scorecard_costs_one_query_and_a_new_result_two": COUNTED,
     "test_history.py::test_page_costs_a_query_for_every_thousand_candles_and_one_more": COUNTED,
@@ -46,7 +44,6 @@ LEFT_OUT: dict[str, str] = {
     "test_file.py::test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again": (
         "it keeps the connection"
     ),
-    "test_file.py::test_part_that_is_all_of_it_is_looked_at_as_well": "it keeps the connection",
     "test_history_connections.py::test_page_is_read_no_further_once_its_client_hangs_up": "it does not tell",
     "test_history_connections.py::test_page_whose_database_fails_breaks_off": "it keeps the connection",
     "test_queries.py::test_queries_of_a_warm_path": COUNTED,
