@@ -14,7 +14,6 @@ from signals_feed.ledger.ledger import SHOWN, LedgerHead, cancellation_payload
 from signals_feed.models import Signal
 from tests.client import Api
 from tests.contract.openapi.documented import SCHEMAS, operation
-from tests.contract.openapi.specified import LEDGER
 from tests.contract.published import end, make_published, quoted
 from tests.factories import NOON, make_instrument
 
@@ -22,6 +21,7 @@ pytestmark = [pytest.mark.services, pytest.mark.pooled]
 
 FIRST_PREVIOUS_HASH = "0" * 64
 SIGNALS = 4
+LEDGER = "/api/signals/ledger"
 
 
 @pytest.fixture(scope="module", autouse=True)
