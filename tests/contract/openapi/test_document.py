@@ -23,17 +23,7 @@ from .documented import DOCUMENT, SCHEMAS, is_valid, operation, response
 Json = dict[str, Any]
 
 SYMBOL = "^ *[A-Za-z0-9][A-Za-z0-9._-]{0,19} *$"
-MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
-HISTORY = "/api/market/{symbol}/history"
-SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
-ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
-QUOTES, ORDER_FLOW = "/api/quotes", "/api/orderflow/{symbol}"
-SESSION, LIMITS = "/api/session", "/api/limits"
-ONE_SIGNAL = "/api/signals/{id}"
-PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
-ARCHIVE, ARCHIVE_FILE = "/api/archive", "/api/archive/{path}"
-
-PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
+TEXT: tuple[str, Json] = ("query", {"type": "string"})
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 CATEGORIES = ["forex", "gold", "crypto", "macro"]
 NEWS_EXTRAS = ["id", "url", "source", "summary", "symbols", "model"]
@@ -56,66 +46,55 @@ def moment(*formats: str) -> tuple[str, Json]:
     return "query", {"oneOf": [*texts, {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_999}]}
 
 
-MOMENT = moment("date-time")
-RANGE: dict[str, tuple[str, Json]] = {"start": MOMENT, "end": MOMENT, "cursor": ("query", {"type": "string"})}
-
-
+SPAN = dict.fromkeys(("start", "end"), moment("date-time"))
+RANGE = SPAN | {"cursor": TEXT}
+# Beside what stands in the path.
 PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
-    SYMBOLS: {"expand": list_of([*EXPANSIONS])},
-    MARKET: {
-        **PATH_SYMBOL,
+    "/api/symbols": {"expand": list_of([*EXPANSIONS])},
+    "/api/market/{symbol}": {
         "timeframe": one_of(TIMEFRAMES, "1h"),
         "bars": up_to_500(100),
         "closed_only": ("query", {"type": "boolean", "default": False}),
     },
-    QUOTE: PATH_SYMBOL,
-    HISTORY: {
-        **PATH_SYMBOL,
+    "/api/market/{symbol}/history": {
         "timeframe": one_of(TIMEFRAMES, "1m"),
-        **RANGE,
         "limit": ("query", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}),
-    },
-    SIGNALS: {
-        "status": one_of(["active", "closed", "all"], "active"),
-        "limit": up_to_500(50),
-        "symbol": ("query", {"type": "string"}),
-        "user": ("query", {"type": "string"}),
         **RANGE,
     },
-    ONE_SIGNAL: {"id": ("path", {"type": "string"})},
-    PROOF: {"id": ("path", {"type": "string"})},
-    LEDGER: {
-        "after": ("query", {"type": "integer", "minimum": 0, "maximum": 999_999_999, "default": 0}),
-        "limit": up_to_500(50),
-    },
-    PUBLISHER: {"user": ("path", {"type": "string"})},
-    NEWS: {
-        "category": list_of(CATEGORIES),
-        "limit": up_to_500(20),
-        "expand": list_of(NEWS_EXTRAS),
-        **RANGE,
-    },
-    CALIBRATION: {},
-    ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
-    ARCHIVE: {
-        "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
-        **dict.fromkeys(("symbol", "cursor"), ("query", {"type": "string"})),
-        **dict.fromkeys(("start", "end"), moment("date", "date-time")),
-        "limit": up_to_500(100),
-    },
-    ARCHIVE_FILE: {
-        "path": ("path", {"type": "string"}),
-        **dict.fromkeys(("Range", "If-Range", "If-None-Match"), ("header", {"type": "string"})),
-    },
-    SESSION: {},
-    LIMITS: {},
-    QUOTES: {
+    "/api/quotes": {
         "symbols": (
             "query",
             {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": SYMBOL}},
         )
     },
-    ORDER_FLOW: {**PATH_SYMBOL, "start": MOMENT, "end": MOMENT, "limit": up_to_500(100)},
+    "/api/orderflow/{symbol}": {"limit": up_to_500(100), **SPAN},
+    "/api/signals": {
+        "status": one_of(["active", "closed", "all"], "active"),
+        "limit": up_to_500(50),
+        "symbol": TEXT,
+        "user": TEXT,
+        **RANGE,
+    },
+    "/api/signals/ledger": {
+        "after": ("query", {"type": "integer", "minimum": 0, "maximum": 999_999_999, "default": 0}),
+        "limit": up_to_500(50),
+    },
+    "/api/news": {
+        "category": list_of(CATEGORIES),
+        "limit": up_to_500(20),
+        "expand": list_of(NEWS_EXTRAS),
+        **RANGE,
+    },
+    "/api/analysis/{symbol}": {"model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
+    "/api/archive": {
+        "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
+        "limit": up_to_500(100),
+        **dict.fromkeys(("start", "end"), moment("date", "date-time")),
+        **dict.fromkeys(("symbol", "cursor"), TEXT),
+    },
+    "/api/archive/{path}": dict.fromkeys(
+        ("Range", "If-Range", "If-None-Match"), ("header", {"type": "string"})
+    ),
 }
 # Fields that not every answer has.
 OPTIONAL = {
@@ -155,10 +134,12 @@ def test_document_has_exactly_the_paths_that_are_served() -> None:
     assert set(DOCUMENT["paths"]) == served
 
 
-@pytest.mark.parametrize("path", PARAMETERS)
+@pytest.mark.parametrize("path", DOCUMENT["paths"])
 def test_parameters_are_those_of_the_specification(path: str) -> None:
     parameters = operation(path).get("parameters", [])
-    assert {each["name"]: (each["in"], each["schema"]) for each in parameters} == PARAMETERS[path]
+    in_path = dict.fromkeys(re.findall(r"{(\w+)}", path), ("path", {"type": "string"}))
+    told = {each["name"]: (each["in"], each["schema"]) for each in parameters}
+    assert told == in_path | PARAMETERS.get(path, {})
     for each in parameters:
         assert each["description"]
         assert each.get("required", False) is (each["in"] == "path")
@@ -188,7 +169,7 @@ def test_words_of_a_field_are_those_of_the_contract() -> None:
 
 
 def test_active_signal_has_no_result_and_a_closed_one_all_of_it() -> None:
-    bodies = operation(SIGNALS)["responses"]["200"]["content"]["application/json"]["examples"]
+    bodies = operation("/api/signals")["responses"]["200"]["content"]["application/json"]["examples"]
     active, closed = bodies["BothKinds"]["value"]["items"]
     assert is_valid(active, "Signal")
     assert is_valid(closed, "Signal")
@@ -221,7 +202,9 @@ def test_document_knows_every_code_that_is_raised() -> None:
 
 
 def test_example_of_the_session_names_models_that_there_are() -> None:
-    (example,) = operation(SESSION)["responses"]["200"]["content"]["application/json"]["examples"].values()
+    (example,) = operation("/api/session")["responses"]["200"]["content"]["application/json"][
+        "examples"
+    ].values()
     assert example["value"]["ai_models_available"] == [ANALYST, LINEAR_MODEL.stem]
 
 

@@ -89,7 +89,7 @@ def test_every_number_can_be_computed_again(
         assert type(each["value"]) in (int, float)
         assert float(each["exact"]) == each["value"]
         assert "E" not in each["exact"]
-    assert shared.ask(f"/api/signals/{signal.pk}").json()["pnl"] == float(signal.pnl)
+    assert shared.ask(f"/api/signals/{signal.pk}").json()["pnl"] == float(computed(body)["pnl"])
 
 
 def test_example_of_the_reference_can_be_computed_again_and_could_have_happened() -> None:
