@@ -71,7 +71,7 @@ FEEDS = {
 }
 
 
-@pytest.fixture(params=FEEDS.values(), ids=FEEDS)
+@pytest.fixture(params=FEEDS.values(), ids=list(FEEDS))
 def feed(request: pytest.FixtureRequest, service: Server) -> Feed:
     chosen: Feed = request.param
     return chosen
