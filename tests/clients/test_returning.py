@@ -18,13 +18,12 @@ from tickwire.session import STEADY_S, Session, SignalSession
 from tests.patience import PATIENCE_S
 
 from .returning import Frame, reply, says, serving
-from .test_typescript import DRIVER
+from .test_typescript import DRIVER, FLAGS
 
 pytestmark = pytest.mark.served
 
 KEY = "tw_live_any"
-# Node has a global WebSocket from 22 on, and before it behind this flag.
-NODE = ("node", "--experimental-websocket", "--no-warnings")
+NODE = ("node", *FLAGS)
 WATCHING = "import sys, tickwire; list(tickwire.Client(sys.argv[2], sys.argv[1]).watch(*sys.argv[3:]))"
 FOLLOWING = "import sys, tickwire; list(tickwire.Client(sys.argv[2], sys.argv[1]).follow_signals())"
 WATCHING_WITHOUT_BLOCKING = """
