@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ pytestmark = pytest.mark.served
 
 SYMBOL = "EURUSD"
 SCORED: dict[str, Any] = {"category": "forex", "status": "published", "sentiment_score": 0.4, "model": "test"}
-Act = Callable[[], Any]
 
 
 @pytest.fixture
@@ -111,7 +110,6 @@ def test_key_comes_from_the_variable_of_the_panel_or_its_former_name(monkeypatch
 def test_a_text_is_one_name_and_not_its_letters(client: Client) -> None:
     put_quote(SYMBOL)
     gold = make_news(category="gold")
-
     assert client.quotes(SYMBOL)["rejected"] == client.quotes(f"{SYMBOL},{SYMBOL}")["rejected"] == []
     assert [item["id"] for item in client.news(category="gold", expand="id")["items"]] == [gold.pk]
     assert len(list(client.all_news(category="gold"))) == 1
@@ -126,21 +124,9 @@ def test_walks_over_news_and_signals_have_all_of_them_once(client: Client) -> No
     titles = [item.title for item in NewsItem.objects.bulk_create(items)]
     put_quote(SYMBOL)
     signals = [publish_signal(SYMBOL, make_user(f"publisher{number}")) for number in range(3)]
-
     assert [item["title"] for item in client.all_news()] == titles[::-1]
     assert [item["id"] for item in client.all_signals(status="active")] == signals[::-1]
     assert [item["title"] for item in client.all_news(start=minutes[3])] == titles[:2:-1]
-
-
-def test_used_up_allowance_is_waited_for_and_the_call_succeeds(server: Server, key: str) -> None:
-    make_instrument("BTCUSD")
-    slow = make_key(make_account(tier=make_tier("tiny", requests_per_minute=1)))
-    with Client(slow, server.url, retries=0) as impatient:
-        impatient.symbols()
-        with pytest.raises(ApiError) as refused:
-            impatient.symbols()
-    assert refused.value.code == "rate_limit_exceeded"
-    assert 0 < (refused.value.retry_after or 0) <= 60
 
 
 def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(

@@ -157,7 +157,6 @@ def test_stale_market_lowers_the_confidence(clock: Traveller, shared: Api) -> No
         put_candles(symbol, "1h", [NOON_MS - number * HOUR_MS for number in range(80, 0, -1)])
         body = analyse(shared, symbol).json()
         confidences.append((body["market_state"], body["confidence"]))
-
     (fresh, surer), (stale, less_sure) = confidences
     assert (fresh, stale) == ("open", "stale")
     assert 0 < less_sure < surer

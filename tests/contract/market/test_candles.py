@@ -25,7 +25,7 @@ HOURS = [NOON_MS - number * HOUR_MS for number in range(1, 511)][::-1]
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:
     """One for each test, so that none sees the candles of another; LONG has more than are ever shown."""
-    for symbol in ("ALIGNED", "FIRST", "COUNTED", "FLAT", "ENDED", "REQUOTED", "LONG", "EXACT", "SILENT"):
+    for symbol in ("ALIGNED", "COUNTED", "FLAT", "ENDED", "REQUOTED", "LONG", "EXACT", "SILENT"):
         make_instrument(symbol)
     for symbol in ("EXTREMES", "SUMS"):
         make_instrument(symbol, volume_kind="traded")
@@ -129,13 +129,6 @@ def test_forming_candle_counts_among_the_bars_unless_left_out(
     assert response.headers["X-Last-Closed"] == "2026-11-18T11:00:00Z"
 
 
-def test_nothing_is_said_to_be_closed_while_the_first_candle_forms(clock: Traveller, shared: Api) -> None:
-    tick("FIRST", 1.1)
-    assert "X-Last-Closed" not in shared.ask("/api/market/FIRST").headers
-    assert bars(shared, "FIRST", "closed_only=true") == []
-    assert len(bars(shared, "FIRST")) == 1
-
-
 def test_candle_has_the_first_highest_lowest_and_last_bid_and_the_sum_of_volumes(
     clock: Traveller, shared: Api
 ) -> None:
@@ -155,16 +148,16 @@ def test_prices_are_rounded_to_the_digits_of_the_instrument(clock: Traveller, sh
     assert [candle[name] for name in ("open", "high", "low", "close")] == [2400.13, 2400.13, 2400, 2400]
 
 
-def test_volume_is_the_number_of_ticks_where_trades_are_not_known(clock: Traveller, shared: Api) -> None:
+def test_volume_is_the_number_of_ticks_where_trades_are_not_known_and_shows_no_binary_noise(
+    clock: Traveller, shared: Api
+) -> None:
     for number in range(3):
         tick("COUNTED", 1.1 + number, volume=5.0)
-    assert bars(shared, "COUNTED")[-1]["volume"] == 3
-
-
-def test_volume_shows_no_binary_noise(clock: Traveller, shared: Api) -> None:
-    for number in range(3):
         tick("SUMS", 1.1 + number, volume=0.1)
-    assert bars(shared, "SUMS")[-1]["volume"] == 0.3
+    assert [bars(shared, symbol)[-1]["volume"] for symbol in ("COUNTED", "SUMS")] == [3, 0.3]
+    # Nothing is said to be closed while the first candle forms.
+    response = shared.ask("/api/market/COUNTED?closed_only=true")
+    assert (response.json()["ohlcv"], "X-Last-Closed" in response.headers) == ([], False)
 
 
 def test_minute_without_ticks_is_flat_at_the_previous_close(clock: Traveller, shared: Api) -> None:
@@ -187,9 +180,7 @@ def test_coarser_candle_is_the_aggregate_of_its_minutes(
     for bid in (1.10, 1.14, 1.08, 1.11):
         tick(symbol, bid)
         clock.shift(45)
-
     minutes, (candle,) = bars(shared, symbol, "timeframe=1m"), bars(shared, symbol, f"timeframe={timeframe}")
-
     assert len(minutes) == 3
     assert candle["open"] == minutes[0]["open"]
     assert candle["high"] == max(minute["high"] for minute in minutes)
@@ -208,9 +199,7 @@ def test_candle_is_closed_once_its_interval_has_ended(clock: Traveller, shared: 
     assert bars(shared, "ENDED", "closed_only=true") == []
     clock.move_to("2026-11-18T13:00:02Z")
     market.engine.keep_time(now_ms())
-
     response = shared.ask("/api/market/ENDED?closed_only=true")
-
     assert [candle["time"] for candle in response.json()["ohlcv"]] == ["2026-11-18T12:00:00Z"]
     assert response.headers["X-Last-Closed"] == "2026-11-18T12:00:00Z"
 

@@ -70,7 +70,6 @@ def test_page_is_read_no_further_once_its_client_hangs_up(shared_server: Server,
         wait_until(lambda: len(shared_server.state.connections) == connected)
         database.goes_on.set()
         wait_until(lambda: not len(open_pages))
-
     assert len(database.read) == 2
 
 

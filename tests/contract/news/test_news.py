@@ -108,10 +108,8 @@ def test_limit_is_20_by_default_and_500_at_most(shared: Api, query: str, count: 
 )
 def test_label_is_a_function_of_the_score(shared: Api, score: float, label: str) -> None:
     made = make_news(f"Scored {score}", category="macro", sentiment_score=score)
-
     item = items(shared, "category=macro&limit=1")[0]
     made.delete()
-
     assert (item["title"], item["sentiment"], item["sentiment_score"]) == (f"Scored {score}", label, score)
     assert type(item["sentiment_score"]) in (int, float)
 
@@ -128,7 +126,6 @@ def test_label_is_a_function_of_the_score(shared: Api, score: float, label: str)
 )
 def test_an_expansion_adds_its_one_field(shared: Api, name: str, value: object) -> None:
     (item,) = items(shared, f"category=forex&expand={name}")
-
     assert set(item) == FIELDS | {name}
     assert item[name] == value
 

@@ -103,9 +103,7 @@ def test_later_change_of_the_pip_size_changes_no_proof_of_the_arithmetic_and_the
     gbpusd = make_instrument("GBPUSD")
     signal = end(make_published(gbpusd, ENTRY), quoted("1.08777", "1.08790", LATER))
     before = proof(shared, signal)
-
     Instrument.objects.filter(pk=gbpusd.pk).update(pip_size=Decimal("0.001"))
-
     assert proof(shared, signal) == before
     assert computed(before)["pnl"] == str(signal.pnl) == "35.3"
     given = {each["name"]: Decimal(each["exact"]) for each in before["inputs"]}

@@ -29,7 +29,6 @@ def test_python_sample_subscribes_as_it_stands(service: Server, key: str, symbol
     code = sample(service, "plain-stream-python")
     code = re.sub(r'"symbols": \["[^"]+"\]', f'"symbols": ["{symbol}"]', code)
     assert sum(map(bool, code.splitlines())) <= 10
-
     own = {**os.environ, "TICKWIRE_KEY": key}
     command = [sys.executable, "-u", "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as running:
