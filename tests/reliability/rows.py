@@ -97,7 +97,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/contract/test_parameters.py::test_what_is_no_whole_number_is_refused",
         "tests/contract/test_parameters.py::test_number_out_of_range_is_refused_and_never_clamped",
     ),
-    24: ("tests/contract/test_paths.py::test_tricky_symbol_is_404",),
+    24: ("tests/contract/test_paths.py::test_tricky_symbol_is_404_and_401_without_a_key",),
     25: (
         "tests/market/engine/test_engine.py::test_refused_tick_is_counted_and_the_last_good_value_stays",
         "tests/market/engine/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
@@ -173,8 +173,8 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/operations/copying/test_move.py::test_a_killed_move_goes_on",
     ),
     70: (
-        "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",
-        "tests/contract/test_hosts.py::test_forged_host_of_a_proxy_comes_back_nowhere",
+        "tests/contract/test_paths.py::test_host_that_is_none_of_ours_is_400",
+        "tests/contract/test_paths.py::test_forged_host_of_a_proxy_comes_back_nowhere",
     ),
     79: ("tests/nightly/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
 }
