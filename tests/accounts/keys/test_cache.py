@@ -126,11 +126,7 @@ def edit_free(key: str) -> None:
 
 @pytest.mark.parametrize(("change", "expected"), [(put_on_pro, ("pro", 120)), (edit_free, ("free", 7))])
 async def test_change_of_a_tier_is_known_as_soon_as_the_event_is_read(
-    feed: EventFeed,
-    cache: ApiKeyCache,
-    key: str,
-    change: Callable[[str], None],
-    expected: tuple[str, int],
+    feed: EventFeed, cache: ApiKeyCache, key: str, change: Callable[[str], None], expected: tuple[str, int]
 ) -> None:
     await cache.find(key)
     await act(change, key)

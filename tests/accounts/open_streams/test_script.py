@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from accounts.open_streams.redis_slots import SCRIPT
-from accounts.open_streams.stream_slots import (
-    MemorySlots,
-    OpenStream,
-    Slot,
-    slot_name,
-    slot_number,
-)
+from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot, slot_name, slot_number
 
 from .claims import MARKET, SIGNALS, ignore
 
