@@ -39,17 +39,13 @@ def prices() -> set[Decimal | None]:
 
 def test_first_closing_of_a_signal_counts() -> None:
     signal = make_published()
-
     close(closing(signal, "1.08"), closing(signal, "1.07"))
-
     assert prices() == {Decimal("1.08")}
 
 
 def test_signal_that_cannot_be_closed_holds_up_no_other() -> None:
     bad = make_published()
     good = make_published(user=bad.user)
-
     closer = close(closing(bad, "1e30"), closing(good, "1.08"))
-
     assert prices() == {None, Decimal("1.08")}
     assert (set(closer.refused), closer.waiting()) == ({bad.pk}, list(closer.refused.values()))

@@ -9,24 +9,18 @@ import pytest
 import time_machine
 
 from core.threads import in_thread
-from instruments.models import Instrument
 from signals_feed.closing import Closing
 from signals_feed.judging.watcher import STORED_AFTER_MS, write_notes
 from signals_feed.levels import RECENT
 from signals_feed.models import Hit, WatchMark
 from signals_feed.rules import Quoted
-from tests.factories import NOON, make_instrument
+from tests.factories import NOON
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import close_at, make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    return make_instrument()
+pytestmark = pytest.mark.usefixtures("instrument")
 
 
 async def mark(watched: WatchedEngine) -> timedelta | None:
@@ -74,7 +68,5 @@ def test_hit_of_a_signal_that_others_closed_is_not_noted() -> None:
     quote = Quoted(Decimal("1.0790"), Decimal("1.0791"), NOON_MS)
     hit = Closing.at_current(signal, "stop_loss", quote, NOON_MS)
     close_at(signal, quote.bid, quote.ask)
-
     write_notes([hit], 0)
-
     assert not Hit.objects.exists()

@@ -14,18 +14,13 @@ from instruments.models import Instrument
 from signals_feed.levels import RECENT
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel
-from tests.factories import NOON, make_candle, make_instrument
+from tests.factories import NOON, make_candle
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import close_at, make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    return make_instrument()
+pytestmark = pytest.mark.usefixtures("instrument")
 
 
 def through_the_stop(instrument: Instrument, source: str) -> None:
@@ -33,10 +28,6 @@ def through_the_stop(instrument: Instrument, source: str) -> None:
     prices |= {"ask_high": "1.0857", "ask_low": "1.0702"}
     decimals: dict[str, Any] = {name: Decimal(price) for name, price in prices.items()}
     make_candle(instrument, opened_at=NOON + timedelta(minutes=1), source=source, **decimals)
-
-
-def cancelled(signal: Signal) -> None:
-    cancel(signal, reason="wrong symbol", by="alice")
 
 
 def test_cancellation_does_not_judge_the_past_that_was_watched(
@@ -51,11 +42,10 @@ def test_cancellation_does_not_judge_the_past_that_was_watched(
         await watched.settle()
         # Somebody writes history over what was seen live.
         await in_thread(through_the_stop, instrument, "push")
-        await in_thread(cancelled, signal)
+        await in_thread(cancel, signal, reason="wrong symbol", by="alice")
         await watched.settle()
 
     run(go)
-
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
 
@@ -67,12 +57,7 @@ def test_imported_minute_ends_no_signal(
     signal = make_published()
     through_the_stop(instrument, source)
     clock.move_to(NOON + timedelta(minutes=5))
-
-    async def go(watched: WatchedEngine) -> None:
-        await watched.settle()
-
-    run(go)
-
+    run(WatchedEngine.settle)
     signal.refresh_from_db()
     assert signal.close_reason == reason
 
@@ -83,25 +68,19 @@ def test_price_went_no_further_than_somebody_was_quoted(
 ) -> None:
     signal = make_published()
     through_the_stop(instrument, source)
-
     close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(minutes=5))
-
     assert signal.evidence.get(kind="exit").worst == Decimal(worst)
 
 
-def test_cancelled_is_dated_by_the_market_and_not_by_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    signal = make_published()
-    monkeypatch.setattr("core.clock.now_ms", lambda: NOON_MS + 300_000)
-
-    cancelled(signal)
-
-    assert Signal.objects.get().cancelled_at == NOON + timedelta(minutes=5)
-
-
-def test_nothing_is_cancelled_before_it_was_published() -> None:
-    """A venue's clock may be ahead of ours, and a signal is of its quote's time."""
-    published_at = NOON + timedelta(seconds=3)
-
-    cancelled(make_published(published_at=published_at))
-
-    assert Signal.objects.get().cancelled_at == published_at
+@pytest.mark.parametrize(
+    ("published_s", "now_s", "cancelled_s"),
+    [(0, 300, 300), (3, 0, 3)],
+    ids=["the market is ahead of the machine", "a venue was ahead of us when it was published"],
+)
+def test_cancelled_is_dated_by_the_market_and_never_before_its_publication(
+    monkeypatch: pytest.MonkeyPatch, published_s: int, now_s: int, cancelled_s: int
+) -> None:
+    signal = make_published(published_at=NOON + timedelta(seconds=published_s))
+    monkeypatch.setattr("core.clock.now_ms", lambda: NOON_MS + now_s * 1000)
+    cancel(signal, reason="wrong symbol", by="alice")
+    assert Signal.objects.get().cancelled_at == NOON + timedelta(seconds=cancelled_s)

@@ -23,22 +23,13 @@ from signals_feed.levels import RECENT
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
 from tests.databases.queries import around_statements
-from tests.factories import NOON, make_candle, make_instrument
+from tests.factories import NOON, make_candle
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("clock", "own_market"),
-    pytest.mark.services,
-]
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    return make_instrument()
+pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 
 
 def told(signal: Signal) -> tuple[str, Decimal | None]:
@@ -46,7 +37,10 @@ def told(signal: Signal) -> tuple[str, Decimal | None]:
     return signal.close_reason, signal.close_price
 
 
-def killed(act: Callable[[WatchedEngine], Awaitable[Any]]) -> list[AnyRecord]:
+Act = Callable[[WatchedEngine], Awaitable[Any]]
+
+
+def killed(act: Act) -> list[AnyRecord]:
     """Run a room until it is killed; returns what it had told others."""
 
     async def within() -> list[AnyRecord]:
@@ -66,40 +60,27 @@ async def hit(watched: WatchedEngine) -> None:
     watched.tick(1.0790, 1.0791, NOON_MS + 2000)
 
 
-async def nothing(watched: WatchedEngine) -> None:
-    await watched.settle()
-
-
 async def recovered(watched: WatchedEngine) -> None:
     """The market is back where it was."""
     watched.tick(1.0850, 1.0851, NOON_MS + 10_000)
     await watched.settle()
 
 
+async def hit_and_write(watched: WatchedEngine) -> None:
+    await hit(watched)
+    await watched.runner.writer.flush()
+    assert await in_thread(Hit.objects.count) == 1
+
+
 def test_tick_that_was_written_closes_after_a_kill_at_its_own_price() -> None:
     signal = make_published()
-
-    async def go(watched: WatchedEngine) -> None:
-        await hit(watched)
-        await watched.runner.writer.flush()
-        assert await in_thread(Hit.objects.count) == 1
-
-    killed(go)
+    killed(hit_and_write)
     assert told(signal) == ("", None)
     run(recovered)
-
     exit_ = signal.evidence.get(kind="exit")
     assert told(signal) == ("stop_loss", Decimal("1.0790"))
     assert (exit_.bid, exit_.seq, exit_.at) == (Decimal("1.0790"), 2, NOON + timedelta(seconds=2))
-
-
-def test_tick_that_was_on_the_bus_closes_in_the_stand_in() -> None:
-    signal = make_published()
-
-    tail = killed(hit)
-    run(nothing, tail)
-
-    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+    assert verify()[::2] == (2, "")
 
 
 async def fall_on(watched: WatchedEngine, ticks: int) -> None:
@@ -127,17 +108,14 @@ def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_wors
         await watched.leave()
 
     asyncio.run(write_at_once())
-
     assert Candle.objects.get(timeframe="1m").low == Decimal("1.0770")
     assert told(signal) == ("stop_loss", Decimal("1.0790"))
 
 
-def test_tail_of_more_ticks_than_are_remembered_closes_at_its_tick() -> None:
+@pytest.mark.parametrize("act", [hit, partial(fall_on, ticks=2 * RECENT)], ids=["few", "more than is kept"])
+def test_ticks_that_were_on_the_bus_close_in_the_stand_in(act: Act) -> None:
     signal = make_published()
-
-    tail = killed(partial(fall_on, ticks=2 * RECENT))
-    run(nothing, tail)
-
+    run(WatchedEngine.settle, killed(act))
     assert told(signal) == ("stop_loss", Decimal("1.0790"))
 
 
@@ -154,19 +132,20 @@ def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
         await watched.settle()
 
     run(simulate)
-
     assert told(signal) == ("stop_loss", Decimal("1.0700"))
 
 
 def test_tick_that_nobody_has_did_not_happen() -> None:
     """Neither is it in a candle."""
     signal = make_published()
-
     killed(hit)
     assert not LastQuote.objects.exists()
     run(recovered)
-
     assert told(signal) == ("", None)
+
+
+def lose_the_lease() -> None:
+    EngineState.objects.update(writer="another:1:x")
 
 
 def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all() -> None:
@@ -174,14 +153,10 @@ def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all
 
     async def go(watched: WatchedEngine) -> None:
         await hit(watched)
-        await in_thread(take_the_lease)
+        await in_thread(lose_the_lease)
         await watched.runner.writer.flush()
 
-    def take_the_lease() -> None:
-        EngineState.objects.update(writer="another:1:x")
-
     killed(go)
-
     assert (Hit.objects.count(), LastQuote.objects.count()) == (0, 0)
 
 
@@ -189,28 +164,21 @@ def test_engine_that_lost_the_lease_closes_nothing() -> None:
     signal = make_published()
 
     async def go(watched: WatchedEngine) -> None:
-        await in_thread(lambda: EngineState.objects.update(writer="another:1:x"))
+        await in_thread(lose_the_lease)
         await hit(watched)
         assert watched.watcher.closer is not None
         with pytest.raises(LeaseLost):
             await watched.watcher.closer.work_off()
 
     killed(go)
-
     assert told(signal) == ("", None)
 
 
 def test_signal_that_was_closed_by_hand_before_the_restart_keeps_its_result() -> None:
     signal = make_published()
-
-    async def go(watched: WatchedEngine) -> None:
-        await hit(watched)
-        await watched.runner.writer.flush()
-
-    killed(go)
+    killed(hit_and_write)
     close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(seconds=5))
     run(recovered)
-
     assert told(signal) == ("manual", Decimal("1.0850"))
     assert Hit.objects.count() == 0
 
@@ -248,9 +216,7 @@ def test_what_was_stored_while_nobody_watched_is_judged(
     minute_after(instrument, 1)
     minute_after(instrument, 2, **prices)
     clock.move_to(NOON + timedelta(minutes=5))
-
-    run(nothing)
-
+    run(WatchedEngine.settle)
     reason, price = expected
     assert told(signal) == (reason, Decimal(price) if price else None)
     if reason:
@@ -264,9 +230,7 @@ def test_minute_of_the_publication_itself_judges_nothing(
     signal = make_published(published_at=NOON + timedelta(seconds=30))
     minute_after(instrument, 0, low="1.0700")
     clock.move_to(NOON + timedelta(minutes=5))
-
-    run(nothing)
-
+    run(WatchedEngine.settle)
     assert told(signal) == ("", None)
 
 
@@ -282,8 +246,7 @@ def test_minutes_that_were_made_before_a_kill_and_not_judged_are_judged_by_the_n
 
     killed(go)
     minute_after(instrument, 2, low="1.0700")
-    run(nothing)
-
+    run(WatchedEngine.settle)
     assert told(signal)[0] == "stop_loss"
 
 
@@ -304,13 +267,12 @@ def test_minutes_that_could_not_be_judged_are_judged_once_the_database_answers(
         await watched.settle()
 
     run(go)
-
     assert told(signal)[0] == "stop_loss"
 
 
 def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machine.Traveller) -> None:
     signal = make_published()
-    killed(nothing)
+    killed(WatchedEngine.settle)
     clock.move_to(NOON + timedelta(minutes=5))
 
     async def go(watched: WatchedEngine) -> None:
@@ -318,7 +280,6 @@ def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machin
         await watched.settle()
 
     run(go)
-
     assert told(signal) == ("stop_loss", Decimal("1.0795"))
     assert signal.evidence.get(kind="exit").source == "first_after_gap"
 
@@ -339,8 +300,7 @@ def test_minutes_that_were_watched_are_not_judged_again(
     assert WatchMark.objects.get().watched_until == NOON + timedelta(minutes=5)
     minute_after(instrument, 2, low="1.0700")
     clock.move_to(NOON + timedelta(minutes=6))
-    run(nothing)
-
+    run(WatchedEngine.settle)
     assert told(signal) == ("", None)
 
 
@@ -354,9 +314,7 @@ def test_what_ended_while_nobody_watched_leaves_at_the_worst_price_of_the_minute
         cancel(signal, reason="wrong symbol", by="alice")
     minute_after(instrument, 1)
     clock.move_to(NOON + timedelta(minutes=5))
-
-    run(nothing)
-
+    run(WatchedEngine.settle)
     assert told(signal) == ("cancelled" if act == "cancel" else "expired", Decimal("1.0845"))
 
 
@@ -373,19 +331,5 @@ def test_excursions_before_the_restart_come_from_the_stored_minutes(
         await watched.settle()
 
     run(go)
-
     exit_ = signal.evidence.get(kind="exit")
     assert (exit_.best, exit_.worst) == (Decimal("1.0880"), Decimal("1.0809"))
-
-
-def test_ledger_holds_after_all_of_it() -> None:
-    make_published()
-
-    async def go(watched: WatchedEngine) -> None:
-        await hit(watched)
-        await watched.runner.writer.flush()
-
-    killed(go)
-    run(recovered)
-
-    assert verify()[::2] == (2, "")

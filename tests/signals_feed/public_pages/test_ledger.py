@@ -13,7 +13,6 @@ from market.engine.listeners import SeriesEnding
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.public_pages.ledger import words_of
 from signals_feed.publishing.actions import cancel, end_signals, remove_demo
-from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import make_account, make_user
 from tests.signals_feed.published_signals import close_at, make_published
 
@@ -26,12 +25,6 @@ def page(query: str = "") -> str:
 
 def positions(shown: str) -> list[int]:
     return [int(found) for found in re.findall(r'data-position="(\d+)"', shown)]
-
-
-def test_page_is_public_ours_and_there_before_the_first_entry() -> None:
-    answer = Client().get("/ledger", headers={"accept": "text/html"})
-    assert (answer.status_code, "The ledger is empty until" in answer.text) == (200, True)
-    assert_is_ours(answer.text)
 
 
 def test_entries_are_told_in_words_newest_first() -> None:
