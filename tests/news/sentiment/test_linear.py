@@ -53,7 +53,6 @@ def test_score_is_within_one(given_odds: Odds) -> None:
 def test_label_of_the_score_is_the_likeliest_class(given_odds: Odds) -> None:
     named = zip(("bearish", "neutral", "bullish"), given_odds, strict=True)
     best = max(given_odds)
-
     assert sentiment_label(score_of(given_odds)) in [
         name for name, value in named if value > best - 1e-9
     ] or (
@@ -66,7 +65,6 @@ def test_label_of_the_score_is_the_likeliest_class(given_odds: Odds) -> None:
 def test_score_rises_as_bullish_takes_from_bearish(given_odds: Odds, part: float) -> None:
     moved = given_odds.bearish * part
     better = Odds(given_odds.bearish - moved, given_odds.neutral, given_odds.bullish + moved)
-
     assert score_of(better) >= score_of(given_odds) - 0.001
 
 
@@ -94,7 +92,6 @@ def test_score_of_the_opposite_odds_is_the_opposite(given_odds: Odds) -> None:
 )
 def test_signs_say_what_moves_for_whom(category: str, title: str, expected: list[tuple[str, int]]) -> None:
     roles = in_roles(list(kinds(words(plain(title)))), category)
-
     assert list(leanings(roles, category)) == expected
 
 
@@ -111,7 +108,6 @@ def test_any_text_has_the_same_score_again(title: str, category: str) -> None:
 
 def test_what_comes_after_the_longest_title_is_not_read() -> None:
     title = ("Gold rises as the dollar slips " * 40)[:LONGEST]
-
     assert linear_model().score(title) == linear_model().score(title + " crash bankruptcy fraud")
 
 
@@ -166,30 +162,12 @@ def test_words_are_those_of_all_spellings() -> None:
 def test_no_word_is_of_two_kinds() -> None:
     lines = [line.partition(":") for line in LEXICON.read_text().splitlines() if not line.startswith("#")]
     named = [word for _, _, part in lines for word in part.split()]
-
     assert sorted(named) == sorted(set(named))
 
 
-def test_identifier_is_the_name_of_the_file() -> None:
-    assert linear_model().identifier == FILE.stem == "tickwire-linear-1"
-
-
-def test_file_is_smaller_than_a_megabyte() -> None:
-    assert FILE.stat().st_size < 1_000_000
-
-
-@pytest.mark.parametrize("damage", [b"", b"{}\n", b"\xff\xfe"])
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"\xff\xfe", FILE.read_bytes()[:-1000]])
 def test_damaged_file_is_told_in_one_sentence(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "damaged.model"
     path.write_bytes(damage)
-
-    with pytest.raises(BadModel, match="is not a trained model"):
-        read_weights(path)
-
-
-def test_cut_file_is_told_in_one_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "cut.model"
-    path.write_bytes(FILE.read_bytes()[:-1000])
-
-    with pytest.raises(BadModel, match="Fetch it from the repository again"):
+    with pytest.raises(BadModel, match="is not a trained model.*Fetch it from the repository again"):
         read_weights(path)
