@@ -69,20 +69,15 @@ def test_disk_that_is_not_mounted_takes_nothing(archived: Path) -> None:
     assert fold(archived, LATER) == [DAY + timedelta(days=1)]
 
 
-def test_archive_of_another_installation_is_left_alone(archived: Path) -> None:
+@pytest.mark.parametrize("is_due", [True, False], ids=["a day is due", "retention alone"])
+def test_archive_of_another_installation_is_left_alone(archived: Path, is_due: bool) -> None:
+    if not is_due:
+        fold(archived, LATER)
     before = owner(archived)
     other_installation()
     with pytest.raises(NotOurs, match="another installation"):
         fold(archived, LATER, keep_days=1)
     assert owner(archived) == before
-    assert manifest_of(archived).day == str(DAY)
-
-
-def test_retention_alone_asks_as_well(archived: Path) -> None:
-    fold(archived, LATER)
-    other_installation()
-    with pytest.raises(NotOurs):
-        fold(archived, LATER, keep_days=1)
     assert manifest_of(archived).day == str(DAY)
 
 
@@ -154,20 +149,20 @@ def test_commands_do_not_take_an_empty_place_for_the_archive(
 
 
 async def test_what_was_known_is_not_served_from_another_place(tmp_path: Path) -> None:
-    store = store_of(tmp_path)
-    known = Installation(name="ours", is_in_archive=True)
+    store, known = store_of(tmp_path), Installation(name="ours", is_in_archive=True)
+    owned = b'{"version": 1, "installation": "ours", "began_at": ""}'
 
     async def ours() -> Installation:
         return known
 
-    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    store.put_owner(owned)
     index = ArchiveIndex(lambda: store, ours)
     await index.current()
     shutil.rmtree(store.root)
     index.forget()
     with pytest.raises(Overloaded):
         await index.current()
-    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    store.put_owner(owned)
     index.forget()
     await index.current()
 

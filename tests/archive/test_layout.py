@@ -9,14 +9,11 @@ from archive.layout import BadPath, candles_path, manifest_path, parse, ticks_pa
 DAY = date(2026, 11, 18)
 
 
-def test_paths_are_those_that_are_documented() -> None:
-    assert ticks_path("EURUSD", DAY) == "ticks/EURUSD/2026-11-18.parquet"
-    assert candles_path("EURUSD", DAY) == "candles/1m/EURUSD/2026-11-18.parquet"
-    assert manifest_path(DAY) == "manifests/2026-11-18.json"
-
-
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTC-USD", "BRK.B", "US_500", "0700", "A..B"])
-def test_a_path_says_what_it_was_made_of(symbol: str) -> None:
+def test_paths_are_those_that_are_documented_and_say_what_they_were_made_of(symbol: str) -> None:
+    assert ticks_path(symbol, DAY) == f"ticks/{symbol}/2026-11-18.parquet"
+    assert candles_path(symbol, DAY) == f"candles/1m/{symbol}/2026-11-18.parquet"
+    assert manifest_path(DAY) == "manifests/2026-11-18.json"
     assert parse(ticks_path(symbol, DAY)) == ("ticks", symbol, DAY)
     assert parse(candles_path(symbol, DAY)) == ("candles", symbol, DAY)
 

@@ -14,10 +14,11 @@ from django.core.management.base import CommandError
 
 from core.threads import in_thread
 from market.models import Candle
-from tests.archive.keeping import DAY_MS, NEXT_MS, NIGHT, KeptEngine, fold, store_of
+from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, fold, store_of
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db(transaction=True)
+TICKS = "ticks/EURUSD/2026-11-18.parquet"
 FIELDS = ("opened_at", "open", "high", "low", "close", "volume", "ask_high", "ask_low")
 
 
@@ -26,9 +27,7 @@ async def archived(folder: Path) -> Path:
     await in_thread(make_instrument, volume_kind="trades", order_flow_source="trades")
     async with KeptEngine(folder) as kept:
         kept.walk(300, DAY_MS + 3_600_000)
-        await kept.write()
-        kept.tick(1.08, NEXT_MS + 1_000, volume=1.0, side=1)
-        await kept.write()
+        await kept.end_day(volume=1.0, side=1)
     await in_thread(fold, folder)
     return store_of(folder).root
 
@@ -48,7 +47,7 @@ def test_duckdb_makes_the_same_minutes(archived: Path) -> None:
 
 
 def test_polars_reads_times_as_utc_and_names_as_text(archived: Path) -> None:
-    frame = pl.read_parquet(archived / "ticks/EURUSD/2026-11-18.parquet")
+    frame = pl.read_parquet(archived / TICKS)
     assert frame.height == 300
     assert frame["time"].dtype == pl.Datetime("ms", "UTC")
     assert frame["source"].cast(pl.String).unique().to_list() == ["push"]
@@ -68,28 +67,21 @@ def test_imported_back_it_makes_the_same_candles(archived: Path, clock: time_mac
 
     before = minutes()
     Candle.objects.all().delete()
-    call_command(
-        "import_ticks", "EURUSD", str(archived / "ticks/EURUSD/2026-11-18.parquet"), stdout=StringIO()
-    )
+    call_command("import_ticks", "EURUSD", str(archived / TICKS), stdout=StringIO())
     assert minutes() == before
     assert len(before) > 20
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "symbol", "says"),
     [
-        ("candles/1m/EURUSD/2026-11-18.parquet", "take the file under ticks/"),
-        ("ticks/EURUSD/2026-11-18.parquet", "holds ticks of EURUSD, not of GBPUSD"),
+        ("candles/1m/EURUSD/2026-11-18.parquet", "EURUSD", "take the file under ticks/"),
+        (TICKS, "GBPUSD", "holds ticks of EURUSD, not of GBPUSD"),
+        (f"{TICKS}.damaged", "EURUSD", "is damaged"),
     ],
 )
-def test_what_cannot_be_imported_is_said(archived: Path, path: str, says: str) -> None:
+def test_what_cannot_be_imported_is_said(archived: Path, path: str, symbol: str, says: str) -> None:
     make_instrument("GBPUSD")
+    (archived / f"{TICKS}.damaged").write_bytes((archived / TICKS).read_bytes()[:-20])
     with pytest.raises(CommandError, match=says):
-        call_command("import_ticks", "GBPUSD", str(archived / path))
-
-
-def test_a_damaged_file_is_said(archived: Path, tmp_path: Path) -> None:
-    damaged = tmp_path / "damaged.parquet"
-    damaged.write_bytes((archived / "ticks/EURUSD/2026-11-18.parquet").read_bytes()[:-20])
-    with pytest.raises(CommandError, match="is damaged"):
-        call_command("import_ticks", "EURUSD", str(damaged))
+        call_command("import_ticks", symbol, str(archived / path))

@@ -52,9 +52,7 @@ async def test_a_day_with_flat_minutes(
     async with KeptEngine(folder, candle_price=candle_price) as kept:
         at_ms = kept.walk(700, DAY_MS + HOUR_MS)
         kept.pass_time(at_ms + HOUR_MS)
-        await kept.write()
-        kept.tick(1.08, NEXT_MS + 1_000)
-        await kept.write()
+        await kept.end_day()
     assert holds(await proved(folder), 100)
     flat = Candle.objects.filter(timeframe="1m", volume=0)
     assert await flat.acount() > 10
@@ -155,9 +153,7 @@ async def test_minutes_out_of_a_source_s_history(folder: Path, basis: str) -> No
         for minute in range(1, 4):
             kept.pass_time(at_ms + minute * MINUTE_MS + 3_000)
         kept.tick(1.09, at_ms + 10 * MINUTE_MS)
-        await kept.write()
-        kept.tick(1.09, NEXT_MS + 1_000)
-        await kept.write()
+        await kept.end_day()
     assert holds(await proved(folder), 5)
 
 

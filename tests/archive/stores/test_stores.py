@@ -62,6 +62,20 @@ def test_no_block_is_large(kept: ArchiveStore) -> None:
     assert max(map(len, kept.open(TICKS))) <= 1 << 20
 
 
+def test_disk_has_whole_files_and_lists_no_others(tmp_path: Path, local: Path) -> None:
+    store = DiskStore(tmp_path / "archive")
+    assert store.listing() == []
+    store.put(TICKS, local)
+    with pytest.raises(IsADirectoryError):
+        store.put(TICKS, tmp_path)
+    assert store.read(TICKS) == local.read_bytes()
+    folder = (store.root / TICKS).parent
+    assert list(folder.iterdir()) == [store.root / TICKS]
+    (folder / "2026-11-20.parquet.unfinished").write_bytes(b"half")
+    (store.root / "notes.txt").write_bytes(b"somebody's")
+    assert store.listing() == store.listing("ticks/EUR") == [TICKS]
+
+
 def test_files_are_listed_in_order_below_a_prefix(store: ArchiveStore, local: Path) -> None:
     for path in (MANIFEST, GOLD, TICKS):
         store.put(path, local)
@@ -71,8 +85,11 @@ def test_files_are_listed_in_order_below_a_prefix(store: ArchiveStore, local: Pa
     assert list(store.marks("manifests/")) == [MANIFEST]
 
 
-def test_mark_changes_with_the_content_alone(store: ArchiveStore, local: Path) -> None:
+def test_mark_changes_with_the_content_alone_and_the_local_file_stays(
+    store: ArchiveStore, local: Path
+) -> None:
     store.put(GOLD, local)
+    assert local.read_bytes() == BODY[:SIZE]
     before = store.marks()
     assert store.marks() == before
     local.write_bytes(b"another")
@@ -90,13 +107,8 @@ def test_removed_file_is_gone_and_may_be_removed_again(store: ArchiveStore, loca
             ask(MANIFEST)
 
 
-def test_local_file_stays(store: ArchiveStore, local: Path) -> None:
-    store.put(GOLD, local)
-    assert local.read_bytes() == BODY[:SIZE]
-
-
 @pytest.mark.parametrize(
-    "path", ["../secret", "ticks/../../x/2026-11-17.parquet", "", "ticks/EURUSD/x.parquet"]
+    "path", ["../secret", "/etc/passwd", "ticks/../../x/2026-11-17.parquet", "", "ticks/EURUSD/x.parquet"]
 )
 def test_no_other_paths_are_touched(store: ArchiveStore, local: Path, path: str) -> None:
     for ask in (store.size, store.open, store.read, store.remove):
