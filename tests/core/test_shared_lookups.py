@@ -43,7 +43,7 @@ def asking(
     return asyncio.create_task(shared.ask(what, look))
 
 
-async def test_all_who_ask_during_a_look_share_the_next(looked: Looked) -> None:
+async def test_all_who_ask_during_a_look_share_the_next_and_others_do_not_wait(looked: Looked) -> None:
     shared = SharedLookups[str, int]()
     first = asking(shared, looked.look)
     await turns()
@@ -51,10 +51,15 @@ async def test_all_who_ask_during_a_look_share_the_next(looked: Looked) -> None:
     later = [asking(shared, looked.look) for _ in range(200)]
     await turns()
     assert looked.looks == 1
+    others = [asking(shared, looked.look, who) for who in ("bob", "eve")]
+    await turns()
+    assert looked.looks == 3
     looked.go.set()
     assert await first == 0
-    assert set(await asyncio.gather(*later)) == {1}
-    assert looked.looks == 2
+    assert set(await asyncio.gather(*later, *others)) == {1}
+    assert looked.looks == 4
+    # Nothing is kept of what nobody asks any more.
+    assert (shared.under_way, shared.next) == ({}, {})
 
 
 async def test_each_sees_at_least_what_was_true_when_they_asked(looked: Looked) -> None:
@@ -67,15 +72,6 @@ async def test_each_sees_at_least_what_was_true_when_they_asked(looked: Looked) 
             await asyncio.sleep(0)
     assert [moment for moment, asked in looks if await asked < moment] == []
     assert looked.looks < 300
-
-
-async def test_others_are_looked_at_meanwhile(looked: Looked) -> None:
-    shared = SharedLookups[str, int]()
-    asked = [asking(shared, looked.look, who) for who in ("ada", "bob", "eve")]
-    await turns()
-    assert looked.looks == 3
-    looked.go.set()
-    assert await asyncio.gather(*asked) == [0, 0, 0]
 
 
 async def test_a_fault_is_told_to_all_who_shared_it_and_to_nobody_later(looked: Looked) -> None:
@@ -99,10 +95,3 @@ async def test_who_leaves_takes_nothing_from_the_others(looked: Looked) -> None:
     await turns()
     looked.go.set()
     assert await stays == 0
-
-
-async def test_nothing_is_kept_of_what_nobody_asks_any_more(looked: Looked) -> None:
-    shared = SharedLookups[str, int]()
-    looked.go.set()
-    await asyncio.gather(*(asking(shared, looked.look, f"{number}") for number in range(50)))
-    assert (shared.under_way, shared.next) == ({}, {})

@@ -65,10 +65,19 @@ def test_field_has_the_schema_of_its_type(hint: Any, schema: Any) -> None:
     assert described(hint) == (schema, {})
 
 
-def test_struct_is_a_component_under_its_name() -> None:
-    schema, components = described(Point)
-
-    assert schema == {"$ref": "#/components/schemas/Dot"}
+def test_structs_are_components_and_a_union_of_them_is_told_apart_by_one_field() -> None:
+    schema, components = described(list[Shape])
+    shape, circle, line, dot = (
+        {"$ref": f"#/components/schemas/{name}"} for name in ("Shape", "Circle", "Line", "Dot")
+    )
+    assert schema == {"type": "array", "items": shape}
+    assert components["Shape"] == {
+        "oneOf": [circle, line],
+        "discriminator": {
+            "propertyName": "kind",
+            "mapping": {"circle": circle["$ref"], "line": line["$ref"]},
+        },
+    }
     assert components["Dot"] == {
         "type": "object",
         "properties": {
@@ -85,37 +94,15 @@ def test_struct_is_a_component_under_its_name() -> None:
         "additionalProperties": False,
         "required": ["colour", "x"],
     }
-
-
-def test_description_stands_beside_a_reference() -> None:
-    _, components = described(Shape)
-
-    dot = {"$ref": "#/components/schemas/Dot"}
     assert components["Circle"]["properties"]["centre"] == {"allOf": [dot], "description": "Where it is."}
     assert components["Line"]["properties"] == {
         "kind": {"type": "string", "enum": ["line"]},
         "points": {"type": "array", "items": dot},
         "end": {"oneOf": [dot, {"type": "null"}], "description": "None of an endless one."},
     }
-
-
-def test_union_of_structs_is_told_apart_by_one_field() -> None:
-    schema, components = described(list[Shape])
-
-    assert schema == {"type": "array", "items": {"$ref": "#/components/schemas/Shape"}}
-    assert components["Shape"] == {
-        "oneOf": [{"$ref": "#/components/schemas/Circle"}, {"$ref": "#/components/schemas/Line"}],
-        "discriminator": {
-            "propertyName": "kind",
-            "mapping": {"circle": "#/components/schemas/Circle", "line": "#/components/schemas/Line"},
-        },
-    }
-
-
-@pytest.mark.parametrize("hint", [Circle | Line, dict[str, int]])
-def test_what_has_no_schema_is_refused(hint: Any) -> None:
-    with pytest.raises(TypeError):
-        described(hint)
+    for hint in (Circle | Line, dict[str, int]):
+        with pytest.raises(TypeError):
+            described(hint)
 
 
 def test_only_openapi_says_what_is_for_it_alone() -> None:
@@ -124,5 +111,4 @@ def test_only_openapi_says_what_is_for_it_alone() -> None:
         time: Moment
 
     schemas = msgspec.json.schema(Frame)["$defs"]
-
     assert schemas["Frame"]["properties"] == {"user": {"type": "string"}, "time": {"type": "string"}}

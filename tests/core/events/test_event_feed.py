@@ -62,22 +62,24 @@ async def publish(*numbers: int, kind: EventKind = EventKind.INSTRUMENTS_CHANGED
     await in_thread(publish_now, *numbers, kind=kind)
 
 
-async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
-    listener = Listener()
+async def test_events_are_heard_once_and_in_order_by_functions_and_coroutines(feed: EventFeed) -> None:
+    listener, other = Listener(), Listener()
+
+    async def handle(facts: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        other(facts)
+
     feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, handle)
     await publish(1, 2)
-    await publish(3)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(publish_and_fail)
     await publish(9, kind=EventKind.CANDLES_IMPORTED)
-    assert await listener.hears(3) == [1, 2, 3]
+    more = range(3, BATCH + 6)
+    await publish(*more)
+    assert await other.hears(2 + len(more)) == [1, 2, *more]
     await feed.read()
-    assert listener.heard == [1, 2, 3]
-
-
-async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
-    listener = Listener()
-    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
-    await publish(*range(BATCH + 3))
-    assert await listener.hears(BATCH + 3) == list(range(BATCH + 3))
+    assert listener.heard == other.heard == [1, 2, *more]
 
 
 async def test_feed_starts_after_what_was_there_before() -> None:
@@ -88,15 +90,6 @@ async def test_feed_starts_after_what_was_there_before() -> None:
     await publish(2)
     assert await listener.hears(1) == [2]
     await feed.stop()
-
-
-async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
-    listener = Listener()
-    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
-    with pytest.raises(ZeroDivisionError):
-        await in_thread(publish_and_fail)
-    await publish(2)
-    assert await listener.hears(1) == [2]
 
 
 async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytest.LogCaptureFixture) -> None:
@@ -227,18 +220,6 @@ def go_back(refilled: int) -> None:
         ControlEvent.objects.create(position=lost[0].position + 1, kind=EventKind.CANDLES_IMPORTED).delete()
 
 
-async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:
-    listener = Listener()
-
-    async def handle(facts: dict[str, Any]) -> None:
-        await asyncio.sleep(0)
-        listener(facts)
-
-    feed.on(EventKind.INSTRUMENTS_CHANGED, handle)
-    await publish(1)
-    assert await listener.hears(1) == [1]
-
-
 @pytest.mark.parametrize("fault", [OperationalError("the database is away"), Overloaded(retry_after=1)])
 async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
     feed: EventFeed, fault: Exception
@@ -252,12 +233,16 @@ async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
 
 
 async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
+    def publish_and_leave() -> None:
+        publish_now(1)
+        connection.close()
+
     listener, go = Listener(), threading.Event()
     feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     busy = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(100)]
     try:
         await asyncio.sleep(0)
-        publisher = threading.Thread(target=publish_and_leave, args=(1,))
+        publisher = threading.Thread(target=publish_and_leave)
         publisher.start()
         assert await listener.hears(1) == [1]
         await until(lambda: feed.is_current)
@@ -285,26 +270,18 @@ async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
     feed.read_at -= 2 * feed.STALE_AFTER_S
     trusted = feed.is_current, feed.may_be_trusted
     go.set()
-
     assert trusted == (False, True)
 
 
-def publish_and_leave(number: int) -> None:
-    publish_now(number)
-    connection.close()
-
-
-async def test_stopped_feed_is_not_current(feed: EventFeed) -> None:
+async def test_stopped_feed_is_not_current_and_stops_at_once_also_when_it_was_just_woken(
+    feed: EventFeed,
+) -> None:
     await until(lambda: feed.is_current)
-    await feed.stop()
-    assert not feed.is_current
-
-
-async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -> None:
     for _ in range(20):
         feed.look_now()
         await asyncio.sleep(0)
         await asyncio.wait_for(feed.stop(), PATIENCE_S)
+        assert not feed.is_current
         await feed.start()
 
 
@@ -321,5 +298,4 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     await publish(2)
     heard = await ours.hears(1)
     await feed.stop()
-
     assert heard == [2]

@@ -73,7 +73,6 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
     oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"), lock)
     log.tell("401", "second", "second")
     intruder.leave()
-
     assert sorted(heard.messages) == ["first", "second", "third"]
 
 
@@ -90,7 +89,6 @@ def test_kind_that_comes_while_the_rest_is_told_is_counted(
     log.tell(kind, "a", "left out")
     intruder.leave()
     log.tell_rest()
-
     ending = "were not logged one by one"
     assert sorted(heard.messages) == [f"1 more of 401 {ending}", f"1 more of 404 {ending}"]
 
@@ -111,7 +109,6 @@ def test_warning_that_two_threads_give_at_once_is_one_line(
     intruder.leave()
     clock.now_s += LOG_REPEATED_EVERY_S
     warning.tell()
-
     assert heard.messages == ["1 came", "2 came"]
 
 

@@ -38,11 +38,9 @@ def test_uncaught_fault_is_a_line_without_secrets(tmp_path: Path, ending: str, l
         "LOG_FORMAT": "json",
     }
     program = FAULT.format(key=key, ending=ending)
-
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
-
     (line,) = done.stderr.splitlines()
     told = json.loads(line)
     assert (done.returncode, told["level"]) == (code, level)
