@@ -26,45 +26,27 @@ def seeded() -> None:
     catalogue.load_now()
 
 
-def test_demo_has_an_instrument_for_tests() -> None:
+def test_only_the_demo_has_an_instrument_for_tests() -> None:
+    with (SHIPPED / "instruments.csv").open() as rows:
+        assert TEST_SYMBOL not in [row["symbol"] for row in csv.DictReader(rows)]
+    make_instrument("EURUSD")
     seeded()
-
+    assert set(Instrument.objects.values_list("symbol", flat=True)) == {"EURUSD", TEST_SYMBOL}
     test = catalogue.get(TEST_SYMBOL)
     assert test.name == "Test instrument"
     assert (test.volume_kind, test.order_flow_source) == ("traded", "trades")
     assert test.hours.is_open(ms("2026-12-25T12:00"))
 
 
-def test_installation_without_a_demo_does_not_get_it() -> None:
-    with (SHIPPED / "instruments.csv").open() as rows:
-        assert TEST_SYMBOL not in [row["symbol"] for row in csv.DictReader(rows)]
-
-
-def test_seeding_again_changes_nothing() -> None:
+def test_seeding_again_changes_nothing_and_it_goes_with_the_demo() -> None:
     seeded()
     Instrument.objects.filter(symbol=TEST_SYMBOL).update(active=False)
     count = Instrument.objects.count()
-
     seeded()
-
     assert Instrument.objects.count() == count
     assert not Instrument.objects.get(symbol=TEST_SYMBOL).active
-
-
-def test_older_demo_gets_it_at_the_next_start() -> None:
-    make_instrument("EURUSD")
-
-    seeded()
-
-    assert set(Instrument.objects.values_list("symbol", flat=True)) == {"EURUSD", TEST_SYMBOL}
-
-
-def test_it_goes_with_the_demo() -> None:
-    seeded()
     seed_people()
-
     remove(lambda text: None)
-
     assert not Instrument.objects.exists()
     assert not TradingCalendar.objects.exists()
 
@@ -73,9 +55,7 @@ def test_one_that_somebody_made_stays() -> None:
     own = make_instrument(TEST_SYMBOL)
     seeded()
     seed_people()
-
     remove(lambda text: None)
-
     assert list(Instrument.objects.all()) == [own]
 
 
@@ -84,7 +64,5 @@ def test_nobody_publishes_signals_on_it() -> None:
     Instrument.objects.exclude(symbol=TEST_SYMBOL).delete()
     catalogue.load_now()
     seed_people()
-
     seed_signals(NOON_MS, lambda text: None)
-
     assert not Signal.objects.exists()

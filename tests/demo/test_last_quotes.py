@@ -68,9 +68,7 @@ def test_last_quote_after_a_gap_is_the_close_of_its_last_minute(candle_price: st
     make_instrument("EURUSD")
     catalogue.load_now()
     facts, until_ms = catalogue.get("EURUSD"), NOON_MS + 10 * MINUTE_MS
-
     assert fill_gap(facts, NOON_MS - MINUTE_MS, NOON_MS, until_ms)
-
     last = Candle.objects.filter(timeframe="1m").latest("opened_at")
     assert last.basis == candle_price
     assert float(last.close) == Prices(candle_price).price_of(quoted(facts, until_ms), facts)

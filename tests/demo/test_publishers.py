@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
 
 from core import clock
 from core.times import moment
@@ -29,7 +28,8 @@ from market import runtime as market
 from market.models import UnfinishedPast
 from market.prices import TIMEFRAMES, CandleRow
 from signals_feed.models import Signal
-from tests.factories import make_instrument, make_user, put_candles, put_quote
+from tests.factories import make_instrument, put_candles, put_quote
+from tests.signals_feed.published_signals import make_publisher
 
 pytestmark = pytest.mark.django_db
 BREAKOUT = PUBLISHERS[0]
@@ -79,27 +79,29 @@ def test_no_instrument_is_published_twice_and_no_more_than_a_few_are_active() ->
     assert Signal.objects.active().count() == MOST_ACTIVE
 
 
+def quarters() -> list[int]:
+    """When the last bars of a quarter of an hour opened."""
+    step_ms = TIMEFRAMES["15m"]
+    now_ms = clock.now_ms() - clock.now_ms() % step_ms
+    return [now_ms - number * step_ms for number in range(30, 0, -1)]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_they_wait_until_the_past_of_the_demo_is_there(settings: Any) -> None:
     settings.DEMO = True
     seed_people()
-    step_ms = TIMEFRAMES["15m"]
-    now_ms = clock.now_ms() - clock.now_ms() % step_ms
-    put_candles("SYM0", "15m", [now_ms - number * step_ms for number in range(30, 0, -1)])
+    put_candles("SYM0", "15m", quarters())
     instrument = Instrument.objects.get(symbol="SYM0")
-    UnfinishedPast.objects.create(instrument=instrument, until_at=moment(now_ms))
-
+    UnfinishedPast.objects.create(instrument=instrument, until_at=moment(clock.now_ms()))
     asyncio.run(publish_all())
     assert not Signal.objects.exists()
-
     UnfinishedPast.objects.all().delete()
     asyncio.run(publish_all())
     assert Signal.objects.count() == 1
 
 
 def test_person_who_has_the_name_already_is_left_alone() -> None:
-    person = make_user(BREAKOUT.name)
-    person.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    make_publisher(BREAKOUT.name)
     seed_people()
     assert publish_one(BREAKOUT, views("SYM0"), clock.now_ms()) is None
 
@@ -118,22 +120,17 @@ async def test_nobody_works_outside_the_demo(settings: Any) -> None:
 
 
 def test_market_is_seen_by_its_last_closed_bars() -> None:
-    step_ms = TIMEFRAMES["15m"]
-    now_ms = clock.now_ms() - clock.now_ms() % step_ms
-    candles = put_candles("SYM0", "15m", [now_ms - number * step_ms for number in range(30, 0, -1)])
+    candles = put_candles("SYM0", "15m", quarters())
     view = view_of(catalogue.get("SYM0"))
     assert view is not None
     seen = [(bar.high, bar.low, bar.close) for bar in view.bars]
     assert seen == [(each.high, each.low, each.close) for each in candles[-BARS:]]
 
 
-def test_market_that_may_not_be_handed_on_is_not_seen() -> None:
+def test_market_without_a_fresh_quote_that_may_be_handed_on_is_not_seen() -> None:
     assert view_of(catalogue.get("SYM0")) is not None
-    WithheldSource.objects.create(name="push", why="Its terms.")
-    catalogue.load_now()
-    assert view_of(catalogue.get_any("SYM0")) is None
-
-
-def test_market_without_a_fresh_quote_is_not_seen() -> None:
     put_quote("SYM0", at_ms=1)
     assert view_of(catalogue.get("SYM0")) is None
+    WithheldSource.objects.create(name="push", why="Its terms.")
+    catalogue.load_now()
+    assert view_of(catalogue.get_any("SYM1")) is None
