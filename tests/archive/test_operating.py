@@ -7,6 +7,7 @@ import fcntl
 import logging
 import shutil
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -17,6 +18,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
+from archive.folding import nightly
+from archive.folding.nightly import NotFolded, run_apart
 from archive.journal import TickJournalWriter
 from archive.keeper import keeper
 from archive.management.commands.fold_archive import NICE, Command
@@ -94,7 +97,6 @@ def test_a_full_disk_is_said_with_its_places(due: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("path", ["manifests/2026-11-18.json", "ticks/EURUSD/2026-11-18.parquet", ""])
 def test_what_is_stored_and_damaged_is_named(due: Path, path: str) -> None:
-    """Or a file is where the folder should be."""
     damaged = due / "archive" / path
     damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"{")
@@ -165,3 +167,40 @@ async def test_newcomer_to_the_demo_is_not_warned_that_pyarrow_is_missing(
             pass
     levels = [record.levelno for record in caplog.records if "Ticks are not archived" in record.message]
     assert levels == [level]
+
+
+# What the nightly work says reaches the log of the service.
+Program = Callable[[str], int]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Takes what is in the place of `manage.py`."""
+    monkeypatch.setattr(nightly, "IS_CHECKOUT", True)
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    return (tmp_path / "manage.py").write_text
+
+
+async def test_its_log_is_the_log_of_the_service(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program("import sys\nsys.stderr.write('INFO Archived\\nWARNING Dropped\\n')\n")
+    await run_apart()
+    assert capsys.readouterr().err == "INFO Archived\nWARNING Dropped\n"
+
+
+@pytest.mark.parametrize("ends", ["sys.exit(1)", "sys.exit(3)"])
+async def test_its_last_line_is_why_it_failed(
+    program: Program, capsys: pytest.CaptureFixture[str], ends: str
+) -> None:
+    says = "INFO Archived\\nCommandError: The disk is full.\\n"
+    program(f"import sys\nsys.stderr.write('{says}')\n{ends}\n")
+    with pytest.raises(NotFolded, match=r"^The disk is full\.$"):
+        await run_apart()
+    assert capsys.readouterr().err == "INFO Archived\n"
+
+
+async def test_one_that_says_nothing_has_a_reason_too(program: Program) -> None:
+    program("raise SystemExit(7)\n")
+    with pytest.raises(NotFolded, match="it ended with 7"):
+        await run_apart()

@@ -142,7 +142,6 @@ def closed_by_minute(signal: Signal) -> None:
 async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_stored_since(
     folder: Path, archived: dict[str, Any] | None, since: dict[str, Any] | str | None
 ) -> None:
-    """`archived` is what the file has of it, and `since` what the database has after that."""
     day = JudgedDay(folder)
     async with day.kept:
         await day.run(BIDS[:3])

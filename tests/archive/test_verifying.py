@@ -151,7 +151,6 @@ def test_a_ledger_that_was_rewritten_is_found(archived: Path) -> None:
 
 
 def test_ticks_that_make_other_minutes_are_found(archived: Path) -> None:
-    """Its digests are right: the file of candles was made of another database."""
     minutes().filter(opened_at=minutes().first().opened_at).update(high=Decimal("1.2"))
     (archived / "var" / "ticks" / "folded.json").unlink()
     fold(archived)

@@ -5,14 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 import pytest
+from django.conf import settings
 from django.db import OperationalError
 
-from core.background import BackgroundLoop, TimeoutInSlices, cancel_and_wait, first_done, is_done_within
+from core import threads
+from core.background import (
+    BackgroundLoop,
+    SharedLookups,
+    TimeoutInSlices,
+    cancel_and_wait,
+    first_done,
+    is_done_within,
+)
 from core.contract.errors import Overloaded
 from core.fault_log import EachFault, LastingFault
+from core.threads import MAX_WAITING, in_reserved_thread, in_thread, in_thread_promptly
 from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
 
@@ -174,3 +185,148 @@ async def test_it_waits_before_each_turn_after_each_success_and_after_a_fault() 
     )
     await work.run_in(waits)
     assert order == ["before", "after", "before", "again", "before", "again", "before"]
+
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+ROOM = settings.API_THREADS + MAX_WAITING
+
+
+async def test_full_queue_refuses_and_says_when_to_come_back() -> None:
+    go = threading.Event()
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
+    await asyncio.sleep(0)
+    try:
+        with pytest.raises(Overloaded) as refused:
+            await in_thread(go.wait, PATIENCE_S)
+        assert refused.value.headers == {"Retry-After": "1"}
+        assert (await in_reserved_thread(threading.current_thread)).name.startswith("control-events")
+    finally:
+        go.set()
+        await asyncio.gather(*waiting)
+    assert (await in_thread(threading.current_thread)).name.startswith("database")
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(divmod, 1, 0)
+
+
+async def test_callers_who_leave_make_room() -> None:
+    go = threading.Event()
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    go.set()
+    assert await in_thread(int, "8") == 8
+
+
+async def test_question_is_answered_though_all_stood_still_longer_than_it_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "PROMPTLY_S", PATIENCE_S)
+    loop, time, stood_still = asyncio.get_running_loop(), LoopTime(), threading.Event()
+
+    def stand_still() -> None:
+        time.passed_s += 2 * PATIENCE_S
+        # After the timers that are due by then.
+        loop.call_later(0.01, stood_still.set)
+
+    loop.call_soon(stand_still)
+    assert await in_thread_promptly(stood_still.wait, PATIENCE_S)
+
+
+async def test_control_question_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "PROMPTLY_S", 0.05)
+    go = threading.Event()
+    try:
+        with pytest.raises(Overloaded):
+            await in_thread_promptly(go.wait, PATIENCE_S)
+    finally:
+        go.set()
+
+
+# One look for all who ask at once, and for nobody one that began before they asked.
+class Looked:
+    """What is looked at: a look says how things stood when it began, and ends when it is let."""
+
+    def __init__(self) -> None:
+        self.now = self.looks = 0
+        self.go = asyncio.Event()
+        self.fault: Exception | None = None
+
+    async def look(self) -> int:
+        seen, fault = self.now, self.fault
+        self.looks += 1
+        await self.go.wait()
+        if fault is not None:
+            raise fault
+        return seen
+
+
+@pytest.fixture
+async def looked() -> Looked:
+    return Looked()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def asking(
+    shared: SharedLookups[str, int], look: Callable[[], Awaitable[int]], what: str = "ada"
+) -> asyncio.Task[int]:
+    return asyncio.create_task(shared.ask(what, look))
+
+
+async def test_all_who_ask_during_a_look_share_the_next_and_others_do_not_wait(looked: Looked) -> None:
+    shared = SharedLookups[str, int]()
+    first = asking(shared, looked.look)
+    await turns()
+    looked.now = 1
+    later = [asking(shared, looked.look) for _ in range(200)]
+    await turns()
+    assert looked.looks == 1
+    others = [asking(shared, looked.look, who) for who in ("bob", "eve")]
+    await turns()
+    assert looked.looks == 3
+    looked.go.set()
+    assert await first == 0
+    assert set(await asyncio.gather(*later, *others)) == {1}
+    assert looked.looks == 4
+    # Nothing is kept of what nobody asks any more.
+    assert (shared.under_way, shared.next) == ({}, {})
+
+
+async def test_each_sees_at_least_what_was_true_when_they_asked(looked: Looked) -> None:
+    shared, looks = SharedLookups[str, int](), []
+    looked.go.set()
+    for moment in range(300):
+        looked.now = moment
+        looks.append((moment, asking(shared, looked.look)))
+        if moment % 3 == 0:
+            await asyncio.sleep(0)
+    assert [moment for moment, asked in looks if await asked < moment] == []
+    assert looked.looks < 300
+
+
+async def test_a_fault_is_told_to_all_who_shared_it_and_to_nobody_later(looked: Looked) -> None:
+    shared = SharedLookups[str, int]()
+    first = asking(shared, looked.look)
+    await turns()
+    looked.fault = OSError("away")
+    later = [asking(shared, looked.look) for _ in range(3)]
+    looked.go.set()
+    answers = await asyncio.gather(first, *later, return_exceptions=True)
+    assert [str(answer) for answer in answers] == ["0", "away", "away", "away"]
+    looked.fault = None
+    assert await asking(shared, looked.look) == 0
+
+
+async def test_who_leaves_takes_nothing_from_the_others(looked: Looked) -> None:
+    shared = SharedLookups[str, int]()
+    first, stays = asking(shared, looked.look), asking(shared, looked.look)
+    await turns()
+    first.cancel()
+    await turns()
+    looked.go.set()
+    assert await stays == 0

@@ -139,8 +139,6 @@ def test_venue_that_says_nothing_is_not_waited_for_long(machine: Machine) -> Non
 
 @pytest.mark.parametrize("step_ms", [STEP_MS, 7_000, 2_000, -STEP_MS])
 def test_clock_that_was_wrong_from_the_start_is_set_right(machine: Machine, step_ms: int) -> None:
-    """The venue is of the future until then, or late, and speaks for the new time. What was said is not taken
-    back: after a step back both meet after twice the step."""
     machine.go(10_000, then=lambda: machine.hear(step_ms))
     machine.set(step_ms)
     machine.go(40_000 if step_ms > 0 else 603_000, then=lambda: machine.hear(step_ms))
@@ -150,7 +148,6 @@ def test_clock_that_was_wrong_from_the_start_is_set_right(machine: Machine, step
 
 
 def test_tick_that_was_right_before_a_step_back_ends_the_half_speed(machine: Machine) -> None:
-    """Whoever sends it was silent for long, or pushes with times of his own."""
     machine.set(-STEP_MS)
     machine.go(60_000)
     slow_ms = machine.clock.now_ms()
@@ -170,7 +167,6 @@ def test_tick_that_is_right_by_no_clock_moves_none(machine: Machine) -> None:
 
 
 def test_pushed_tick_does_not_outweigh_a_venue(machine: Machine) -> None:
-    """It has the time of the machine whose clock was set wrong."""
     machine.go(1_000, then=machine.hear)
     machine.set(STEP_MS)
     machine.go(10_000, then=machine.hear)

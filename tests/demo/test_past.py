@@ -85,7 +85,6 @@ def test_the_recent_past_begins_at_midnight_and_leads_to_a_quote_once() -> None:
 
 
 def test_one_that_was_closed_since_midnight_is_begun_anew_at_the_next_start() -> None:
-    """Or the engine would have nothing to go on from, and the days between the two starts would be lost."""
     late = make_instrument("XAUUSD", calendar=make_calendar("late", "Mon-Fri 18:00-19:00"))
     seed_recent(NOON_MS, quietly)
     minutes = Candle.objects.filter(instrument=late, timeframe="1m")

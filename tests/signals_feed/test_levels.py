@@ -24,7 +24,6 @@ def take(highs: Highs, value: float) -> None:
 @settings(max_examples=100)
 @given(st.lists(values | st.none(), max_size=60))
 def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
-    """None is a mark, a number a value."""
     highs = Highs()
     marks: list[tuple[int, int]] = []
     seen: list[int] = []
@@ -121,7 +120,6 @@ def test_only_so_many_ticks_are_remembered_and_where_they_begin_is_known() -> No
 
 
 def test_signal_that_a_tick_only_seemed_to_meet_is_watched_on() -> None:
-    """Floats know fewer digits than prices may have."""
     stop, met = Decimal("1234567890.12345678"), 1234567890.1234568
     watch = SymbolWatch()
     watched = Watched(UUID(int=1), "X", SignalLevels("buy", stop, Decimal(2 * 10**9), 0, FAR))

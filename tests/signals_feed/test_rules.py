@@ -54,7 +54,6 @@ def found(exit_: Exit | None) -> tuple[str, int, str] | None:
 
 
 def test_if_one_tick_satisfies_both_the_stop_wins() -> None:
-    """Levels that crossed are refused at publication, but the rule stands by itself."""
     assert found(by_tick(levels(stop=110, target=90), quoted(100, 101))) == ("stop_loss", 100, "stop")
 
 

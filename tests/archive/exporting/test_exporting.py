@@ -210,7 +210,6 @@ def test_a_hole_of_a_symbol_without_files_is_exported(archived: Path, to: Path) 
 def test_export_goes_on_after_a_day_whose_manifest_cannot_be_used(
     archived: Path, to: Path, content: bytes | None
 ) -> None:
-    """It has a day before, of which nothing can be used."""
     before = archived / f"ticks/EURUSD/{DAY.replace(day=17)}.parquet"
     before.write_bytes(b"ticks")
     if content is not None:

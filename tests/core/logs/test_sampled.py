@@ -7,13 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.fault_log import (
-    LOG_REPEATED_EVERY_S,
-    MOST_FAULTS,
-    FaultsOfPages,
-    LastingFault,
-    UnexpectedFaults,
-)
+from core.fault_log import LOG_REPEATED_EVERY_S, MOST_FAULTS, FaultsOfPages, LastingFault, UnexpectedFaults
 from core.logs.sampled import MOST_CALLERS, TELL_REST_EVERY_S, Rate, SampledLog
 from tests.patience import until
 
@@ -148,8 +142,7 @@ def test_another_kind_or_place_is_new_and_memory_is_bounded(clock: Clock) -> Non
 
 
 @pytest.mark.parametrize(
-    ("error", "let_through"),
-    [(raised(ZeroDivisionError), [True, False, False]), (None, [True, True, True])],
+    ("error", "let_through"), [(raised(ZeroDivisionError), [True, False, False]), (None, [True, True, True])]
 )
 def test_fault_of_a_page_is_let_through_once(error: Exception | None, let_through: list[bool]) -> None:
     info = None if error is None else (type(error), error, error.__traceback__)

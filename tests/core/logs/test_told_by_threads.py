@@ -80,7 +80,6 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
 def test_kind_that_comes_while_the_rest_is_told_is_counted(
     heard: pytest.LogCaptureFixture, lock: Lock, nth: int
 ) -> None:
-    """At whichever of the times that it is looked up."""
     log = SampledLog(logger, logging.INFO, Rate(0, 0), Rate(0, 0))
     kind, times = Caller("404"), itertools.count(1)
     intruder = Intruder(log.tell_rest, lock)

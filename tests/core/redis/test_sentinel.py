@@ -97,7 +97,6 @@ async def test_whenever_nobody_waits_any_more_nothing_is_left_open(
             await asyncio.sleep(0)
         await cancel_and_wait(asking)
     gc.collect()
-
     assert [str(each.message) for each in recwarn if issubclass(each.category, ResourceWarning)] == []
 
 

@@ -58,7 +58,6 @@ async def test_user_has_what_its_rules_allow(tmp_path: Path) -> None:
 
 
 async def test_connection_to_a_server_that_became_a_replica_is_given_up(tmp_path: Path) -> None:
-    """Whoever moved the address elsewhere need not end our connections to the old place."""
     before, after = (RedisNode(tmp_path / name, FORGETFUL) for name in ("before", "after"))
     with before.running(), after.running():
         client = connect_redis(f"redis://127.0.0.1:{before.port}/0")
@@ -89,7 +88,6 @@ async def admitted(url: str, limit: int, requests: int) -> int:
 
 
 async def test_limits_are_counted_per_process_while_a_lone_master_refuses_writes(tmp_path: Path) -> None:
-    """One that was cut off does so if it is told to: nothing is counted that would be thrown away."""
     master = RedisNode(tmp_path, (*FORGETFUL, *CAREFUL))
     with master.running():
         url = f"redis://127.0.0.1:{master.port}/0"

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from news.labels import sentiment_label
 from news.sentiment.features import LONGEST, plain, surprise, words
 from news.sentiment.lexicon import FILE as LEXICON
-from news.sentiment.lexicon import kinds
 from news.sentiment.linear import FILE, BadModel, Odds, linear_model, read_weights, score_of
-from news.sentiment.signs import in_roles, leanings
+from tests.factories import make_news
 
 CATEGORIES = ("", "forex", "gold", "crypto", "macro")
 WEIRD = (
@@ -71,28 +72,6 @@ def test_score_rises_as_bullish_takes_from_bearish(given_odds: Odds, part: float
 @given(odds)
 def test_score_of_the_opposite_odds_is_the_opposite(given_odds: Odds) -> None:
     assert score_of(Odds(*reversed(given_odds))) == -score_of(given_odds)
-
-
-@pytest.mark.parametrize(
-    ("category", "title", "expected"),
-    [
-        ("gold", "gold rises", [("M", 1)]),
-        ("gold", "gold fails to rise", [("M", -1)]),
-        ("gold", "gold erases gains", [("M", -1)]),
-        ("gold", "gold rally fades", [("M", -1)]),
-        ("macro", "inflation rises", [("M", -1)]),
-        ("macro", "inflation slows", [("M", 1)]),
-        ("macro", "fed raises rates", [("M", -1)]),
-        ("forex", "ecb raises rates", [("M", 1)]),
-        ("forex", "euro falls as dollar rises", [("M", -1), ("R", -1)]),
-        ("gold", "gold rises as dollar falls", [("M", 1), ("R", 1)]),
-        ("macro", "stronger growth", [("M", 1)]),
-        ("macro", "central bank meets", []),
-    ],
-)
-def test_signs_say_what_moves_for_whom(category: str, title: str, expected: list[tuple[str, int]]) -> None:
-    roles = in_roles(list(kinds(words(plain(title)))), category)
-    assert list(leanings(roles, category)) == expected
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -171,3 +150,41 @@ def test_damaged_file_is_told_in_one_sentence(tmp_path: Path, damage: bytes) -> 
     path.write_bytes(damage)
     with pytest.raises(BadModel, match="is not a trained model.*Fetch it from the repository again"):
         read_weights(path)
+
+
+ORDER = ("bearish", "neutral", "bullish")
+
+
+@given(st.floats(-1, 1))
+def test_label_of_the_opposite_score_is_the_opposite(score: float) -> None:
+    assert ORDER.index(sentiment_label(score)) == 2 - ORDER.index(sentiment_label(-score))
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_higher_score_never_has_a_lower_label(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert ORDER.index(sentiment_label(low)) <= ORDER.index(sentiment_label(high))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("news_score_is_within_one", {"sentiment_score": 1.0001}),
+        ("news_score_is_within_one", {"sentiment_score": -1.0001}),
+        ("news_score_is_within_one", {"sentiment_score": 7.0, "status": "draft"}),
+        ("news_published_is_scored", {"sentiment_score": None}),
+        ("news_published_is_scored", {"model": ""}),
+        ("news_has_title", {"title": ""}),
+        ("news_", {"sentiment_score": float("nan")}),
+    ],
+)
+def test_bad_item_is_refused_by_the_database(name: str, bad: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError, match=name), transaction.atomic():
+        make_news(**bad)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("status", ["draft", "rejected"])
+def test_item_that_is_not_in_the_feed_needs_no_score(status: str) -> None:
+    assert make_news(status=status, sentiment_score=None, model="").sentiment == ""

@@ -18,10 +18,13 @@ from instruments.models import Instrument
 from market.models import Candle, EngineState, LastQuote
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
+from signals_feed.closing import Closing
+from signals_feed.judging.watcher import STORED_AFTER_MS, write_notes
 from signals_feed.ledger.verify import verify
 from signals_feed.levels import RECENT
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
+from signals_feed.rules import Quoted
 from tests.databases.queries import around_statements
 from tests.factories import NOON, make_candle
 from tests.market.ticking import NOON_MS
@@ -122,7 +125,6 @@ def test_ticks_that_were_on_the_bus_close_in_the_stand_in(act: Act) -> None:
 def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
     clock: time_machine.Traveller, instrument: Instrument
 ) -> None:
-    """Written after the signals were read."""
     signal = make_published()
     clock.move_to(NOON + timedelta(minutes=5))
 
@@ -136,7 +138,6 @@ def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
 
 
 def test_tick_that_nobody_has_did_not_happen() -> None:
-    """Neither is it in a candle."""
     signal = make_published()
     killed(hit)
     assert not LastQuote.objects.exists()
@@ -287,7 +288,6 @@ def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machin
 def test_minutes_that_were_watched_are_not_judged_again(
     clock: time_machine.Traveller, instrument: Instrument
 ) -> None:
-    """Somebody writes history over what was seen live."""
     signal = make_published()
 
     async def go(watched: WatchedEngine) -> None:
@@ -333,3 +333,117 @@ def test_excursions_before_the_restart_come_from_the_stored_minutes(
     run(go)
     exit_ = signal.evidence.get(kind="exit")
     assert (exit_.best, exit_.worst) == (Decimal("1.0880"), Decimal("1.0809"))
+
+
+# Stored minutes of a signal's past: those that were watched, and those out of files, say nothing of it.
+def through_the_stop(instrument: Instrument, source: str) -> None:
+    prices = {"open": "1.0850", "high": "1.0855", "low": "1.0700", "close": "1.0850"}
+    prices |= {"ask_high": "1.0857", "ask_low": "1.0702"}
+    decimals: dict[str, Any] = {name: Decimal(price) for name, price in prices.items()}
+    make_candle(instrument, opened_at=NOON + timedelta(minutes=1), source=source, **decimals)
+
+
+def test_cancellation_does_not_judge_the_past_that_was_watched(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+
+    async def go(watched: WatchedEngine) -> None:
+        clock.move_to(NOON + timedelta(minutes=5))
+        for number in range(RECENT + 10):
+            watched.tick(1.0850, 1.0851, NOON_MS + 299_000 + number)
+        await watched.settle()
+        # Somebody writes history over what was seen live.
+        await in_thread(through_the_stop, instrument, "push")
+        await in_thread(cancel, signal, reason="wrong symbol", by="alice")
+        await watched.settle()
+
+    run(go)
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
+
+
+@pytest.mark.parametrize(("source", "reason"), [("push", "stop_loss"), ("import", "")])
+def test_imported_minute_ends_no_signal(
+    clock: time_machine.Traveller, instrument: Instrument, source: str, reason: str
+) -> None:
+    signal = make_published()
+    through_the_stop(instrument, source)
+    clock.move_to(NOON + timedelta(minutes=5))
+    run(WatchedEngine.settle)
+    signal.refresh_from_db()
+    assert signal.close_reason == reason
+
+
+@pytest.mark.parametrize(("source", "worst"), [("push", "1.0700"), ("import", "1.0841")])
+def test_price_went_no_further_than_somebody_was_quoted(
+    instrument: Instrument, source: str, worst: str
+) -> None:
+    signal = make_published()
+    through_the_stop(instrument, source)
+    close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(minutes=5))
+    assert signal.evidence.get(kind="exit").worst == Decimal(worst)
+
+
+@pytest.mark.parametrize(
+    ("published_s", "now_s", "cancelled_s"),
+    [(0, 300, 300), (3, 0, 3)],
+    ids=["the market is ahead of the machine", "a venue was ahead of us when it was published"],
+)
+def test_cancelled_is_dated_by_the_market_and_never_before_its_publication(
+    monkeypatch: pytest.MonkeyPatch, published_s: int, now_s: int, cancelled_s: int
+) -> None:
+    signal = make_published(published_at=NOON + timedelta(seconds=published_s))
+    monkeypatch.setattr("core.clock.now_ms", lambda: NOON_MS + now_s * 1000)
+    cancel(signal, reason="wrong symbol", by="alice")
+    assert Signal.objects.get().cancelled_at == NOON + timedelta(seconds=cancelled_s)
+
+
+# What is written with the engine's checkpoint: up to when minutes were judged, and what was hit.
+async def mark(watched: WatchedEngine) -> timedelta | None:
+    await in_thread(watched.watcher.notes())
+    found = await in_thread(WatchMark.objects.first)
+    return None if found is None else found.watched_until - NOON
+
+
+def test_minutes_are_judged_up_to_the_one_that_forms_unless_a_signal_is_unread(
+    clock: time_machine.Traveller,
+) -> None:
+    signal = make_published()
+
+    async def go(watched: WatchedEngine) -> None:
+        await watched.watcher.loop.stop()
+        clock.move_to(NOON + timedelta(seconds=150))
+        assert await mark(watched) == timedelta(minutes=2)
+        watched.watcher.read_soon({"signal": str(signal.pk)})
+        clock.move_to(NOON + timedelta(seconds=270))
+        assert await mark(watched) == timedelta(minutes=2)
+        await watched.settle()
+        assert await mark(watched) == timedelta(minutes=4)
+
+    run(go)
+
+
+def test_minutes_that_are_judged_later_are_not_judged_yet(clock: time_machine.Traveller) -> None:
+    async def go(watched: WatchedEngine) -> None:
+        await watched.watcher.loop.stop()
+        for number in range(RECENT + 10):
+            watched.tick(1.0850, 1.0851, NOON_MS + 1000 + number)
+        await in_thread(make_published)
+        clock.move_to(NOON + timedelta(seconds=90))
+        await watched.settle()
+        assert await mark(watched) is None
+        clock.move_to(NOON + timedelta(seconds=90, milliseconds=STORED_AFTER_MS))
+        await watched.settle()
+        assert await mark(watched) == timedelta(minutes=2)
+
+    run(go)
+
+
+def test_hit_of_a_signal_that_others_closed_is_not_noted() -> None:
+    signal = make_published()
+    quote = Quoted(Decimal("1.0790"), Decimal("1.0791"), NOON_MS)
+    hit = Closing.at_current(signal, "stop_loss", quote, NOON_MS)
+    close_at(signal, quote.bid, quote.ask)
+    write_notes([hit], 0)
+    assert not Hit.objects.exists()

@@ -101,7 +101,6 @@ def quoted(after_ms: int) -> Quoted:
 
 @pytest.mark.parametrize("ahead_ms", [0, 3_000])
 def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) -> None:
-    """Another process may not have heard of the change yet; a source's clock may be ahead of ours."""
     publisher = make_publisher()
 
     async def act(watched: WatchedEngine) -> None:

@@ -166,7 +166,6 @@ def test_ledger_takes_no_entry_that_does_not_follow() -> None:
 
 @pytest.mark.parametrize("model", [Signal, Evidence, LedgerEntry, LedgerHead])
 def test_what_was_written_down_is_not_replaced(model: type[models.Model]) -> None:
-    """SQLite's REPLACE takes a row away past the triggers that refuse to delete or change it."""
     make_published()
     act = "INSERT" if connection.vendor == "postgresql" else "REPLACE"
     table = model._meta.db_table
@@ -203,7 +202,6 @@ def test_trigger_that_refuses_nothing_is_as_good_as_missing() -> None:
 
 
 def test_migrate_puts_up_again_what_a_remade_table_lost() -> None:
-    """SQLite drops a table's triggers with the table."""
     assert run_checks(databases=["default"]) == []
     take_down_triggers()
     [warning] = run_checks(databases=["default"])

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
@@ -16,13 +17,16 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
 from accounts.models import Account
+from signals_feed.ledger.checking import ResultCheck, check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.names import HeldName, has_published_as, named_in_ledger
+from signals_feed.ledger.proof import disagreement
 from signals_feed.ledger.verify import NotedHead, verify
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
-from tests.factories import make_account, make_tiers, make_user
-from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
+from tests.factories import make_account, make_signal, make_tiers, make_user
+from tests.signals_feed.published_signals import ASK, BID, close_at, make_published, make_published_by_name
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
@@ -130,10 +134,7 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
         lambda _: sql(f"{ENTRY} payload = payload || ' ' WHERE position = 2"),
         "Entry 2 .* was altered",
     ),
-    "a hash": (
-        lambda _: sql(f"{ENTRY} hash = %s WHERE position = 3", "f" * 64),
-        "Entry 3 .* was altered",
-    ),
+    "a hash": (lambda _: sql(f"{ENTRY} hash = %s WHERE position = 3", "f" * 64), "Entry 3 .* was altered"),
     "a kind": (lambda _: sql(f"{ENTRY} kind = 'remove' WHERE position = 3"), "Entry 3 .* was altered"),
     "a deleted entry": (lambda _: entries(2).delete(), "Entry 2 is missing"),
     "a deleted tail": (lambda _: entries(5).delete(), "Entry 5 is missing"),
@@ -219,3 +220,137 @@ def test_nobody_elses_signals_are_removed() -> None:
     signal = make_published()
     with pytest.raises(IntegrityError, match="only the signals of the demo"), transaction.atomic():
         remove_demo([signal.user_id])
+
+
+# The ledger names publishers by pseudonyms; that a name is taken is known all the same, at each sign-up.
+def user_of(signal: Signal) -> str:
+    payload = json.loads(LedgerEntry.objects.get(signal=signal.pk).payload)
+    assert payload["user_id"] == signal.user_id
+    return str(payload["user"])
+
+
+def test_an_entry_tells_a_pseudonym_and_one_of_before_the_name() -> None:
+    ada = make_user("ada")
+    before, since = make_published_by_name(user=ada), make_published(user=ada)
+    assert (user_of(before), user_of(since)) == ("ada", f"publisher-{ada.pk}")
+    assert verify().fault == ""
+
+
+@pytest.mark.parametrize("publish", [make_published, make_published_by_name])
+def test_only_the_whole_name_counts_in_whatever_case(publish: Callable[..., Signal]) -> None:
+    publish(user=make_user('o"Neil_1'))
+    names = ('o"Neil_1', 'O"NEIL_1', 'o"neil', "Neil_1", 'o"NeilX1', "%")
+    assert [name for name in names if has_published_as(name)] == ['o"Neil_1', 'O"NEIL_1']
+
+
+def test_a_name_is_held_once_however_often_it_publishes() -> None:
+    ada = make_user("ada")
+    for _ in range(2):
+        make_published(user=ada)
+    assert HeldName.objects.count() == 1
+
+
+def test_it_is_found_by_an_index() -> None:
+    make_published()
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            # A table as short as this one would be read whole.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "ledger_published_name" in named_in_ledger("somebody").explain()
+
+
+# Whether a signal's result holds is found out each time, not remembered.
+ENDED_BID, ENDED_ASK = Decimal("1.0860"), Decimal("1.0861")
+
+
+def make_closed(**terms: Any) -> Signal:
+    signal = make_published(**terms)
+    close_at(signal, ENDED_BID, ENDED_ASK)
+    return Signal.objects.select_related("instrument").get(pk=signal.pk)
+
+
+def check(signal: Signal) -> ResultCheck:
+    return check_signals([Signal.objects.select_related("instrument").get(pk=signal.pk)])[signal.pk]
+
+
+def test_closed_active_and_cancelled_signals_hold() -> None:
+    cancelled = make_published()
+    cancel(cancelled, reason="Wrong symbol", by="boss")
+    signals = [make_closed(), make_published(), cancelled]
+    assert [check(signal) for signal in signals] == [ResultCheck("", has_evidence=True)] * 3
+    assert check(signals[0]).state == "verified"
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        (Signal, {"pnl": "99.0"}, "pnl is 99"),
+        (Signal, {"stop_loss": "1.0700"}, "stop_loss is 1.07"),
+        (Evidence, {"bid": "1.0800"}, "evidence is"),
+        (LedgerEntry, {"payload": "{}"}, "its hash is not that of its payload"),
+    ],
+    ids=["its result", "its stop", "its evidence", "the ledger"],
+)
+def test_what_was_altered_is_named(model: Any, changes: dict[str, Any], words: str) -> None:
+    signal = make_closed()
+    with unguarded():
+        model.objects.update(**changes)
+        found = check(signal)
+    assert found.state == "altered"
+    assert words in found.fault
+
+
+@pytest.mark.parametrize("kind", ["publish", "close", "cancel"])
+def test_missing_entry_is_named(kind: str) -> None:
+    signal = make_published()
+    cancel(signal, reason="Wrong symbol", by="boss")
+    close_at(signal, BID, ASK, "cancelled")
+    with unguarded():
+        LedgerEntry.objects.filter(kind=kind).delete()
+        found = check(signal)
+    assert found.fault == f"The ledger has no {kind} of signal {signal.pk}."
+
+
+def test_signal_that_the_ledger_never_heard_of_does_not_hold() -> None:
+    assert check(make_signal(status="closed")).state == "altered"
+
+
+def test_signal_older_than_the_evidence_is_unproven() -> None:
+    signal = make_closed()
+    assert ResultCheck("", has_evidence=False).state == "unproven"
+    with unguarded():
+        Evidence.objects.all().delete()
+        assert check(signal).has_evidence is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tradable_price": Decimal("1.0843")}, "the price at entry"),
+        ({"close_price": Decimal("1.0861")}, "the price at exit"),
+        ({"pnl": Decimal("18.1")}, "the result"),
+        ({"pnl_r": Decimal("0.6")}, "the result"),
+        ({"pnl_percent": Decimal("1")}, "the result"),
+    ],
+)
+def test_what_does_not_follow_from_the_evidence_is_seen(changes: dict[str, Decimal], words: str) -> None:
+    signal = make_closed()
+    entry, exit_ = (Evidence.objects.get(signal=signal, kind=kind) for kind in Evidence.Kind)
+    pip_size = signal.instrument.pip_size
+    assert disagreement(signal, entry, exit_, pip_size) == ""
+    for name, value in changes.items():
+        setattr(signal, name, value)
+    assert words in disagreement(signal, entry, exit_, pip_size)
+
+
+def test_result_is_checked_with_the_pip_size_that_it_was_computed_with() -> None:
+    signal = make_closed()
+    signal.instrument.pip_size *= 10
+    signal.instrument.save()
+    assert check(signal).state == "verified"
+
+
+def test_many_signals_cost_as_many_queries_as_one(django_assert_num_queries: Any) -> None:
+    signals = [make_closed() for _ in range(3)]
+    with django_assert_num_queries(4):
+        assert {found.state for found in check_signals(signals).values()} == {"verified"}

@@ -134,13 +134,6 @@ def test_place_is_that_of_the_results_in_every_order() -> None:
         assert places == {"anna": ["2"], "bert": ["1"]}
 
 
-def test_column_says_how_it_is_sorted() -> None:
-    make_ranked("anna", won=1)
-    assert re.findall(r'aria-sort="(\w+)"><a href="([^"]+)"', page()) == [("descending", "?sort=-average_r")]
-    turned = page("?sort=-drawdown")
-    assert re.findall(r'aria-sort="(\w+)"><a href="([^"]+)"', turned) == [("descending", "?sort=drawdown")]
-
-
 def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     make_signal(user=make_publisher("anna"))
     shown = page()

@@ -54,7 +54,7 @@ def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User
     assert "−1.00\xa0R" in shown
     assert 'class="pages"' not in shown
     assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', shown.split('id="by-symbol"')[1]) == [
-        *("Instrument", "Closed", "Win rate", "Average", "Total"),
+        *("Instrument", "Closed", "Win rate", "Average", "Total")
     ]
 
 

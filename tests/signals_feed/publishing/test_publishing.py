@@ -141,7 +141,6 @@ def test_without_a_market_nothing_is_published_or_closed_by_hand(
 def test_nobody_trades_at_the_last_price_of_an_engine_that_is_not_heard(
     monkeypatch: pytest.MonkeyPatch, trade: Trade
 ) -> None:
-    """It is young enough yet, but whoever looks elsewhere knows a newer one."""
     monkeypatch.setattr(market.liveness, "is_heard", False)
     with pytest.raises(SignalRefused, match="too old"):
         trade(QUOTE)
@@ -160,7 +159,6 @@ def test_so_many_a_minute_and_no_more(anna: User, settings: Any) -> None:
 
 
 def test_clock_that_was_set_back_locks_nobody_out(anna: User, settings: Any) -> None:
-    """The market's time is ahead of the machine's then, and a minute of it has passed."""
     settings.PUBLICATIONS_PER_MINUTE = 2
     ahead_ms = NOON_MS + 300_000
     published = [publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms)) for _ in range(2)]
