@@ -59,11 +59,8 @@ class Publishing(Writer):
 
     def run(self) -> None:
         with self._installation.orm():
-            super().run()
-
-    def turn(self) -> None:
-        self.sent.append(publish_signal(self._symbol, self._publisher))
-        self.has_ended.wait(PUBLISH_EVERY_S)
+            while not self.has_ended.wait(PUBLISH_EVERY_S):
+                self.sent.append(publish_signal(self._symbol, self._publisher))
 
     async def goes_on(self) -> None:
         enough = len(self.sent) + SOME
