@@ -4,19 +4,15 @@ With and without in turn; the medians of the processor time of the whole process
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-import msgspec
-
 from tests.nightly.benchmarks.engine.run import Run
+from tests.nightly.benchmarks.processes import measured
 from tests.nightly.figures import note
-from tests.programs.installation import SETTINGS
 
-ROOT = Path(__file__).parents[3]
 INSTRUMENTS, PER_SECOND = 50, 20_000
 SECONDS, ROUNDS = int(os.environ.get("SECONDS", "10")), int(os.environ.get("ROUNDS", "3"))
 MOST_POINTS = 5.0
@@ -25,13 +21,10 @@ MOST_POINTS = 5.0
 def measure(archive: str) -> float:
     """Points of a core."""
     with tempfile.TemporaryDirectory(prefix="tickwire-") as folder:
-        environment = os.environ | SETTINGS | {"VAR_DIR": folder, "ARCHIVE": archive}
-        words = (str(INSTRUMENTS), str(PER_SECOND), str(SECONDS))
-        command = [sys.executable, "-m", "tests.nightly.benchmarks.engine.run", *words]
-        ran = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
+        load, own = (INSTRUMENTS, PER_SECOND, SECONDS), {"VAR_DIR": folder, "ARCHIVE": archive}
+        run = measured(Run, "engine.run", *load, **own)
         is_kept = any(Path(folder).glob("ticks/*.ticks"))
     assert is_kept is (archive == "1"), "the archive was not what it was to be"
-    run = msgspec.json.decode(ran.stdout, type=Run)
     assert run.written == run.pushed, f"{run.pushed - run.written} ticks are not in the database"
     rate = run.ticks / run.wall_s
     assert rate > 0.9 * PER_SECOND, f"the machine took {rate:,.0f} ticks a second"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.nightly.benchmarks.servers import CLIENT_CORE
+from tests.nightly.benchmarks.processes import CLIENT_CORE
 
 from .places import LOAD, LOAD_TLS
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.nightly.benchmarks.packages import is_there, provide, run
+from tests.nightly.benchmarks.processes import is_there, provide, run
 
 HERE = Path(__file__).parent
 PLACE = Path(os.environ.get("BENCH_DIR", HERE.parents[3] / "var" / "bench")).resolve()
@@ -31,16 +31,15 @@ NEEDED = {
 GCC = ("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 
 
-def prepare() -> list[str]:
-    """Returns what could not be had: the peers that need it are not run."""
+def prepare() -> None:
+    """What cannot be had is named, and the peers that need it are not run."""
     PLACE.mkdir(parents=True, exist_ok=True)
-    missing = provide(NEEDED)
+    provide(NEEDED)
     build()
     if not CERTIFICATE.exists() and shutil.which("openssl"):
         make_certificate()
     if not (NODE_MODULES / "ws").exists() and shutil.which("npm"):
         run("npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(PLACE), WS)
-    return missing
 
 
 def build() -> None:

@@ -17,12 +17,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from market.prices.records import TickAccepted
-from market.streams.wire import price_tick
+from tests.nightly.benchmarks.processes import running
 from tests.nightly.benchmarks.streams.load import Load
 from tests.nightly.benchmarks.streams.places import GCC, HERE
-from tests.nightly.benchmarks.streams.processes import running
-from tests.nightly.benchmarks.streams.product.tick_port import read_lines
 from tests.patience import PATIENCE_S
 from tests.programs.services import free_port
 
@@ -30,7 +27,7 @@ from tests.programs.services import free_port
 needs_gcc = pytest.mark.skipif(
     shutil.which("gcc") is None and not os.environ.get("CI"), reason="apt-get install gcc libc6-dev"
 )
-Deliver = Callable[[ServerConnection, str, bool], None]
+Times = Callable[[str, bool], int]
 
 
 @pytest.fixture(scope="module")
@@ -62,31 +59,19 @@ def test_what_c_sends_comes_whole_and_to_whom_it_is_due(built: Path, tmp_path: P
     assert 0 < seen.p50_ms <= seen.p99_ms
 
 
-def to_subscribers(client: ServerConnection, tick: str, is_theirs: bool) -> None:
-    if is_theirs:
-        client.send(tick)
-
-
-def to_everybody(client: ServerConnection, tick: str, is_theirs: bool) -> None:
-    client.send(tick)
-
-
-def twice(client: ServerConnection, tick: str, is_theirs: bool) -> None:
-    to_subscribers(client, tick, is_theirs)
-    to_subscribers(client, tick, is_theirs)
-
-
-def but_one_symbol(client: ServerConnection, tick: str, is_theirs: bool) -> None:
-    to_subscribers(client, tick, is_theirs and "SYM007" not in tick)
-
-
 @needs_gcc
 @pytest.mark.parametrize(
-    ("deliver", "fault"),
-    [(to_subscribers, ""), (to_everybody, "wrong"), (twice, "wrong"), (but_one_symbol, "missing")],
+    ("times", "fault"),
+    [
+        (lambda tick, is_theirs: is_theirs, ""),
+        (lambda tick, is_theirs: 1, "wrong"),
+        (lambda tick, is_theirs: 2 * is_theirs, "wrong"),
+        (lambda tick, is_theirs: is_theirs and "SYM007" not in tick, "missing"),
+    ],
+    ids=["what is theirs", "to everybody", "twice", "but one symbol"],
 )
-def test_the_client_notices_a_fault(built: Path, deliver: Deliver, fault: str) -> None:
-    with faulty_server(deliver) as ports:
+def test_the_client_notices_a_fault(built: Path, times: Times, fault: str) -> None:
+    with faulty_server(times) as ports:
         # What never comes is waited for in vain, so for a moment only: later would be missing too.
         options = {"patience": 1} if fault == "missing" else {}
         seen = load(built, *ports, clients=20, rate=500, replies=1, **options)
@@ -96,8 +81,8 @@ def test_the_client_notices_a_fault(built: Path, deliver: Deliver, fault: str) -
 
 
 @contextmanager
-def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
-    """Gives each tick that comes at its tick port to each client, as `deliver` does it."""
+def faulty_server(times: Times) -> Iterator[tuple[int, int]]:
+    """Gives each tick that comes at its tick port so many times to each client."""
     symbols: dict[ServerConnection, set[str]] = {}
 
     def hear(client: ServerConnection) -> None:
@@ -113,7 +98,8 @@ def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
                 for client, wanted in symbols.items():
                     # Who has all that was due to it goes.
                     with suppress(ConnectionClosed):
-                        deliver(client, line.rstrip(), line[11:17] in wanted)
+                        for _ in range(times(line, line[11:17] in wanted)):
+                            client.send(line.rstrip())
 
     with socket.create_server(("127.0.0.1", 0)) as tick_port, serve(hear, "127.0.0.1", 0) as server:
         threads = [
@@ -126,14 +112,3 @@ def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
         server.shutdown()
         for thread in threads:
             thread.join(PATIENCE_S)
-
-
-def test_the_product_sends_what_its_peers_pass_on() -> None:
-    prices = b'"bid":1.08411,"ask":1.08426,"spread":0.00015'
-    line = b'{"symbol":"SYM007",%b,"time":1763720400123,"volume":10000017.0}' % prices
-    [tick] = read_lines(line + b"\n")
-
-    sent = price_tick(TickAccepted(tick.symbol, tick.bid, tick.ask, tick.time, tick.volume, seq=1), digits=5)
-
-    assert sent == line
-    assert len(sent) == 105

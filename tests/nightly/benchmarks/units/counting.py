@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from redis import Redis
 
-from tests.nightly.benchmarks.servers import TICKS_PER_S
-from tests.nightly.benchmarks.streams.processes import children
+from tests.nightly.benchmarks.processes import cpu_s, family_cpu_s
 from tests.programs.services import postgres
 
 WEB = "web"
@@ -71,25 +70,6 @@ class Counter:
 
     def since(self, before: Counts) -> Counts:
         return self.now().minus(before)
-
-
-def cpu_s(pid: int, *, with_ended_children: bool = False) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / TICKS_PER_S
-
-
-def family_cpu_s(pid: int) -> float:
-    """A process and its children, with those that have ended."""
-    spent_s = cpu_s(pid, with_ended_children=True)
-    for child in children(pid):
-        with suppress(FileNotFoundError):
-            spent_s += cpu_s(child)
-    return spent_s
-
-
-def resident_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @contextmanager

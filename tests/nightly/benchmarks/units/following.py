@@ -16,10 +16,10 @@ import psycopg
 from redis import Redis
 from websockets.sync.client import connect
 
+from tests.nightly.benchmarks.processes import cpu_s, resident_mb
 from tests.programs.running import Serve
 from tests.programs.services import database_url, redis_url
 
-from .counting import cpu_s, resident_mb
 from .market import INSTRUMENTS, engine, run
 
 WARM_S = 4
@@ -32,7 +32,6 @@ class Used(NamedTuple):
     redis_s: float
     redis_bytes: float
     batches: float
-    reads: float
     web_s: float
     transactions: float
 
@@ -56,14 +55,11 @@ class Services:
     def used(self, web: Serve) -> Used:
         info: Any = self._redis.info("everything")
         redis_s = info["used_cpu_user"] + info["used_cpu_sys"]
-        batches, reads = (info.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("xadd", "xread"))
-        asked = redis_s, info["total_net_output_bytes"], batches, reads
-        return Used(*asked, cpu_s(web.pid), self._ask(TRANSACTIONS))
+        batches = info.get("cmdstat_xadd", {"calls": 0})["calls"]
+        asked = redis_s, info["total_net_output_bytes"], batches
+        return Used(*asked, cpu_s(web.pid), self.ask(TRANSACTIONS))
 
-    def connections(self) -> int:
-        return self._ask(CONNECTIONS)
-
-    def _ask(self, statement: str) -> int:
+    def ask(self, statement: str) -> int:
         with psycopg.connect(self._database) as connection:
             row = connection.execute(statement.encode()).fetchone()
         assert row is not None
@@ -106,4 +102,4 @@ def follow(webs: int, per_second: int, seconds: float, *, is_wanted: bool = Fals
         began, before = time.monotonic(), services.used(running[0])
         time.sleep(seconds)
         used = services.used(running[0]).a_second_since(before, time.monotonic() - began)
-        return Measured(webs, used, resident_mb(running[0].pid), services.connections())
+        return Measured(webs, used, resident_mb(running[0].pid), services.ask(CONNECTIONS))

@@ -16,11 +16,12 @@ from redis import Redis
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
+from tests.nightly.benchmarks.processes import resident_mb
 from tests.patience import START_PATIENCE_S
 from tests.programs.running import Serve
 from tests.programs.services import redis_url
 
-from .counting import WEB, Counter, Counts, logged_postgres, resident_mb
+from .counting import WEB, Counter, Counts, logged_postgres
 from .market import SYMBOL, engine, run
 
 QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
@@ -58,9 +59,9 @@ class Visits(NamedTuple):
     stream_kb: float
 
 
-def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST_S) -> Visits:
+def visits() -> Visits:
     with serving() as (web, key, counter), ExitStack() as sockets:
-        at_rest = rest(counter, rest_s)
+        at_rest = rest(counter)
 
         def of_each(many: Callable[[], int]) -> Counts:
             before = counter.now()
@@ -70,7 +71,7 @@ def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST
 
         def ask_all(path: str = QUOTE) -> int:
             with closing(HTTPConnection("127.0.0.1", web.port)) as asker:
-                return sum(ask(asker, key, path) == 200 for _ in range(quotes))
+                return sum(ask(asker, key, path) == 200 for _ in range(QUOTES))
 
         def ask_at_once() -> int:
             with ThreadPoolExecutor(AT_ONCE) as clients:
@@ -79,21 +80,21 @@ def visits(quotes: int = QUOTES, streams: int = STREAMS, rest_s: float = AT_REST
         opened: list[Connection] = []
 
         def begin_all() -> int:
-            for _ in range(streams):
+            for _ in range(STREAMS):
                 opened.append(begin(sockets.enter_context(connect(url(web))), key))
-            return streams
+            return STREAMS
 
         def end_all() -> int:
             for stream in opened:
                 stream.close()
-            return streams
+            return STREAMS
 
         alone, together = of_each(ask_all), of_each(ask_at_once)
         signals, news = of_each(lambda: ask_all(SIGNALS)), of_each(lambda: ask_all(NEWS))
         before_mb = resident_mb(web.pid)
         begun = of_each(begin_all)
-        stream_kb = (resident_mb(web.pid) - before_mb) / streams * 1024
-        stays = rest(counter, rest_s).beyond(at_rest).each(streams)
+        stream_kb = (resident_mb(web.pid) - before_mb) / STREAMS * 1024
+        stays = rest(counter).beyond(at_rest).each(STREAMS)
         return Visits(at_rest, alone, together, signals, news, begun, stays, of_each(end_all), stream_kb)
 
 
@@ -124,11 +125,11 @@ def serving() -> Iterator[tuple[Serve, str, Counter]]:
         yield web, key, Counter(asked, postgres, web.pid)
 
 
-def rest(counter: Counter, for_s: float) -> Counts:
+def rest(counter: Counter) -> Counts:
     """What a second comes to in which nobody asks for anything."""
     time.sleep(SETTLE_S)
     before = counter.now()
-    time.sleep(for_s)
+    time.sleep(AT_REST_S)
     spent = counter.since(before)
     return Counts(*(all_ / spent.at_s for all_ in spent))
 
