@@ -64,23 +64,16 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Running(server, *keys)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_path_is_served(running: Running, path: str) -> None:
+def test_each_path_is_served(running: Running) -> None:
     headers = {"X-API-Key": running.key, "Authorization": f"Bearer {settings.METRICS_TOKEN}"}
-    response = httpx.get(f"{running.server.url}{path}", headers=headers, timeout=PATIENCE_S)
-
-    status, content_type = PATHS[path]
-    assert response.status_code == status
-    assert response.headers["Content-Type"].startswith(content_type)
-
-
-def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
-    headers = {"X-API-Key": running.key}
-    response = httpx.head(f"{running.server.url}/api/symbols", headers=headers, timeout=PATIENCE_S)
-
-    assert response.status_code == 200
+    with httpx.Client(base_url=running.server.url, headers=headers, timeout=PATIENCE_S) as client:
+        for path, (status, content_type) in PATHS.items():
+            response = client.get(path)
+            assert (response.status_code, path) == (status, path)
+            assert response.headers["Content-Type"].startswith(content_type), path
+        response = client.head("/api/symbols")
+    assert (response.status_code, response.content) == (200, b"")
     assert int(response.headers["Content-Length"]) > 100
-    assert response.content == b""
 
 
 @contextmanager

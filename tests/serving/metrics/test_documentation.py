@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, CollectorRegistry
 
 from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import keeper
+from core.program.version import VERSION
 from market.management.engine_health import engine_health
 from serving.metrics.collection import SupervisorMetrics
 from serving.metrics.snapshots import SHARED, Family, families
+from serving.readiness.answers import ReadinessMetrics
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 ENDINGS = {"counter": "_total", "info": "_info"}
@@ -39,3 +41,9 @@ def test_documentation_names_every_metric_and_no_other(
     found, told = exported(), documented()
     assert len(found) > 30
     assert found == told
+
+
+def test_metrics_tell_which_version_runs() -> None:
+    registry = CollectorRegistry()
+    registry.register(ReadinessMetrics())
+    assert registry.get_sample_value("tickwire_version", {"version": VERSION}) == 1

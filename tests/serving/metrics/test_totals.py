@@ -26,24 +26,15 @@ def seen(*running: Snapshot, ended: EndedWorkers | None = None, silent: tuple[Sn
     return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
 
 
-def test_counters_are_added_up() -> None:
-    assert seen(make_snapshot(requests=3), make_snapshot(requests=4)) == "tickwire_requests_total 7.0"
-
-
-def test_what_an_ended_worker_counted_stays() -> None:
+def test_counters_are_added_up_with_those_of_workers_that_have_ended_or_do_not_answer() -> None:
     ended = EndedWorkers()
     ended.note(make_snapshot(requests=3))
     ended.note(make_snapshot(requests=5))
 
-    assert seen(make_snapshot(requests=1), ended=ended) == "tickwire_requests_total 9.0"
-    assert seen(make_snapshot(requests=2), ended=ended) == "tickwire_requests_total 10.0"
-    assert seen(ended=ended) == "tickwire_requests_total 8.0"
-
-
-def test_worker_that_does_not_answer_counts_with_what_it_said_last() -> None:
-    assert (
-        seen(make_snapshot(requests=1), silent=(make_snapshot(requests=6),)) == "tickwire_requests_total 7.0"
-    )
+    for running, silent, total in (((3, 4), (), 15), ((1,), (6,), 15), ((2,), (), 10), ((), (), 8)):
+        each = [make_snapshot(requests=count) for count in running]
+        said_last = tuple(make_snapshot(requests=count) for count in silent)
+        assert seen(*each, ended=ended, silent=said_last) == f"tickwire_requests_total {total}.0"
 
 
 def test_histograms_are_added_up_bucket_by_bucket() -> None:
@@ -62,18 +53,13 @@ def test_histograms_are_added_up_bucket_by_bucket() -> None:
     ]
 
 
-def test_gauge_keeps_one_value_for_each_worker() -> None:
+def test_gauge_keeps_one_value_for_each_worker_but_open_sockets_are_added_up() -> None:
     ready = [make_snapshot(make_family("ready", "gauge", ("ready", {}, value))) for value in (1, 0)]
-
     assert seen(*ready).splitlines() == ['ready{worker="1"} 1.0', 'ready{worker="2"} 0.0']
 
-
-def test_open_sockets_are_added_up_and_those_of_an_ended_worker_are_gone() -> None:
-    name = "tickwire_stream_connections"
+    name, ended = "tickwire_stream_connections", EndedWorkers()
     one = make_snapshot(make_family(name, "gauge", (name, {"stream": "market"}, 3)))
-    ended = EndedWorkers()
     ended.note(one)
-
     assert seen(one, one, ended=ended) == name + '{stream="market"} 6.0'
 
 

@@ -40,23 +40,18 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_frames_are_sent_as_texts_in_their_order() -> None:
-    server, _, connection = make_connection()
+async def test_frames_are_sent_as_texts_in_their_order_and_the_close_comes_last_and_once() -> None:
+    server, held, connection = make_connection()
     connection.write(frame(b"a") + frame(b"b"))
     connection.write(frame("é".encode()))
     await settle()
     assert (server.texts, connection.waiting) == (["a", "b", "é"], 0)
-
-
-async def test_the_close_comes_last_and_once() -> None:
-    server, held, connection = make_connection()
-    connection.write(frame(b"a"))
     connection.close(4401, "no key", last=frame(b"bye"))
     connection.write(frame(b"late"))
     connection.close(4500)
     await settle()
-    assert server.texts == ["a", "bye"]
-    assert server.sent[2:] == [{"type": "websocket.close", "code": 4401, "reason": "no key"}]
+    assert server.texts[3:] == ["bye"]
+    assert server.sent[4:] == [{"type": "websocket.close", "code": 4401, "reason": "no key"}]
     assert held.told == ["ended"]
 
 
