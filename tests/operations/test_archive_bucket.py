@@ -21,26 +21,24 @@ def bucket(settings: Settings) -> Iterator[S3Bucket]:
         yield found
 
 
-def test_on_a_disk_there_is_nothing_to_look_at(settings: Settings) -> None:
+def test_bucket_in_order_is_tried_out_and_left_as_it_was(bucket: S3Bucket, settings: Settings) -> None:
+    assert faults(check_bucket()) == []
+    assert "Contents" not in client_of(bucket).list_objects_v2(Bucket=bucket.name)
+    # On a disk there is nothing to look at.
     settings.ARCHIVE_S3_URL = None
     assert list(check_bucket()) == []
 
 
-def test_bucket_in_order_is_tried_out_and_left_as_it_was(bucket: S3Bucket) -> None:
-    assert faults(check_bucket()) == []
-    assert "Contents" not in client_of(bucket).list_objects_v2(Bucket=bucket.name)
-
-
-def test_missing_bucket_is_a_fault(bucket: S3Bucket, settings: Settings) -> None:
-    settings.ARCHIVE_S3_URL = ("nowhere", "")
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ARCHIVE_S3_URL", ("nowhere", ""), "bucket: s3://nowhere refuses (NoSuchBucket)"),
+        ("ARCHIVE_S3_ENDPOINT", "http://127.0.0.1:9", "Could not connect"),
+    ],
+)
+def test_bucket_that_is_missing_or_silent_is_a_fault(
+    bucket: S3Bucket, settings: Settings, name: str, value: object, words: str
+) -> None:
+    setattr(settings, name, value)
     level, says = only_fault(check_bucket())
-    assert level == "fail"
-    assert says.startswith("The archive cannot be kept in its bucket: s3://nowhere refuses (NoSuchBucket)")
-    assert bucket.secret not in says
-
-
-def test_store_that_does_not_answer_is_a_fault(bucket: S3Bucket, settings: Settings) -> None:
-    settings.ARCHIVE_S3_ENDPOINT = "http://127.0.0.1:9"
-    level, says = only_fault(check_bucket())
-    assert level == "fail"
-    assert "Could not connect" in says
+    assert (level, words in says, bucket.secret in says) == ("fail", True, False)

@@ -18,15 +18,13 @@ LINK = f'href="mailto:{ADDRESS}"'
 
 
 @pytest.mark.parametrize("path", ["/about", "/terms", "/accounts/login/"])
-def test_pages_name_it_in_their_foot(client: Client, settings: Settings, path: str) -> None:
+def test_pages_name_it_in_their_foot_and_that_of_a_failure_says_whom_to_tell(
+    client: Client, settings: Settings, path: str
+) -> None:
     assert "mailto:" not in client.get(path).text
-    settings.CONTACT_EMAIL = ADDRESS
-    assert f"<a {LINK}>Contact</a>" in client.get(path).text
-
-
-def test_page_of_a_failure_says_whom_to_tell(settings: Settings) -> None:
     assert "write to" not in render_to_string("500.html")
     settings.CONTACT_EMAIL = ADDRESS
+    assert f"<a {LINK}>Contact</a>" in client.get(path).text
     assert f"If it fails again, write to <a {LINK}>{ADDRESS}</a>." in render_to_string("500.html")
 
 

@@ -8,15 +8,9 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from signals_feed.models import Signal
 from tests.factories import make_signal, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def signal() -> Signal:
-    return make_signal(user=make_user("anna"))
 
 
 def preview(path: str) -> dict[str, str]:
@@ -26,18 +20,17 @@ def preview(path: str) -> dict[str, str]:
     }
 
 
-def test_publisher_has_a_preview_of_their_own(signal: Signal) -> None:
-    found = preview("/publishers/anna?page=1")
-    assert found["title"] == "anna, publisher"
-    assert found["description"].startswith("The results of anna: every closed signal counts")
-    assert found["url"] == "http://testserver/publishers/anna"
-
-
-def test_signal_has_a_preview_of_its_own(signal: Signal) -> None:
-    found = preview(f"/signals/{signal.pk}")
-    assert found["title"] == "Buy EURUSD by anna"
-    assert found["description"].startswith("A trade signal with the ticks")
-    assert found["url"] == f"http://testserver/signals/{signal.pk}"
+def test_publisher_and_signal_have_previews_of_their_own() -> None:
+    signal = make_signal(user=make_user("anna"))
+    for path, title, about in (
+        ("/publishers/anna", "anna, publisher", "The results of anna: every closed signal counts"),
+        (f"/signals/{signal.pk}", "Buy EURUSD by anna", "A trade signal with the ticks"),
+    ):
+        found = preview(f"{path}?page=1")
+        assert (found["title"], found["url"]) == (title, f"http://testserver{path}")
+        assert found["description"].startswith(about)
+    # The page of a failure has none.
+    assert preview("/publishers/nobody") == {}
 
 
 @pytest.mark.parametrize("path", ["/about", "/pricing", "/publishers", "/docs", "/status", "/ledger"])
@@ -60,7 +53,3 @@ def test_name_is_text_in_the_preview() -> None:
     assert preview(path)["title"] == '<b>"x&y, publisher'
     assert preview(path)["url"] == "http://testserver/publishers/%3Cb%3E%22x&y"
     assert "<b>" not in Client().get(path).text
-
-
-def test_page_of_a_failure_has_none() -> None:
-    assert preview("/publishers/nobody") == {}

@@ -54,27 +54,15 @@ def static(tmp_path: Path) -> Path:
     return source
 
 
-def test_modules_import_each_other_by_their_hashed_names(static: Path, tmp_path: Path) -> None:
+def test_modules_import_each_other_by_hashed_names_and_are_sent_without_comments(
+    static: Path, tmp_path: Path
+) -> None:
     files = collected(static, tmp_path / "target")
 
     hashed = [Path(files.path(name)) for name in files.hashed_files.values() if name.endswith(".js")]
     imports = [(module.name, name) for module in hashed for name in IMPORTED.findall(module.read_text())]
     assert len(imports) > 15
     assert [each for each in imports if not HASHED.search(each[1])] == []
-
-
-def test_worker_has_another_name_once_a_module_of_it_changes(static: Path, tmp_path: Path) -> None:
-    before = collected(static, tmp_path / "before").hashed_files["terminal/streams/worker.js"]
-
-    with (static / "terminal/streams/stream.js").open("a") as module:
-        module.write("// changed\n")
-    after = collected(static, tmp_path / "after").hashed_files["terminal/streams/worker.js"]
-
-    assert before != after
-
-
-def test_scripts_are_sent_without_their_comments(static: Path, tmp_path: Path) -> None:
-    files = collected(static, tmp_path / "target")
     for name in ("terminal/terminal.js", "site/theme.js"):
         sent = Path(files.path(files.hashed_files[name])).read_text().splitlines()
         given = (static / name).read_text().splitlines()
@@ -83,6 +71,11 @@ def test_scripts_are_sent_without_their_comments(static: Path, tmp_path: Path) -
         assert any(line.lstrip().startswith("//") for line in given)
     vendored = "vendor/lightweight-charts-5.2.1/lightweight-charts.mjs"
     assert Path(files.path(files.hashed_files[vendored])).read_bytes() == (static / vendored).read_bytes()
+    with (static / "terminal/streams/stream.js").open("a") as module:
+        module.write("// changed\n")
+    # A worker has another name once a module of it changes.
+    worker, after = "terminal/streams/worker.js", collected(static, tmp_path / "after")
+    assert files.hashed_files[worker] != after.hashed_files[worker]
 
 
 SCRIPT = """/*! A licence. */
@@ -121,14 +114,10 @@ def source(settings: Settings, tmp_path: Path) -> Path:
     return file
 
 
-def test_files_are_collected_once(source: Path, settings: Settings) -> None:
+def test_files_are_collected_once_for_each_version(source: Path, settings: Settings) -> None:
     assert collect()
     assert not collect()
     assert len(list(settings.STATIC_ROOT.glob("page.*.css"))) == 1
-
-
-def test_files_of_another_version_are_collected_too(source: Path) -> None:
-    collect()
     # Of the same length, and a clock of the past.
     source.write_text("body { color: white }")
     os.utime(source, (0, 0))

@@ -18,27 +18,22 @@ SIZING = (Path(__file__).parents[3] / "docs/operate/sizing.md").read_text()
 POOL = VARIABLES["API_THREADS"].default + VARIABLES["PAGE_THREADS"].default + 4
 
 
-@pytest.fixture
-def _redis(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("web", "most", "level"), [(2, 100, OK), (3, 100, WARN), (3, 102, WARN), (3, 103, OK)]
+)
+def test_connections_have_to_be_enough_for_all_processes(
+    web: int, most: int, level: str, settings: Settings
+) -> None:
+    """The default of PostgreSQL is for two workers and no more."""
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-
-
-@pytest.mark.usefixtures("_redis")
-def test_the_default_of_postgresql_is_enough_for_two_workers_and_no_more() -> None:
-    assert judge_connections(2, POOL, most=100, reserved=3).level == OK
-    found = judge_connections(3, POOL, most=100, reserved=3)
-    assert (found.level, found.says) == (
-        WARN,
-        "All processes may hold 100 connections, and the server allows 97: (3 web processes that run now + 2 "
-        "engines) × 18 + 10 for commands, if other machines have this one's DATABASE_POOL of 18.",
-    )
-    assert found.fix.startswith("Raise max_connections of PostgreSQL to at least 103, lower DATABASE_POOL,")
-
-
-@pytest.mark.usefixtures("_redis")
-def test_the_number_that_it_asks_for_is_enough_and_the_least_that_is() -> None:
-    assert judge_connections(3, POOL, most=103, reserved=3).level == OK
-    assert judge_connections(3, POOL, most=102, reserved=3).level == WARN
+    found = judge_connections(web, POOL, most=most, reserved=3)
+    assert found.level == level
+    if level == WARN:
+        assert found.says.startswith(
+            f"All processes may hold 100 connections, and the server allows {most - 3}:"
+        )
+        assert "(3 web processes that run now + 2 engines) × 18 + 10 for commands" in found.says
+        assert "Raise max_connections of PostgreSQL to at least 103, lower DATABASE_POOL," in found.fix
 
 
 @pytest.mark.parametrize("web", [0, 1])

@@ -13,13 +13,9 @@ from .diagnoses import faults, only_fault
 pytestmark = pytest.mark.django_db
 
 
-def test_one_in_order_has_no_fault() -> None:
+def test_one_in_order_has_no_fault_and_it_says_which_one_answers() -> None:
     assert faults(check_database()) == []
-
-
-def test_it_says_which_database_answers() -> None:
-    place = str(connection.settings_dict["NAME"])
-    assert place in next(iter(check_database())).says
+    assert str(connection.settings_dict["NAME"]) in next(iter(check_database())).says
 
 
 @pytest.mark.parametrize(("production", "level"), [(False, "warn"), (True, "fail")])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from html import unescape
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from pages.documents import files
-from pages.documents.contents import place_of, sections
+from pages.documents.contents import sections
 from pages.documents.own_pages import OWN_PAGES
 
 ENTRIES = [entry for section in sections() for entry in section.entries]
@@ -24,34 +25,30 @@ def test_sections_stand_in_reading_order() -> None:
     assert [section.title for section in sections()] == names
 
 
-def test_every_document_of_the_project_is_listed_once() -> None:
-    listed = Counter(PATHS)
-    assert {name: listed[f"/docs/{name}"] for name in DOCUMENTS} == dict.fromkeys(DOCUMENTS, 1)
-
-
-def test_every_page_of_the_site_is_listed_once() -> None:
+def test_every_document_and_every_page_of_the_site_is_listed_once_and_none_hides_another() -> None:
     assert max(Counter(PATHS).values()) == 1
-    assert OWN_PAGES.keys() <= set(PATHS)
-
-
-def test_no_document_is_hidden_by_a_page_of_the_site() -> None:
+    assert {f"/docs/{name}" for name in DOCUMENTS} | OWN_PAGES.keys() <= set(PATHS)
     assert {f"/docs/{name}" for name in files.names()} & OWN_PAGES.keys() == set()
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_page_answers_and_is_marked_in_the_contents(path: str) -> None:
+def test_page_answers_is_marked_in_the_contents_and_every_link_of_it_leads_somewhere(path: str) -> None:
     answer = Client().get(path)
     assert answer.status_code == 200
     assert re.findall(r'href="([^"]+)" aria-current="page"', answer.text) == [path]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_every_link_of_a_page_leads_somewhere(path: str) -> None:
-    page = Client().get(path).text
-    targets = set(re.findall(r'<a (?:[^>]* )?href="((?:/docs|#)[^"]*)"', page))
-    lost = [target for target in targets if not leads_somewhere(target, path, page)]
+    targets = set(re.findall(r'<a (?:[^>]* )?href="((?:/docs|#)[^"]*)"', answer.text))
     assert targets
-    assert lost == []
+    assert [target for target in targets if not leads_somewhere(target, path, answer.text)] == []
+
+
+def test_every_page_has_a_description_of_its_own() -> None:
+    heads = {
+        path: re.findall(r'<meta name="description" content="([^"]*)">', Client().get(path).text)
+        for path in PATHS
+    }
+    found = {path: unescape(description) for path, (description,) in heads.items()}
+    assert len(set(found.values())) == len(PATHS)
+    assert [text for text in found.values() if not 20 <= len(text) <= 160 or "<" in text or "`" in text] == []
 
 
 def leads_somewhere(target: str, here: str, page: str) -> bool:
@@ -72,11 +69,6 @@ anchors: dict[str, set[str] | None] = {}
 
 
 def test_pages_lead_to_those_before_and_after() -> None:
-    place = place_of("/docs/clients")
-    assert place is not None
-    assert place.before is not None
-    assert place.after is not None
-    assert (place.before.path, place.after.path) == ("/docs", "/docs/without-client")
     page = Client().get("/docs/clients").text
     assert re.findall(r'rel="(prev|next)" href="([^"]+)"', page) == [
         ("prev", "/docs"),
@@ -93,17 +85,12 @@ def test_what_is_not_there_is_the_page_of_404(path: str) -> None:
     assert "There is nothing here" in answer.text
 
 
-@pytest.mark.parametrize(
-    "path", ["/docs/../manage.py", "/docs/%2e%2e/README.md", "/docs/operate/../../README"]
-)
-def test_nothing_beside_the_folder_is_served(path: str) -> None:
-    assert Client().get(path).status_code in (302, 404)
-
-
-def test_image_of_a_document_is_served() -> None:
+def test_files_of_the_folder_are_served_and_nothing_beside_it() -> None:
+    for path in ("/docs/../manage.py", "/docs/%2e%2e/README.md", "/docs/operate/../../README"):
+        assert Client().get(path).status_code in (302, 404)
+    assert Client().get("/docs/operate/install.md")["Location"] == "/docs/operate/install"
     answer = Client().get("/docs/images/soak.svg")
     assert (answer.status_code, answer["Content-Type"]) == (200, "image/svg+xml")
-
-
-def test_name_of_a_file_leads_to_its_page() -> None:
-    assert Client().get("/docs/operate/install.md")["Location"] == "/docs/operate/install"
+    assert files.image("images/terminal.png") is not None
+    for name in ("signals.md", "../static/tickwire.svg", "images/none.png"):
+        assert files.image(name) is None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pages.documents import files
 from pages.documents.highlighting import highlighted
 from pages.documents.rendering import anchor_of, render_markdown
 
@@ -13,11 +10,8 @@ def shown(text: str) -> str:
     return render_markdown(text, lambda link: None if link.startswith("..") else f"/docs/{link}").html
 
 
-def test_headings_have_the_anchors_of_github() -> None:
+def test_headings_have_the_anchors_of_github_and_each_its_own() -> None:
     assert anchor_of("When a minute is closed: a `tick`, later?") == "when-a-minute-is-closed-a-tick-later"
-
-
-def test_same_heading_again_has_an_anchor_of_its_own() -> None:
     read = render_markdown("# T\n\n## Same\n\n## Same\n", str)
     assert [heading.anchor for heading in read.headings] == ["same", "same-1"]
 
@@ -36,16 +30,13 @@ def test_link_that_leads_nowhere_on_the_site_is_text() -> None:
     assert html == '<p>See the <em>code</em> and <a href="/docs/feeds">this</a>.</p>\n'
 
 
-def test_code_is_coloured_by_class_alone() -> None:
+def test_code_is_coloured_by_class_alone_and_escaped() -> None:
     html = shown("```python\nx = 'a<b'  # why\n```\n")
     assert 'class="h-s">' in html
     assert "&lt;b" in html
     assert "style" not in html
-
-
-@pytest.mark.parametrize("language", ["", "nobody-knows-this"])
-def test_code_of_no_known_language_is_escaped(language: str) -> None:
-    assert highlighted("a < b", language) == "a &lt; b"
+    for language in ("", "nobody-knows-this"):
+        assert highlighted("a < b", language) == "a &lt; b"
 
 
 def test_passages_hold_the_text_below_their_heading() -> None:
@@ -54,13 +45,6 @@ def test_passages_hold_the_text_below_their_heading() -> None:
         ("Title", "first"),
         ("Part", "a b c x y"),
     ]
-
-
-def test_nothing_but_an_image_within_the_folder_is_an_image() -> None:
-    assert files.image("images/terminal.png") is not None
-    assert files.image("signals.md") is None
-    assert files.image("../static/tickwire.svg") is None
-    assert files.image("images/none.png") is None
 
 
 def test_aligned_cells_need_no_style() -> None:

@@ -72,38 +72,20 @@ def run_module(key: str, text: str, folder: Path) -> list[str]:
     return run(key, "node", "sample.mjs", cwd=folder)
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-shell"), ("/docs/without-client", "plain-shell")]
-)
-def test_shell(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
-    quiet = "curl --silent --show-error "
-    text = snippet(server, path, name).replace("curl ", quiet)
+PLACES = [("/docs", ""), ("/docs/without-client", "plain-")]
+
+
+@pytest.mark.parametrize(("path", "kind"), PLACES)
+def test_quote_and_candles(
+    quoted: None, server: Server, api: Api, installed: Path, path: str, kind: str
+) -> None:
+    begin = kind or "quote-"
+    text = snippet(server, path, f"{begin}shell").replace("curl ", "curl --silent --show-error ")
     quote, candles = map(json.loads, run(api.key, "bash", "-ec", text))
-    assert (quote["bid"], quote["ask"]) == (BID, ASK)
-    assert len(candles["ohlcv"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-python"), ("/docs/without-client", "plain-python")]
-)
-def test_python(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
-    first, *candles = run(api.key, sys.executable, "-c", snippet(server, path, name))
-    assert first == f"{BID} {ASK}"
-    assert len(candles) == 2
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-javascript"), ("/docs/without-client", "plain-javascript")]
-)
-def test_javascript(quoted: None, server: Server, api: Api, installed: Path, path: str, name: str) -> None:
-    first, *candles = run_module(api.key, snippet(server, path, name), installed)
-    assert first == f"{BID} {ASK}"
-    assert len(candles) == 2
-
-
-def stored(server: Server) -> None:
-    make_instrument("BTCUSD", digits=2)
-    store("BTCUSD", minutes(3), "5m")
+    assert (quote["bid"], quote["ask"], len(candles["ohlcv"])) == (BID, ASK, 2)
+    python = run(api.key, sys.executable, "-c", snippet(server, path, f"{begin}python"))
+    javascript = run_module(api.key, snippet(server, path, f"{begin}javascript"), installed)
+    assert [(lines[0], len(lines)) for lines in (python, javascript)] == [(f"{BID} {ASK}", 3)] * 2
 
 
 def fitted(text: str) -> str:
@@ -114,22 +96,15 @@ def fitted(text: str) -> str:
 STORED = [iso_s(NOON_MS + n * 60_000) for n in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "history-python"), ("/docs/without-client", "plain-history-python")]
-)
-def test_python_history(server: Server, api: Api, path: str, name: str) -> None:
-    stored(server)
-    lines = run(api.key, sys.executable, "-c", fitted(snippet(server, path, name)))
-    assert [line.split()[0] for line in lines] == STORED
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "history-javascript"), ("/docs/without-client", "plain-history-javascript")]
-)
-def test_javascript_history(server: Server, api: Api, installed: Path, path: str, name: str) -> None:
-    stored(server)
-    lines = run_module(api.key, fitted(snippet(server, path, name)), installed)
-    assert [line.split()[0] for line in lines] == STORED
+@pytest.mark.parametrize(("path", "kind"), PLACES)
+def test_history(server: Server, api: Api, installed: Path, path: str, kind: str) -> None:
+    make_instrument("BTCUSD", digits=2)
+    store("BTCUSD", minutes(3), "5m")
+    python, javascript = (
+        fitted(snippet(server, path, f"{kind}history-{language}")) for language in ("python", "javascript")
+    )
+    for lines in (run(api.key, sys.executable, "-c", python), run_module(api.key, javascript, installed)):
+        assert [line.split()[0] for line in lines] == STORED
 
 
 def test_refusal_is_caught(quoted: None, server: Server, api: Api, installed: Path) -> None:

@@ -42,11 +42,8 @@ def test_word_is_found_where_it_is_explained(passages: Any, word: str, address: 
     assert address in [row[3] for row in passages if word in row[4] or word in row[5].split()]
 
 
-def test_samples_of_a_page_are_left_out(passages: Any) -> None:
+def test_passages_are_short_without_samples_and_the_whole_is_small(passages: Any) -> None:
     assert not [text for *_, text, _ in passages if "YOUR_KEY" in text or 'TICKWIRE_KEY"]' in text]
-
-
-def test_passages_are_short_and_the_whole_is_small(passages: Any) -> None:
     assert all(len(text) <= LONGEST_HERE for *_, text, _ in passages)
     assert len(Client().get("/docs/search.json").content) < MOST_BYTES
 

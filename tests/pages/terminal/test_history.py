@@ -61,21 +61,15 @@ def test_window_of_several_pages_is_read_to_its_end(walk: Any) -> None:
     assert found["asked"][-1][0] == 60_000 * 1_999 + 1
 
 
-def test_before_the_first_there_is_nothing(walk: Any) -> None:
-    assert walk(list(range(100)), before=0)["minutes"] == []
-
-
 def test_walk_ends_where_nothing_is_left(walk: Any) -> None:
+    assert walk(list(range(100)), before=0)["minutes"] == []
     assert walk([5_000], before=5_000, first=0)["minutes"] == []
 
 
-def joined(tmp_path: Path, before: list[int], now: list[int]) -> Any:
-    return evaluate(tmp_path, "chart/history.js", JOIN, [before, now])
-
-
-def test_older_bars_stay_where_those_of_now_follow(tmp_path: Path) -> None:
-    assert joined(tmp_path, [1, 2, 3, 4], [3, 4, 5]) == [1, 2, 3, 4, 5]
-
-
-def test_older_bars_go_where_others_are_missing_in_between(tmp_path: Path) -> None:
-    assert joined(tmp_path, [1, 2], [4, 5]) == [4, 5]
+@pytest.mark.parametrize(
+    ("before", "now", "shown"), [([1, 2, 3, 4], [3, 4, 5], [1, 2, 3, 4, 5]), ([1, 2], [4, 5], [4, 5])]
+)
+def test_older_bars_stay_unless_others_are_missing_in_between(
+    tmp_path: Path, before: list[int], now: list[int], shown: list[int]
+) -> None:
+    assert evaluate(tmp_path, "chart/history.js", JOIN, [before, now]) == shown

@@ -35,88 +35,44 @@ return INDICATORS.map((indicator) => {
 """
 # StockCharts, ChartSchool: "Moving Averages" and "Relative Strength Index (RSI)".
 AVERAGED = (
-    22.27,
-    22.19,
-    22.08,
-    22.17,
-    22.18,
-    22.13,
-    22.23,
-    22.43,
-    22.24,
-    22.29,
-    22.15,
-    22.39,
-    22.38,
-    22.61,
-    23.36,
+    *(22.27, 22.19, 22.08, 22.17, 22.18, 22.13, 22.23, 22.43, 22.24, 22.29),
+    *(22.15, 22.39, 22.38, 22.61, 23.36),
 )
 STRONG = (
-    44.34,
-    44.09,
-    44.15,
-    43.61,
-    44.33,
-    44.83,
-    45.10,
-    45.42,
-    45.84,
-    46.08,
-    45.89,
-    46.03,
-    45.61,
-    46.28,
-    46.28,
-    46.00,
-) + (46.03, 46.41, 46.22, 45.64)
+    *(44.34, 44.09, 44.15, 43.61, 44.33, 44.83, 45.10, 45.42, 45.84, 46.08),
+    *(45.89, 46.03, 45.61, 46.28, 46.28, 46.00, 46.03, 46.41, 46.22, 45.64),
+)
+Bars = list[dict[str, float]]
 
 
-def bars(
-    closes: tuple[float, ...], *, every_s: int = 60, volumes: tuple[float, ...] = ()
-) -> list[dict[str, float]]:
+def bars(closes: tuple[float, ...], *, every_s: int = 60, volumes: tuple[float, ...] = ()) -> Bars:
+    names = ("time", "open", "high", "low", "close", "volume")
     return [
-        {
-            "time": at * every_s,
-            "open": close,
-            "high": close + 1,
-            "low": close - 1,
-            "close": close,
-            "volume": volume,
-        }
+        dict(zip(names, (at * every_s, close, close + 1, close - 1, close, volume), strict=True))
         for at, (close, volume) in enumerate(zip(closes, volumes or [1.0] * len(closes), strict=True))
     ]
 
 
 @pytest.fixture
 def along(tmp_path: Path) -> Any:
-    def run(name: str, given: list[dict[str, float]], **settings: int) -> list[dict[str, float]]:
+    def run(name: str, given: Bars, **settings: int) -> Bars:
         asked = {"name": name, "bars": given, "settings": settings}
-        found: list[dict[str, float]] = evaluate(tmp_path, "chart/indicators/index.js", ALONG, asked)
+        found: Bars = evaluate(tmp_path, "chart/indicators/index.js", ALONG, asked)
         return found
 
     return run
 
 
-def line(found: list[dict[str, float]], name: str) -> list[float]:
+def line(found: Bars, name: str) -> list[float]:
     return [round(each[name], 2) for each in found if name in each]
 
 
-def test_sma_is_the_mean_of_the_last_closes(along: Any) -> None:
-    found = along("sma", bars(AVERAGED), length=10)
-
-    assert line(found, "average") == [22.22, 22.21, 22.23, 22.26, 22.3, 22.42]
-    assert not any("average" in each for each in found[:9])
-
-
-def test_ema_is_what_chartschool_has(along: Any) -> None:
-    assert line(along("ema", bars(AVERAGED), length=10), "average") == [
-        22.22,
-        22.21,
-        22.24,
-        22.27,
-        22.33,
-        22.52,
-    ]
+def test_averages_are_what_chartschool_has(along: Any) -> None:
+    simple = along("sma", bars(AVERAGED), length=10)
+    assert line(simple, "average") == [22.22, 22.21, 22.23, 22.26, 22.3, 22.42]
+    assert not any("average" in each for each in simple[:9])
+    exponential = along("ema", bars(AVERAGED), length=10)
+    assert line(exponential, "average") == [22.22, 22.21, 22.24, 22.27, 22.33, 22.52]
 
 
 def test_bollinger_bands_are_two_deviations_away(along: Any) -> None:
@@ -130,11 +86,7 @@ def test_bollinger_bands_are_two_deviations_away(along: Any) -> None:
 
 def test_vwap_weighs_by_volume_and_begins_again_each_day(along: Any) -> None:
     found = along("vwap", bars((10.0, 20.0, 40.0), every_s=43_200, volumes=(1.0, 3.0, 2.0)))
-
     assert line(found, "average") == [10.0, 17.5, 40.0]
-
-
-def test_vwap_without_volume_is_no_line(along: Any) -> None:
     assert along("vwap", bars((10.0,), volumes=(0.0,))) == [{}]
 
 

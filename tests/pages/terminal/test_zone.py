@@ -43,31 +43,19 @@ def test_label_says_how_far_from_utc(tmp_path: Path, name: str, label: str) -> N
     assert in_zone(tmp_path, name, "zone.label(time)", [seconds("2026-11-26T12:00Z")]) == [label]
 
 
-def test_offset_changes_within_the_day_when_clocks_do(tmp_path: Path) -> None:
+def test_times_are_those_of_clocks_there(tmp_path: Path) -> None:
     around = [seconds(f"2026-03-29T{clock}Z") for clock in ("00:59", "01:00")]
-
     assert in_zone(tmp_path, "Europe/Berlin", "zone.offset(time)", around) == [3_600, 7_200]
-
-
-def test_times_are_written_as_clocks_there_show_them(tmp_path: Path) -> None:
     moment = [seconds("2026-11-26T02:30Z")]
-
     assert in_zone(tmp_path, "America/New_York", "zone.moment(time)", moment) == ["Wed 25 Nov 2026 21:30"]
 
 
-def test_day_begins_on_the_axis_where_it_does_in_the_zone(tmp_path: Path) -> None:
+def test_day_begins_on_the_axis_where_it_does_in_the_zone_also_for_bars_that_come_later(
+    tmp_path: Path,
+) -> None:
     hours = [seconds("2026-11-25T20:00Z") + 3_600 * hour for hour in range(20)]
-
-    weights = evaluate(tmp_path, "chart/zone.js", WEIGHTS, {"times": hours, "from": 0})
-
-    assert hours[weights.index(max(weights))] == seconds("2026-11-26T05:00Z")
-
-
-def test_bars_that_come_later_weigh_the_same(tmp_path: Path) -> None:
-    hours = [seconds("2026-11-25T20:00Z") + 3_600 * hour for hour in range(20)]
-
-    at_once = evaluate(tmp_path, "chart/zone.js", WEIGHTS, {"times": hours, "from": 0})
-    later = evaluate(tmp_path, "chart/zone.js", WEIGHTS, {"times": hours, "from": 7})
-
-    assert later[7:] == at_once[7:]
-    assert later[:7] == [0] * 7
+    at_once, later = (
+        evaluate(tmp_path, "chart/zone.js", WEIGHTS, {"times": hours, "from": start}) for start in (0, 7)
+    )
+    assert hours[at_once.index(max(at_once))] == seconds("2026-11-26T05:00Z")
+    assert later == [0] * 7 + at_once[7:]
