@@ -6,8 +6,6 @@ import re
 import tomllib
 from importlib.metadata import requires
 
-import pytest
-
 from config.environment.variables import VARIABLES
 from serving.readiness.answers import READYZ
 from tools.lint.modules import ROOT
@@ -25,11 +23,7 @@ def test_everything_that_the_wheel_holds_is_let_in_and_nothing_else() -> None:
     locks = {"requirements-archive.lock", "requirements-dev.lock"}
     needed = {*locks, "README.md", "pyproject.toml", "tickwire_server"}
     assert {*WHEEL["only-include"], *needed, "deploy/ready.py"} == LET_IN
-
-
-@pytest.mark.parametrize("name", sorted(LET_IN))
-def test_what_is_let_in_is_there(name: str) -> None:
-    assert (ROOT / name).exists()
+    assert all((ROOT / name).exists() for name in LET_IN)
 
 
 def test_all_variables_that_it_sets_are_known() -> None:
@@ -39,12 +33,9 @@ def test_all_variables_that_it_sets_are_known() -> None:
     assert {"VAR_DIR", "STATIC_ROOT", "PRODUCTION", "HOST", "PORT"} <= names
 
 
-def test_it_asks_where_the_service_answers() -> None:
+def test_it_starts_without_a_shell_and_asks_where_the_service_answers() -> None:
     assert f'"{READYZ}"' in (ROOT / "deploy/ready.py").read_text()
     assert re.findall(r"\bPORT=(\d+)", DOCKERFILE) == re.findall(r"EXPOSE (\d+)", DOCKERFILE)
-
-
-def test_it_starts_by_lists_of_words_without_a_shell() -> None:
     last = DOCKERFILE.rpartition("FROM")[2]
     assert re.findall(r"^(?:ENTRYPOINT|CMD|\s+CMD) (\[)?", last, re.M) == ["[", "[", "["]
 

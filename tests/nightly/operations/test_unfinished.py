@@ -110,29 +110,27 @@ def test_neither_takes_the_unfinished_copy_of_the_other_for_its_own(
 
 def test_the_service_does_not_start_on_it(new_database: New, tmp_path: Path) -> None:
     url = new_database("sqlite")
-    with in_place(url), connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+    with in_place(url):
+        refuse_unfinished()
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+        with pytest.raises(CommandError, match="incomplete"):
+            run("backup", tmp_path / "part.zip")
     done = manage(tmp_path / "var", "serve", DATABASE_URL=url)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("has not finished. Run that command again.")
     assert "Traceback" not in done.stderr
 
 
-@pytest.fixture
-def altered(filled: Callable[[str], str]) -> str:
-    """A database whose ledger does not verify."""
-    url = filled("sqlite")
-    with in_place(url), connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER signal_is_frozen")
-        Signal.objects.update(take_profit=F("take_profit") + 1)
-    return url
-
-
 def test_a_ledger_that_does_not_verify_is_finished_only_when_asked(
-    altered: str, new_database: New, tmp_path: Path
+    filled: Callable[[str], str], new_database: New, tmp_path: Path
 ) -> None:
     path, target = tmp_path / "altered.zip", new_database("sqlite", is_migrated=False)
+    altered = filled("sqlite")
     with in_place(altered):
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TRIGGER signal_is_frozen")
+        Signal.objects.update(take_profit=F("take_profit") + 1)
         run("backup", path)
     with in_place(new_database("sqlite")):
         with pytest.raises(CommandError, match="was altered.* unless --despite-ledger finishes it"):

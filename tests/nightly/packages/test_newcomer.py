@@ -32,19 +32,15 @@ def serving(program: Path, home: Path, installed_files: dict[Path, int]) -> Iter
         yield running
 
 
-def test_the_first_page_and_its_files_are_there(serving: Serve) -> None:
+def test_pages_and_files_are_there_and_its_banner_names_commands_that_work(
+    serving: Serve, program: Path, home: Path
+) -> None:
     with httpx.Client(base_url=serving.url, timeout=PATIENCE_S) as client:
         assert "Tickwire" in client.get("/").raise_for_status().text
         client.get("/static/tickwire.css").raise_for_status()
         client.get("/docs/changelog").raise_for_status()
-
-
-def test_the_past_is_made_beside_it(serving: Serve) -> None:
     wait_until(lambda: "The demo's past is complete" in serving.output)
     assert "Traceback" not in serving.output
-
-
-def test_its_banner_names_commands_that_work_here(serving: Serve, program: Path, home: Path) -> None:
     assert "tickwire-server --data D demo-login" in serving.output
     assert "manage.py" not in serving.output
     assert "/demo-login/" in typed(program, home, "--data", "D", "demo-login").stdout
@@ -69,19 +65,13 @@ def test_the_doctor_finds_no_fault(serving: Serve, program: Path, home: Path) ->
     assert "ok    streams       WebSockets are opened" in ended.stdout
 
 
-def test_all_it_keeps_is_in_its_data_folder(serving: Serve, home: Path) -> None:
+def test_it_stops_in_order_and_all_it_keeps_is_in_its_data_folder(
+    program: Path, serving: Serve, home: Path, installed_files: dict[Path, int]
+) -> None:
+    assert serving.stop() == 0
     assert [path.name for path in home.iterdir() if not path.name.startswith("serve-")] == ["D"]
     assert stat.S_IMODE((home / "D").stat().st_mode) == 0o700
-
-
-def test_it_stops_in_order(serving: Serve) -> None:
-    assert serving.stop() == 0
-
-
-def test_it_has_written_nothing_beside_its_code(
-    program: Path, serving: Serve, installed_files: dict[Path, int]
-) -> None:
-    # Its folder may be read-only, as in an image; these tests may run as root, who could write there.
+    # The folder of its code may be read-only, as in an image; root, who may run this, could write there.
     assert files_of(program) == installed_files
 
 

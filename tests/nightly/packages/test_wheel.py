@@ -22,20 +22,15 @@ def names(wheel: Path) -> set[str]:
         return set(opened.namelist())
 
 
-def test_it_holds_one_package(names: set[str]) -> None:
-    assert {name.partition("/")[0] for name in names} == {
-        "tickwire_server",
-        f"tickwire_server-{VERSION}.dist-info",
-    }
-
-
-def test_every_file_of_every_room_is_in_it(names: set[str]) -> None:
+def test_every_file_of_every_room_is_in_its_one_package(names: set[str]) -> None:
     files = {
         path.relative_to(ROOT).as_posix()
         for place in PLACES
         for path in (ROOT / place).rglob("*")
         if path.is_file() and not MADE & {*path.relative_to(ROOT).parts}
     }
+    facts = f"tickwire_server-{VERSION}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"tickwire_server", facts}
     inside = {name.removeprefix("tickwire_server/") for name in names}
     own = {"__init__.py", "__main__.py", "CHANGELOG.md", "LICENSE", "NOTICE"}
     assert {name for name in inside if ".dist-info/" not in name} == files | own
@@ -46,10 +41,7 @@ def test_its_facts_are_those_of_the_project(wheel: Path) -> None:
         folder = f"tickwire_server-{VERSION}.dist-info"
         facts = Parser().parsestr(opened.read(f"{folder}/METADATA").decode())
         commands = opened.read(f"{folder}/entry_points.txt").decode()
-    assert (facts["Name"], facts["Version"], facts["License-Expression"]) == (
-        "tickwire-server",
-        VERSION,
-        "MIT",
-    )
+    named = (facts["Name"], facts["Version"], facts["License-Expression"])
+    assert named == ("tickwire-server", VERSION, "MIT")
     assert facts.get_all("License-File") == ["LICENSE", "NOTICE"]
     assert "tickwire-server = tickwire_server:serve_by_default" in commands
