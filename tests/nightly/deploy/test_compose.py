@@ -23,7 +23,7 @@ from config.environment.variables import VARIABLES
 from core.program.commands import SHORT_NAMES
 from operations.copying.backing_up import write_secrets
 from operations.doctor.database import connections_needed
-from tests.operations.doctor.test_connections import POOL, SIZING
+from tests.operations.doctor.test_database import POOL, SIZING
 from tests.patience import START_PATIENCE_S
 from tests.programs import services
 from tests.programs.debian import require_debian

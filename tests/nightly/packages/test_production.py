@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.programs import services
 from tests.programs.running import Serve
 
-from .installed import files_of, nowhere, typed
+from .conftest import files_of, nowhere, typed
 
 HOST = "api.example.com"
 STYLE = re.compile(r'href="(/static/tickwire\.[0-9a-f]{12}\.css)"')

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from html import unescape
 from pathlib import Path
 from select import select
@@ -17,6 +18,11 @@ import pytest
 from core import clock
 from core.times import iso_s
 from market.prices.candles import TIMEFRAMES, interval_start
+from pages.documents import files
+from pages.documents.contents import GUIDES
+from pages.documents.files import FOLDER
+from pages.documents.reference.operations import operations
+from pages.documents.reference.requests import requests
 from tests.client import Api, Server
 from tests.clients.conftest import CLIENT
 from tests.clients.conftest import built as built
@@ -25,6 +31,7 @@ from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, put_candles, put_quote
 from tests.patience import PATIENCE_S
+from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = pytest.mark.served
 
@@ -141,3 +148,39 @@ def test_python_stream(server: Server, api: Api, path: str, name: str, lines: in
         process.kill()
     assert "EURUSD" in heard
     assert any(bid in heard for bid in bids)
+
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SAMPLES = [
+    pytest.param(text, id=f"{name}-{number}")
+    for name in GUIDES
+    for number, text in enumerate(BLOCK.findall((FOLDER / f"{name}.md").read_text()))
+]
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_sample_names_nothing_that_it_does_not_define(text: str) -> None:
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F821", "-"]
+    checked = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_command_is_copied_without_a_prompt_and_what_it_prints(name: str) -> None:
+    assert re.findall(r"^\s*\$ .*", (FOLDER / f"{name}.md").read_text(), re.MULTILINE) == []
+
+
+def test_samples_about_signals_check_what_the_service_says(server: Server, api: Api) -> None:
+    signal = make_published()
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    proof, ledger = BLOCK.findall((FOLDER / "signals.md").read_text())
+    (checked,) = run(api.key, sys.executable, "-c", proof.replace("http://127.0.0.1:8000", server.url))
+    assert checked.startswith(str(signal.pk))
+    (line,) = run(api.key, sys.executable, "-c", ledger.replace("http://127.0.0.1:8000", server.url))
+    assert line.startswith("2 entries, the last with the hash ")
+
+
+def test_sample_of_a_file_fails_where_there_is_none() -> None:
+    texts = requests(operations()["getArchiveFile"], "http://127.0.0.1:8000", {})
+    assert texts["shell"].startswith("curl --fail ")
+    assert "if (!file.ok) throw" in texts["javascript"]

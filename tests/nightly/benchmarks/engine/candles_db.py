@@ -47,7 +47,7 @@ def main() -> None:
     set_up()
     from django.core.management import call_command
 
-    from .ticks import make_instruments
+    from .stages import make_instruments
 
     call_command("migrate", verbosity=0)
     ids = [facts.id for facts in make_instruments(INSTRUMENTS)]

@@ -51,8 +51,7 @@ def main() -> None:
 
 
 def stage_by_stage(many: int) -> Run:
-    from .stages import Stages
-    from .ticks import make_instruments
+    from .stages import Stages, make_instruments
 
     return Run(Stages(make_instruments(many), time.time_ns() // 1_000_000).run())
 
@@ -62,7 +61,7 @@ def under_load(many: int, per_second: int, seconds: int) -> Run:
 
     from market.models import LastQuote
 
-    from .ticks import make_instruments
+    from .stages import make_instruments
 
     make_instruments(many)
     run = Run()
@@ -110,7 +109,7 @@ async def feed(runner: Runner, per_second: int, seconds: float, numbers: Iterato
     """Push in batches what is due, or what fits in; returns how many ticks that were."""
     from instruments.catalogue import catalogue
 
-    from .ticks import make_tick
+    from .stages import make_tick
 
     instruments, began_s, sent = catalogue.active(), time.monotonic(), 0
     while (passed_s := time.monotonic() - began_s) < seconds:

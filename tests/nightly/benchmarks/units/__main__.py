@@ -1,15 +1,13 @@
 """`make bench-units`: what a request, a tick and a stream cost Redis, PostgreSQL and the web process, and
 what a web process costs everybody by being there. docs/operate/scale.md reckons with these figures and with
-those of a message, which `make bench-streams` measures.
-"""
+those of a message, which `make bench-streams` measures."""
 
 from __future__ import annotations
 
 from tests.nightly.benchmarks.tables import aligned, say
 
-from .counting import Counts
+from .counting import INSTRUMENTS, Counts
 from .following import Measured, follow
-from .market import INSTRUMENTS
 from .visits import Visits, visits
 
 TICKS, SECONDS = 2_000, 10.0

@@ -1,10 +1,14 @@
-"""What Redis and PostgreSQL were asked and what that took them, by their own counts."""
+"""An engine under load, and what Redis and PostgreSQL were asked and what that took them, by their own
+counts."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +18,7 @@ import psycopg
 from redis import Redis
 
 from tests.nightly.benchmarks.processes import cpu_s, family_cpu_s
+from tests.programs.commands import manage
 from tests.programs.services import postgres
 
 WEB = "web"
@@ -81,3 +86,30 @@ def logged_postgres() -> Iterator[tuple[str, Path]]:
                 connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
         yield url, Path(folder)
+
+
+INSTRUMENTS, SYMBOL = 50, "BENCH000"
+LONGEST_S = 600
+
+
+@contextmanager
+def engine(environment: Mapping[str, str], per_second: int) -> Iterator[None]:
+    """It makes instruments, and ticks of them until the context is left."""
+    words = map(str, (INSTRUMENTS, per_second, LONGEST_S))
+    command = [sys.executable, "-m", "tests.nightly.benchmarks.engine.run", *words]
+    named = {"DJANGO_SETTINGS_MODULE": "config.settings", **environment}
+    running = subprocess.Popen(command, env=os.environ | named, stdout=subprocess.DEVNULL)
+    try:
+        yield
+        if running.poll() is not None:
+            raise RuntimeError("The engine ended before its time; its lines stand above.")
+    finally:
+        running.kill()
+        running.wait()
+
+
+def run(folder: Path, settings: Mapping[str, str], *command: str) -> str:
+    ran = manage(folder / "var", *command, **settings)
+    if ran.returncode:
+        raise RuntimeError(ran.stderr)
+    return ran.stdout

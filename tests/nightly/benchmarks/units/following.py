@@ -20,7 +20,7 @@ from tests.nightly.benchmarks.processes import cpu_s, resident_mb
 from tests.programs.running import Serve
 from tests.programs.services import database_url, redis_url
 
-from .market import INSTRUMENTS, engine, run
+from .counting import INSTRUMENTS, engine, run
 
 WARM_S = 4
 SYMBOLS = [f"BENCH{number:03}" for number in range(INSTRUMENTS)]

@@ -21,8 +21,7 @@ from tests.patience import START_PATIENCE_S
 from tests.programs.running import Serve
 from tests.programs.services import redis_url
 
-from .counting import WEB, Counter, Counts, logged_postgres
-from .market import SYMBOL, engine, run
+from .counting import SYMBOL, WEB, Counter, Counts, engine, logged_postgres, run
 
 QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
 AT_REST_S, SETTLE_S, AT_ONCE = 4, 1, 16

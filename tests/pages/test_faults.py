@@ -1,20 +1,50 @@
-"""Only staff may send what is longer than a page takes, and asking who sends it is no way to hurt others."""
+"""A page that the database could not be asked for is a 503 that says so, and only staff may send what is
+longer than a page takes."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from django.db.utils import DatabaseError, OperationalError
+from django.db.utils import DatabaseError, IntegrityError, InterfaceError, OperationalError
+from django.test import RequestFactory
 
-from core.contract.errors import Overloaded
+from core.contract.errors import Overloaded, server_error
 from pages import handler
 from tests.client import Server
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
 from tests.staff import staff_client
+
+BROWSER = {"Accept": "text/html"}
+
+
+@pytest.mark.parametrize("headers", [BROWSER, {}])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OperationalError("database or disk is full"), 503),
+        (InterfaceError("closed"), 503),
+        (IntegrityError("ours"), 500),
+        (sqlite3.Error("not Django's"), 500),
+        (ValueError("a bug"), 500),
+    ],
+)
+def test_a_database_that_fails_is_503_with_the_way_out_and_a_fault_of_ours_stays_500(
+    rf: RequestFactory, error: Exception, status: int, headers: dict[str, str]
+) -> None:
+    try:
+        raise error
+    except type(error):
+        answer = server_error(rf.get("/settings/keys", headers=headers))
+    assert answer.status_code == status
+    if status == 503:
+        assert answer.headers["Retry-After"] == "2"
+        assert "The database is not responding" in answer.content.decode()
+
 
 PATH = "/admin/instruments/instrument/import/"
 

@@ -1,7 +1,9 @@
-"""Indicators against figures that others have published, and against what they are by definition."""
+"""The chart: how it walks back through what is stored, its indicators against figures that others have
+published, and its time zones."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -10,6 +12,72 @@ from typing import Any
 import pytest
 
 from .modules import evaluate
+
+# A service with these minutes, which answers as /history does.
+WALK = """
+const { barsBefore } = all;
+const asked = [];
+const ask = async (start, end) => {
+  asked.push([start, end]);
+  const within = given.minutes.filter((minute) => 60000 * minute >= start && 60000 * minute < end);
+  const page = within.slice(0, 1000);
+  const ohlcv = page.map((minute) => ({ time: new Date(60000 * minute).toISOString(), close: 1 }));
+  return { ohlcv, next: within.length > page.length ? "more" : null };
+};
+const bars = await barsBefore(ask, 60000 * given.before, 60000, 60000 * given.first);
+return { minutes: bars.map(({ time }) => time / 60), asked };
+"""
+JOIN = """
+const [before, now] = given.map((times) => times.map((time) => ({ time })));
+return all.joined(before, now).map(({ time }) => time);
+"""
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Any:
+    def run(minutes: list[int], before: int, first: int | None = None) -> Any:
+        given = {"minutes": minutes, "before": before, "first": minutes[0] if first is None else first}
+        return evaluate(tmp_path, "chart/history.js", WALK, given)
+
+    return run
+
+
+def test_a_thousand_bars_before_are_one_request(walk: Any) -> None:
+    found = walk(list(range(5_000)), before=4_000)
+
+    assert found["minutes"] == list(range(3_000, 4_000))
+    assert len(found["asked"]) == 1
+
+
+def test_weekend_is_crossed_in_ever_wider_windows(walk: Any) -> None:
+    friday = list(range(2_000))
+
+    found = walk(friday + list(range(5_500, 6_000)), before=5_500)
+
+    assert found["minutes"] == friday
+    assert [start // 60_000 for start, _ in found["asked"][:3]] == [4_500, 2_500, 0]
+
+
+def test_window_of_several_pages_is_read_to_its_end(walk: Any) -> None:
+    found = walk(list(range(3_000)), before=6_999)
+
+    assert found["minutes"] == list(range(3_000))
+    assert found["asked"][-1][0] == 60_000 * 1_999 + 1
+
+
+def test_walk_ends_where_nothing_is_left(walk: Any) -> None:
+    assert walk(list(range(100)), before=0)["minutes"] == []
+    assert walk([5_000], before=5_000, first=0)["minutes"] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "shown"), [([1, 2, 3, 4], [3, 4, 5], [1, 2, 3, 4, 5]), ([1, 2], [4, 5], [4, 5])]
+)
+def test_older_bars_stay_unless_others_are_missing_in_between(
+    tmp_path: Path, before: list[int], now: list[int], shown: list[int]
+) -> None:
+    assert evaluate(tmp_path, "chart/history.js", JOIN, [before, now]) == shown
+
 
 ALONG = """
 const { INDICATORS } = all;
@@ -126,3 +194,54 @@ def test_bar_by_bar_is_the_same_as_all_at_once(tmp_path: Path) -> None:
     found = run({"bars": bars(closes, every_s=3_600, volumes=volumes)})
 
     assert dict(found) == dict.fromkeys(["sma", "ema", "bollinger", "vwap", "rsi", "macd"], True)
+
+
+WEIGHTS = """
+const scale = new all.ZonedScale();
+scale.zone = new all.Zone("America/New_York");
+const points = given.times.map((originalTime) => {
+  return { originalTime, time: scale.convertHorzItemToInternal(originalTime), timeWeight: 0 };
+});
+scale.fillWeightsForPoints(points, given.from);
+return points.map(({ timeWeight }) => timeWeight);
+"""
+
+
+def seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def in_zone(tmp_path: Path, name: str, says: str, given: Any) -> Any:
+    body = f"const zone = new all.Zone({name!r}); return given.map((time) => {says});"
+    return evaluate(tmp_path, "chart/zone.js", body, given)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("UTC", "UTC"),
+        ("America/New_York", "UTC−5"),
+        ("Asia/Kolkata", "UTC+5:30"),
+        ("Asia/Tokyo", "UTC+9"),
+    ],
+)
+def test_label_says_how_far_from_utc(tmp_path: Path, name: str, label: str) -> None:
+    assert in_zone(tmp_path, name, "zone.label(time)", [seconds("2026-11-26T12:00Z")]) == [label]
+
+
+def test_times_are_those_of_clocks_there(tmp_path: Path) -> None:
+    around = [seconds(f"2026-03-29T{clock}Z") for clock in ("00:59", "01:00")]
+    assert in_zone(tmp_path, "Europe/Berlin", "zone.offset(time)", around) == [3_600, 7_200]
+    moment = [seconds("2026-11-26T02:30Z")]
+    assert in_zone(tmp_path, "America/New_York", "zone.moment(time)", moment) == ["Wed 25 Nov 2026 21:30"]
+
+
+def test_day_begins_on_the_axis_where_it_does_in_the_zone_also_for_bars_that_come_later(
+    tmp_path: Path,
+) -> None:
+    hours = [seconds("2026-11-25T20:00Z") + 3_600 * hour for hour in range(20)]
+    at_once, later = (
+        evaluate(tmp_path, "chart/zone.js", WEIGHTS, {"times": hours, "from": start}) for start in (0, 7)
+    )
+    assert hours[at_once.index(max(at_once))] == seconds("2026-11-26T05:00Z")
+    assert later == [0] * 7 + at_once[7:]
