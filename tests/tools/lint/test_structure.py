@@ -106,7 +106,6 @@ from tests.patience import PATIENCE_S, until, wait_until
 from websockets.sync.client import connect
 
 LIMIT_S = 2.0
-AWAY_S = 2 * LIMIT_S
 
 def took_s():
     began_s = time.monotonic()
@@ -114,9 +113,6 @@ def took_s():
 
 async def seen():
     return 200, took_s()
-
-def clock_s():
-    return time.time()
 
 class Crowd:
     def hear(self):
@@ -126,66 +122,40 @@ def make_fetcher() -> Fetcher: ...
 
 async def test(crowd, loop, process, thread, page, clock, began_s, event, make: Fetcher):
 """
-
 BY_SPEED = {
     COMPARED: [
         "assert time.monotonic() - began_s < LIMIT_S",
-        "assert took_s() <= LIMIT_S",
-        "assert 0.5 <= took_s() <= 2",
         "assert took_s() == pytest.approx(2, abs=0.1)",
-        "assert max(crowd.heard_s) < LIMIT_S",
         "assert all(heard_s < 1 for heard_s in crowd.heard_s)",
-        "assert took_s() < 2 * took_s()",
-        "code, took = await seen(); assert took < 2",
         "code, took = asyncio.run(seen()); assert took < 2",
         "assert wait_until(event) < LIMIT_S",
-        "assert abs(event.at - clock_s()) < 1",
-        "ends_at = time.monotonic() + AWAY_S\n    while time.monotonic() < ends_at: pass",
-        "while asyncio.get_running_loop().time() < event.at: pass",
+        "ends_at = time.monotonic() + LIMIT_S\n    while time.monotonic() < ends_at: pass",
         "opened_at = loop.time(); assert loop.time() - opened_at < LIMIT_S",
     ],
     BRIEF: [
         "await asyncio.wait_for(event(), LIMIT_S)",
-        "async with asyncio.timeout(2): pass",
-        "wait_until(event, AWAY_S)",
         "wait_until(event, within_s=5)",
         "process.communicate(None, 10)",
-        "thread.join(5)",
         "assert event.wait(5)",
         "subprocess.run([], timeout=60)",
-        "httpx.get('', timeout=httpx.Timeout(10))",
         "page.wait_for_selector('a', timeout=30_000)",
-        "page.set_default_timeout(5_000)",
         "def helper(within_s: float = 20.0): ...",
     ],
-    PAUSE: ["time.sleep(0.5)", "await asyncio.sleep(AWAY_S)", "page.wait_for_timeout(300)"],
-    UNNAMED: ["httpx.get('')", "httpx.AsyncClient(base_url='')", "connect('')"],
+    PAUSE: ["time.sleep(0.5)", "await asyncio.sleep(LIMIT_S)", "page.wait_for_timeout(300)"],
+    UNNAMED: ["httpx.get('')", "connect('')"],
 }
 WITHOUT_SPEED = [
-    # Only guards against hanging.
     "await asyncio.wait_for(event(), PATIENCE_S)",
     "ends_at = time.monotonic() + PATIENCE_S\n    while time.monotonic() < ends_at: pass",
-    "def helper(within_s: float = PATIENCE_S):\n        assert time.monotonic() - began_s < within_s",
     "assert took_s() < 600",
-    "page.wait_for_selector('a', timeout=120_000)",
     "httpx.get('', timeout=PATIENCE_S); connect('', open_timeout=None)",
-    # A slow machine makes it only truer.
     "assert took_s() >= LIMIT_S",
-    # An order of moments.
-    "before = clock_s(); assert before <= event.at <= clock_s()",
-    # A value of the test's own.
     "now_ms = time.time_ns() // 1_000_000; assert event(now_ms - 500) == now_ms",
-    # A parameter of the product, however it is made.
-    "Fetcher(timeout_s=0.3)",
     "make_fetcher().fetch(timeout_s=0.3)",
-    "fetcher = make_fetcher(); fetcher.stops(within_s=20.0)",
     "make.fetch(timeout=2)",
     "clock.wait(57)",
-    # How often a loop looks, and what never ends.
     "while not event.wait(0.02): pass",
     "time.sleep(0.05)",
-    "time.sleep(3600)",
-    "thread.join(0)",
     "', '.join('ab')",
     "httpx.Client(transport=event)",
 ]

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 OURS = "Tickwire"
 OURS_REDIS = "Tickwire, engine apart over Redis"
-OURS_TLS = "Tickwire, TLS by uvicorn"
-OURS_NGINX = "Tickwire, TLS by nginx in front"
 LIMIT, LIMIT_JOINED = "C, one send each", "C, joined"
 UWEBSOCKETS = "uWebSockets (socketify)"
 NODE, NODE_JOINED = "Node `ws`", "Node, joined by hand"
@@ -46,7 +44,7 @@ OWN_MANY, IDLE = "own sets, 2,000 clients, 20,000 messages/s", "2,000 idle conne
 
 CASES = (
     Case(ONE, {"window": 1, **CLOSED}, ALL),
-    Case(EIGHT, {"window": 8, **CLOSED}, (*ALL, NODE_JOINED, OURS_REDIS, OURS_TLS, OURS_NGINX)),
+    Case(EIGHT, {"window": 8, **CLOSED}, (*ALL, NODE_JOINED, OURS_REDIS)),
     Case(OWN_ONE, {"window": 1, "own": 10, **CLOSED}, OWN),
     Case(OWN_EIGHT, {"window": 8, "own": 10, **CLOSED}, OWN),
     Case(OWN_THIRTY_TWO, {"window": 32, "own": 10, **CLOSED}, OWN),

@@ -10,7 +10,7 @@ import msgspec
 
 from tests.nightly.benchmarks.processes import CLIENT_CORE
 
-from .places import LOAD, LOAD_TLS
+from .places import LOAD
 
 # Beyond what was asked for: connecting, settling, waiting for the last.
 PATIENCE_S = 120
@@ -25,7 +25,6 @@ class Target(NamedTuple):
     pids: tuple[int, ...]
     """All that work for it on its core."""
     options: Mapping[str, object] = {}
-    is_encrypted: bool = False
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -68,9 +67,8 @@ def measure(target: Target, options: Mapping[str, float]) -> Load:
         **options,
     }
     words = [f"{name}={value}" for name, value in everything.items()]
-    binary = LOAD_TLS if target.is_encrypted else LOAD
     patience_s = PATIENCE_S + sum(options.get(name, 0) for name in ("warm", "seconds", "hold"))
-    command = ["taskset", "-c", str(CLIENT_CORE), str(binary), *words]
+    command = ["taskset", "-c", str(CLIENT_CORE), str(LOAD), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patience_s)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr[-1000:]}")

@@ -1,7 +1,7 @@
 """The product with a port at which ticks enter, one a line over TCP.
 
 `prepare SYMBOLS` fills the database of VAR_DIR and DATABASE_URL, and prints a key with room for all sockets.
-`serve PORT TICK_PORT [CERTIFICATE KEY]` is the service as `manage.py serve` runs it; where REDIS_URL is set,
+`serve PORT TICK_PORT` is the service as `manage.py serve` runs it; where REDIS_URL is set,
 engine and port are elsewhere. `engine TICK_PORT` is `manage.py run_engine`."""
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def run_engine(tick_port: int) -> None:
     await running
 
 
-def serve(port: int, tick_port: int, certificate: str | None = None, key: str | None = None) -> None:
+def serve(port: int, tick_port: int) -> None:
     import uvicorn
     from django.conf import settings
 
@@ -96,8 +96,6 @@ def serve(port: int, tick_port: int, certificate: str | None = None, key: str | 
         server_header=False,
         proxy_headers=False,
         backlog=4096,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
         **UVICORN_OPTIONS,
     )
     OpenToTicks(config).run()
@@ -106,7 +104,7 @@ def serve(port: int, tick_port: int, certificate: str | None = None, key: str | 
 if __name__ == "__main__":
     act, *words = sys.argv[1:]
     if act == "serve":
-        serve(int(words[0]), int(words[1]), *words[2:])
+        serve(*map(int, words))
     else:
         set_up()
         prepare(int(words[0])) if act == "prepare" else asyncio.run(run_engine(int(words[0])))

@@ -1,4 +1,4 @@
-"""How the product, in its four shapes, and each of its peers is started."""
+"""How the product, in its two shapes, and each of its peers is started."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from tests.programs.services import database_url, free_port, redis_url
 
 from . import cases
 from .load import Target
-from .places import CERTIFICATE, HERE, KEY, LIMIT, NGINX_MODULES, NODE_MODULES, PLACE
+from .places import HERE, LIMIT, NGINX_MODULES, NODE_MODULES
 
 SYMBOLS = 50
 Start = Callable[[], AbstractContextManager[Target]]
-Ports = tuple[int, int, tuple[int, ...]]
 
 
 def module(name: str, *words: object) -> list[str]:
@@ -46,21 +45,10 @@ class Product:
 
     @contextmanager
     def alone(self) -> Iterator[Target]:
-        with self._serving() as (port, tick_port, pids):
-            yield Target(port, tick_port, pids, options(self._key))
-
-    @contextmanager
-    def encrypted(self) -> Iterator[Target]:
-        with self._serving(CERTIFICATE, KEY) as (port, tick_port, pids):
-            yield Target(port, tick_port, pids, options(self._key), is_encrypted=True)
-
-    @contextmanager
-    def behind_nginx(self) -> Iterator[Target]:
-        with (
-            self._serving() as (behind, tick_port, pids),
-            nginx("tls.conf", self._directory, {"BEHIND_PORT": behind}) as (port, _, workers),
-        ):
-            yield Target(port, tick_port, (*pids, *workers), options(self._key), is_encrypted=True)
+        ports = port, tick_port = free_port(), free_port()
+        command = module("product", "serve", *ports)
+        with running(command, self._directory / "product.log", ports, self._alone) as process:
+            yield Target(port, tick_port, (process.pid,), options(self._key))
 
     @contextmanager
     def over_redis(self) -> Iterator[Target]:
@@ -80,13 +68,6 @@ class Product:
             process = enter(running(serve, self._directory / "product.log", [port], environment))
             yield Target(port, tick_port, (process.pid,), options(key))
 
-    @contextmanager
-    def _serving(self, *certificate: Path) -> Iterator[Ports]:
-        ports = port, tick_port = free_port(), free_port()
-        command = module("product", "serve", *ports, *certificate)
-        with running(command, self._directory / "product.log", ports, self._alone) as process:
-            yield port, tick_port, (process.pid,)
-
 
 def options(key: str) -> Mapping[str, object]:
     return {"key": key, "path": "/ws/market", "replies": 1}
@@ -99,8 +80,6 @@ def servers(directory: Path, product: Product) -> dict[str, Start]:
     return {
         cases.OURS: product.alone,
         cases.OURS_REDIS: product.over_redis,
-        cases.OURS_TLS: product.encrypted,
-        cases.OURS_NGINX: product.behind_nginx,
         cases.LIMIT: partial(start, [str(LIMIT)], "send"),
         cases.LIMIT_JOINED: partial(start, [str(LIMIT)], "join"),
         cases.UWEBSOCKETS: partial(start, module("peers.uwebsockets")),
@@ -142,15 +121,11 @@ def nats(directory: Path) -> Iterator[Target]:
 
 @contextmanager
 def nchan(directory: Path) -> Iterator[Target]:
-    with nginx("nchan.conf", directory, {}) as (port, tick_port, workers):
-        yield Target(port, tick_port, workers, {"dialect": "post", "path": "/subscribe"})
-
-
-@contextmanager
-def nginx(name: str, directory: Path, words: Mapping[str, object]) -> Iterator[Ports]:
+    """On Debian's nginx."""
     port, tick_port = free_port(), free_port()
-    places = {"CLIENT_PORT": port, "TICK_PORT": tick_port, "DIRECTORY": PLACE, "MODULES": NGINX_MODULES}
-    filled = fill(HERE / "peers" / name, directory, {**places, **words})
+    places = {"CLIENT_PORT": port, "TICK_PORT": tick_port, "MODULES": NGINX_MODULES}
+    filled = fill(HERE / "peers/nchan.conf", directory, places)
     command = ["nginx", "-p", str(directory), "-c", str(filled)]
     with running(command, directory / "nginx.log", [port]) as process:
-        yield port, tick_port, tuple(children(process.pid))
+        workers = tuple(children(process.pid))
+        yield Target(port, tick_port, workers, {"dialect": "post", "path": "/subscribe"})
