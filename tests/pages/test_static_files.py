@@ -23,14 +23,7 @@ from pytest_django.fixtures import Settings
 from servestatic.middleware import ServeStaticMiddleware
 
 from pages.modules import imports_of, modules_of
-from pages.static_files import (
-    COMMENT,
-    HashedFiles,
-    StaticFiles,
-    are_collected,
-    collect,
-    without_comments,
-)
+from pages.static_files import COMMENT, HashedFiles, StaticFiles, are_collected, collect, without_comments
 from tests.made_once import find_files
 
 IMPORTED = re.compile(

@@ -78,10 +78,7 @@ def test_a_target_with_rows_is_refused(
 
 
 def test_what_changes_meanwhile_is_seen(
-    filled: Callable[[str], str],
-    new_database: New,
-    move: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
     carry = moving.carry

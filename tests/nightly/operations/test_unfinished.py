@@ -155,10 +155,7 @@ NAMED = ("/srv/backups", "/srv/tickwire", "postgresql://tickwire@db.example.com/
 
 
 def test_each_command_of_the_page_does_what_it_says(
-    filled: Callable[[str], str],
-    new_database: Callable[..., str],
-    tmp_path: Path,
-    settings: object,
+    filled: Callable[[str], str], new_database: Callable[..., str], tmp_path: Path, settings: object
 ) -> None:
     settings.VAR_DIR = tmp_path  # type: ignore[attr-defined]
     source, empty = filled("sqlite"), new_database("sqlite", is_migrated=False)

@@ -218,12 +218,7 @@ def in_zone(tmp_path: Path, name: str, says: str, given: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "label"),
-    [
-        ("UTC", "UTC"),
-        ("America/New_York", "UTC−5"),
-        ("Asia/Kolkata", "UTC+5:30"),
-        ("Asia/Tokyo", "UTC+9"),
-    ],
+    [("UTC", "UTC"), ("America/New_York", "UTC−5"), ("Asia/Kolkata", "UTC+5:30"), ("Asia/Tokyo", "UTC+9")],
 )
 def test_label_says_how_far_from_utc(tmp_path: Path, name: str, label: str) -> None:
     assert in_zone(tmp_path, name, "zone.label(time)", [seconds("2026-11-26T12:00Z")]) == [label]

@@ -12,14 +12,7 @@ from shutil import which
 
 import redis
 
-from tests.nightly.benchmarks.processes import (
-    CLIENT_CORE,
-    NOTHING,
-    children,
-    fill,
-    run_module,
-    running,
-)
+from tests.nightly.benchmarks.processes import CLIENT_CORE, NOTHING, children, fill, run_module, running
 from tests.programs.installation import SETTINGS
 from tests.programs.services import database_url, free_port, redis_url
 

@@ -105,11 +105,7 @@ def test_what_it_does_not_notice_is_let_through(was: Field[Any, Any], field: Fie
 
 @pytest.mark.parametrize(
     ("was", "field"),
-    [
-        (NUMBER(), NUMBER(db_column="that")),
-        (price(20, 8), price(10, 2)),
-        (NUMBER(), NUMBER(db_index=True)),
-    ],
+    [(NUMBER(), NUMBER(db_column="that")), (price(20, 8), price(10, 2)), (NUMBER(), NUMBER(db_index=True))],
 )
 def test_neither_a_release_nor_a_reason_excuses_what_can_be_done_otherwise(
     was: Field[Any, Any], field: Field[Any, Any]
