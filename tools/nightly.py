@@ -42,7 +42,6 @@ PARTS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Units", "make units-check"),
     ],
     "4. Speed of requests and the engine": [
-        ("Load client", f"{PYTEST} tests/nightly/benchmarks"),
         ("REST", "make bench-rest"),
         ("History", "make bench-history"),
         ("Engine", "make bench-engine"),

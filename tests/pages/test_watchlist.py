@@ -49,6 +49,8 @@ def test_closed_market_says_when_it_opens_and_shows_its_last_session() -> None:
     assert row.drawn["opensMs"] == SATURDAY_MS + 27 * HOUR_MS
     assert (row.change_text, row.session, row.direction) == ("+0.50%", "Fri", "up")
     assert (row.low, row.high) == ("1.07000", "1.09000")
+    assert (percent(-0.004), percent(2)) == ("0.00%", "+2.00%")
+    assert session_of(SATURDAY_MS - 7 * 24 * HOUR_MS, SATURDAY_MS) == "14 Nov"
     assert (row.drawn["closes"], row.drawn["hourMs"]) == ([1, 1.1, 1.2], FRIDAY_MS + 2 * HOUR_MS)
 
 
@@ -109,18 +111,6 @@ def test_what_trades_comes_first_among_groups_and_within_them() -> None:
 )
 def test_openings_are_as_exact_as_they_are_near(minutes: int, text: str) -> None:
     assert opening(SATURDAY_MS + minutes * 60_000, SATURDAY_MS).replace("\xa0", " ") == text
-
-
-@pytest.mark.parametrize(("days", "text"), [(0, "today"), (1, "Fri"), (6, "Sun"), (7, "14 Nov")])
-def test_sessions_are_named_by_their_day(days: int, text: str) -> None:
-    assert session_of(SATURDAY_MS - days * 24 * HOUR_MS, SATURDAY_MS) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.004, "0.00%"), (-0.004, "0.00%"), (-1.5, "−1.50%"), (2, "+2.00%")]
-)
-def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> None:
-    assert percent(value) == text
 
 
 def rows_of(states: dict[str, str]) -> list[WatchlistRow]:

@@ -55,24 +55,3 @@ def test_a_taken_port_is_one_clear_sentence(var_dir: Path) -> None:
         f"CommandError: Port {port} is taken. Stop the program that uses it, or choose another: `"
     )
     assert line.endswith(f"manage.py serve --port {port + 1}`")
-
-
-def test_without_demo_it_starts_empty(tmp_path: Path) -> None:
-    with Serve(tmp_path / "var", DEMO="0") as running:
-        key = manage(tmp_path / "var", "issue_key", "alice", DEMO="0").stdout.strip()
-        headers = {"X-API-Key": key}
-
-        assert "tw_live_" not in running.output
-        assert httpx.get(f"{running.url}/api/symbols", headers=headers).json() == {"items": [], "count": 0}
-        assert httpx.get(f"{running.url}/api/signals?status=all", headers=headers).json()["count"] == 0
-        assert httpx.get(f"{running.url}/api/news", headers=headers).json() == {"items": []}
-
-
-def test_without_demo_what_the_demo_brought_is_gone(first: dict[str, str], var_dir: Path) -> None:
-    with Serve(var_dir, DEMO="0") as running:
-        refused = httpx.get(f"{running.url}/api/session", headers={"X-API-Key": first["pro"]})
-        key = manage(var_dir, "issue_key", "bob", DEMO="0").stdout.strip()
-        symbols = httpx.get(f"{running.url}/api/symbols", headers={"X-API-Key": key}).json()
-
-        assert refused.status_code == 401
-        assert symbols["count"] == 0

@@ -23,8 +23,7 @@ from tests.patience import wait_until
 from tests.programs.debian import require_debian
 
 from .installation import DRAIN_S, HOST, QUIET, SYMBOL, Pair, pair
-from .proxies import CONNECTIONS, IDLE_S, PROGRAMS, Proxy, started
-from .visitors import Load, LoopThread, Stream, Visitor
+from .proxies import CONNECTIONS, IDLE_S, PROGRAMS, Load, LoopThread, Proxy, Stream, Visitor, started
 
 STREAMS, RESTARTING = 4, 1012
 each_proxy = pytest.mark.parametrize("name", PROGRAMS)

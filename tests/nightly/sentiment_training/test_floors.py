@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import random
-import re
 from pathlib import Path
 
 import pytest
 
 from news.sentiment.lexicon import FILE as LEXICON
 from news.sentiment.linear import LinearModel, linear_model
-from tools.sentiment_training.command import main
 from tools.sentiment_training.evaluation import OWN_FLOOR, UNSEEN_FLOOR, HeldOut, by, judged_by, share_of
 from tools.sentiment_training.examples import (
     OWN,
@@ -29,24 +25,6 @@ from tools.sentiment_training.trainer import checksum, train
 def held_out() -> HeldOut:
     """Trained here and now on our headlines alone, five times, each time without a fifth."""
     return HeldOut([], read_own())
-
-
-@pytest.fixture
-def made_up(tmp_path: Path) -> Path:
-    """A file like SEntFiN's, whose labels follow from nothing."""
-    path = tmp_path / "made-up.csv"
-    dice = random.Random(7)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["S No.", "Title", "Decisions", "Words"])
-        for number in range(60):
-            label = dice.choice(("positive", "negative", "neutral"))
-            writer.writerow([number, f"{name(dice)} and {name(dice)}", f"{{'{name(dice)}': '{label}'}}", 3])
-    return path
-
-
-def name(dice: random.Random) -> str:
-    return "".join(dice.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(8))
 
 
 def test_headlines_are_judged_well_by_models_that_did_not_see_them(held_out: HeldOut) -> None:
@@ -105,20 +83,3 @@ def test_headline_with_conflicting_labels_is_left_out(tmp_path: Path) -> None:
     )
 
     assert read_sentfin(path) == [LabelledHeadline("One up", 1)]
-
-
-def test_evaluation_fails_below_a_floor(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "--data", str(made_up)]) == 1
-    assert "Below the floor: SEntFiN, cross-validated" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "S No.,Title,Decisions,Words\n1,x,{},1\n"])
-@pytest.mark.parametrize("act", ["train", "evaluate"])
-def test_other_file_is_told_in_one_sentence(
-    act: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "other.csv"
-    path.write_text(content)
-
-    assert main([act, "--data", str(path)]) == 1
-    assert re.search("is not SEntFiN.csv|has no headline", capsys.readouterr().err)

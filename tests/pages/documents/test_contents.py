@@ -26,11 +26,6 @@ PATHS = [entry.path for entry in ENTRIES]
 DOCUMENTS = sorted(str(path.relative_to("docs").with_suffix("")) for path in Path("docs").rglob("*.md"))
 
 
-def test_sections_stand_in_reading_order() -> None:
-    names = ["Start", "Guides", "REST API", "Streams", "Operate", "Project"]
-    assert [section.title for section in sections()] == names
-
-
 def test_every_document_and_every_page_of_the_site_is_listed_once_and_none_hides_another() -> None:
     assert max(Counter(PATHS).values()) == 1
     assert {f"/docs/{name}" for name in DOCUMENTS} | OWN_PAGES.keys() <= set(PATHS)

@@ -18,11 +18,8 @@ import pytest
 from core import clock
 from core.times import iso_s
 from market.prices.candles import TIMEFRAMES, interval_start
-from pages.documents import files
 from pages.documents.contents import GUIDES
 from pages.documents.files import FOLDER
-from pages.documents.reference.operations import operations
-from pages.documents.reference.requests import requests
 from tests.client import Api, Server
 from tests.clients.conftest import CLIENT
 from tests.clients.conftest import built as built
@@ -165,11 +162,6 @@ def test_sample_names_nothing_that_it_does_not_define(text: str) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("name", files.names())
-def test_command_is_copied_without_a_prompt_and_what_it_prints(name: str) -> None:
-    assert re.findall(r"^\s*\$ .*", (FOLDER / f"{name}.md").read_text(), re.MULTILINE) == []
-
-
 def test_samples_about_signals_check_what_the_service_says(server: Server, api: Api) -> None:
     signal = make_published()
     close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
@@ -178,9 +170,3 @@ def test_samples_about_signals_check_what_the_service_says(server: Server, api: 
     assert checked.startswith(str(signal.pk))
     (line,) = run(api.key, sys.executable, "-c", ledger.replace("http://127.0.0.1:8000", server.url))
     assert line.startswith("2 entries, the last with the hash ")
-
-
-def test_sample_of_a_file_fails_where_there_is_none() -> None:
-    texts = requests(operations()["getArchiveFile"], "http://127.0.0.1:8000", {})
-    assert texts["shell"].startswith("curl --fail ")
-    assert "if (!file.ok) throw" in texts["javascript"]

@@ -134,8 +134,3 @@ def test_page_loads_nothing_from_elsewhere_and_runs_nothing(page: str) -> None:
     # Data and our own module are all that a script may be.
     inline = r'<script(?! id="[\w-]+" type="application/json"|(?: type="module")? src="/static/)'
     assert not re.search(inline + r"|<style|\sstyle=|\son\w+=\"", page)
-
-
-def test_timeframes_are_in_their_own_order(document: Any) -> None:
-    timeframe = document["components"]["schemas"]["CandleUpdate"]["properties"]["timeframe"]
-    assert timeframe["enum"] == ["1m", "5m", "15m", "1h", "4h", "1d"]

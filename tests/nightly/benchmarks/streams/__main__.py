@@ -23,8 +23,7 @@ from tests.nightly.figures import note
 
 from . import report
 from .cases import CASES, GOALS, Case
-from .load import Load, measure
-from .pace import Pace
+from .load import Load, Pace, measure
 from .places import prepare
 from .servers import Product, Start, servers
 

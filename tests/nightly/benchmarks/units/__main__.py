@@ -7,8 +7,7 @@ from __future__ import annotations
 from tests.nightly.benchmarks.tables import aligned, say
 
 from .counting import INSTRUMENTS, Counts
-from .following import Measured, follow
-from .visits import Visits, visits
+from .visits import Measured, Visits, follow, visits
 
 TICKS, SECONDS = 2_000, 10.0
 FEW, MANY = 1, 4

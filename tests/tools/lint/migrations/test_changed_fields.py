@@ -8,8 +8,6 @@ import pytest
 from django.db import models
 from django.db.models import Field
 
-from tools.lint.migrations.operations.columns import keeps_rows
-
 from .made import LISTED, noted_of_change
 
 NUMBER = models.IntegerField
@@ -120,21 +118,3 @@ def test_not_null_takes_a_release_that_writes_none_and_a_reason_for_reading_all_
     assert "reads all rows" in locks
     assert "may still write NULL" in breaks
     assert noted_of_change(was, field, contracts="1.4.0", harmless=LISTED) == []
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "kept"),
-    [
-        ("varchar(10)", "varchar(10)", True),
-        ("varchar(10)", "varchar", True),
-        ("varchar", "varchar(10)", False),
-        ("text", "varchar", True),
-        ("numeric(10, 2)", "numeric", True),
-        ("numeric", "numeric(10, 2)", False),
-        ("numeric(10, 2)", "text", False),
-        ("text", "numeric", False),
-        ("integer", "text", False),
-    ],
-)
-def test_postgresql_keeps_the_rows_only_where_the_type_lets_in_more(was: str, now: str, kept: bool) -> None:
-    assert keeps_rows(was, now) is kept
