@@ -101,7 +101,6 @@ format: $(VENV)/.dev ## Let ruff format and fix what it can.
 
 bench-rest: $(VENV)/.dev ## REST against Node, Rust, C++ and Python, as ratios.
 	@$(BIN)/python -m tests.nightly.benchmarks.rest
-	@$(BIN)/python -m tests.nightly.benchmarks.news_feed
 
 bench-history: $(VENV)/.dev ## A walk through a million bars while candles close, and what ten walks cost quotes.
 	@$(BIN)/python -m tests.nightly.benchmarks.history

@@ -80,9 +80,7 @@ TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defi
 
 
 ONE_DEMO = ("tests/nightly/demo/test_first_run.py", "tests/nightly/demo/test_next_runs.py")
-ONE_BUILD = tuple(
-    f"tests/clients/test_{name}.py" for name in ("returning", "typescript", "typescript_history")
-)
+ONE_BUILD = tuple(f"tests/clients/test_{name}.py" for name in ("returning", "typescript"))
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]

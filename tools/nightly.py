@@ -42,7 +42,6 @@ PARTS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Units", "make units-check"),
     ],
     "4. Speed of requests and the engine": [
-        ("Benchmarks themselves", f"{PYTEST} tests/nightly/benchmarks"),
         ("REST", "make bench-rest"),
         ("History", "make bench-history"),
         ("Engine", "make bench-engine"),
@@ -54,6 +53,7 @@ PARTS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("10,000 streams", "make bench-streams-soak"),
         ("Slots", "make bench-slots"),
         ("Growth", "make bench-growth"),
+        ("Unit costs", "make bench-units"),
         ("Terminal", "make bench-terminal"),
     ],
     "6. Faults planted": [("Mutants", "make mutants")],

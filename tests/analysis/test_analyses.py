@@ -12,10 +12,10 @@ from django.conf import settings
 from accounts.keys.caller import Allowances, Caller
 from accounts.limits.ai_calls import AiCallStanding
 from accounts.models import Account, AiUsage
-from analysis.ai_call_charge import AiCallCharge
+from analysis.ai_call_charge import AiCallCharge, CancellableReservation
 from analysis.analyses import Analyses, Answered
 from analysis.answer import Analysis
-from analysis.answer_cache import AnswerCache, AnswerKey, CachedAnswer
+from analysis.answer_cache import KEPT_MS, AnswerCache, AnswerKey, CachedAnswer
 from analysis.built_in import analyse
 from analysis.facts import Facts
 from core.contract.errors import AiQuotaExceeded
@@ -72,40 +72,41 @@ class CountedAnswers(AnswerCache):
                 await self._looks.get()
 
 
-@pytest.fixture
-def instrument() -> InstrumentFacts:
-    return catalogue.get(make_instrument("EURUSD").symbol)
+class Asking:
+    """The analyses of one instrument, by an analyst that a test lets go."""
+
+    def __init__(self, instrument: InstrumentFacts) -> None:
+        self.instrument = instrument
+        self.answers, self.analyst = CountedAnswers(), HeldAnalyst()
+        self.analyses = Analyses(self.answers)
+
+    def by(self, *charges: AiCallCharge) -> list[asyncio.Task[Answered]]:
+        return [asyncio.create_task(self.once(each)) for each in charges]
+
+    async def once(self, charge: AiCallCharge) -> Answered:
+        return await self.analyses.answer_by(self.analyst, self.instrument, charge)
 
 
 @pytest.fixture
-def account() -> Account:
-    return make_account()
-
-
-@pytest.fixture
-def stranger() -> Account:
-    return make_account()
-
-
-@pytest.fixture
-async def answers() -> CountedAnswers:
-    return CountedAnswers()
-
-
-@pytest.fixture
-async def analyses(transactional_db: None, answers: CountedAnswers) -> AsyncIterator[Analyses]:
+async def asking(transactional_db: None) -> AsyncIterator[Asking]:
+    instrument = await in_thread(make_instrument, "EURUSD")
+    made = Asking(catalogue.get(instrument.symbol))
     if settings.REDIS_URL:
         async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
             await client.flushdb()
-    running = Analyses(answers)
-    await running.start()
-    yield running
-    await running.stop()
+    await made.analyses.start()
+    yield made
+    await made.analyses.stop()
 
 
 @pytest.fixture
-async def analyst() -> HeldAnalyst:
-    return HeldAnalyst()
+def account(transactional_db: None) -> Account:
+    return make_account()
+
+
+@pytest.fixture
+def stranger(transactional_db: None) -> Account:
+    return make_account()
 
 
 def charge_of(account: Account, limit: int = LIMIT) -> AiCallCharge:
@@ -118,135 +119,94 @@ async def used(account: Account) -> int:
     return sum(await in_thread(list, AiUsage.objects.filter(account=account).values_list("used", flat=True)))
 
 
-def asked(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, charges: list[AiCallCharge]
-) -> list[asyncio.Task[Answered]]:
-    return [asyncio.create_task(analyses.answer_by(analyst, instrument, each)) for each in charges]
-
-
-async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
-) -> None:
-    tasks = asked(analyses, analyst, instrument, [charge_of(account) for _ in range(20)])
-    analyst.go.set()
-
+async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(asking: Asking, account: Account) -> None:
+    tasks = asking.by(*(charge_of(account) for _ in range(20)))
+    asking.analyst.go.set()
     answered = await asyncio.gather(*tasks)
-
-    assert (analyst.calls, await used(account)) == (1, 1)
+    assert (asking.analyst.calls, await used(account)) == (1, 1)
     assert len({each.fields for each in answered}) == 1
     assert [each.was_made_before for each in answered].count(False) == 1
 
 
-def begin_series(instrument: InstrumentFacts, *, simulated: bool) -> None:
-    history = History(instrument.digits)
-    history.simulated = simulated
-    market.prices.histories[instrument.symbol] = history
-
-
-async def test_answer_over_simulated_prices_is_none_over_real_ones(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
-) -> None:
-    analyst.go.set()
+async def test_answer_over_simulated_prices_is_none_over_real_ones(asking: Asking, account: Account) -> None:
+    asking.analyst.go.set()
     made_before = []
     for simulated in (True, True, False, False):
-        begin_series(instrument, simulated=simulated)
-        answered = await analyses.answer_by(analyst, instrument, charge_of(account))
-        made_before.append(answered.was_made_before)
+        history = History(asking.instrument.digits)
+        history.simulated = simulated
+        market.prices.histories[asking.instrument.symbol] = history
+        made_before.append((await asking.once(charge_of(account))).was_made_before)
     market.prices.clear()
-
     assert made_before == [False, True, False, True]
 
 
+@pytest.mark.parametrize("fault", [LanguageFailed("it is ill"), ZeroDivisionError()], ids=["theirs", "ours"])
 async def test_failure_is_shared_and_costs_nothing(
-    analyses: Analyses,
-    answers: CountedAnswers,
-    analyst: HeldAnalyst,
-    instrument: InstrumentFacts,
-    account: Account,
+    asking: Asking, account: Account, fault: Exception
 ) -> None:
-    analyst.fault = LanguageFailed("it is ill")
+    asking.analyst.fault = fault
     mine = charge_of(account)
-    tasks = asked(analyses, analyst, instrument, [mine, charge_of(account), charge_of(account)])
-    await answers.have_looked(4)
-    analyst.go.set()
-
+    tasks = asking.by(mine, charge_of(account), charge_of(account))
+    await asking.answers.have_looked(4)
+    asking.analyst.go.set()
     answered = await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert [type(each) for each in answered] == [LanguageFailed] * 3
-    assert (analyst.calls, await used(account), mine.standing.remaining) == (1, 0, LIMIT)
-
-
-async def test_fault_of_ours_costs_nothing_either(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
-) -> None:
-    analyst.fault = ZeroDivisionError()
-    analyst.go.set()
-
-    with pytest.raises(ZeroDivisionError):
-        await analyses.answer_by(analyst, instrument, charge_of(account))
-    assert await used(account) == 0
+    assert [type(each) for each in answered] == [type(fault)] * 3
+    assert (asking.analyst.calls, await used(account), mine.standing.remaining) == (1, 0, LIMIT)
 
 
 async def test_who_cannot_pay_stands_in_nobodys_way(
-    analyses: Analyses,
-    answers: CountedAnswers,
-    analyst: HeldAnalyst,
-    instrument: InstrumentFacts,
-    account: Account,
-    stranger: Account,
+    asking: Asking, account: Account, stranger: Account
 ) -> None:
-    analyst.go.set()
-    tasks = asked(analyses, analyst, instrument, [charge_of(account, limit=0)])
-    await answers.have_looked(1)
-    tasks += asked(analyses, analyst, instrument, [charge_of(stranger)])
-
+    asking.analyst.go.set()
+    tasks = asking.by(charge_of(account, limit=0))
+    await asking.answers.have_looked(1)
+    tasks += asking.by(charge_of(stranger))
     refused, answered = await asyncio.gather(*tasks, return_exceptions=True)
-
     assert isinstance(refused, AiQuotaExceeded)
     assert isinstance(answered, Answered)
     assert (await used(account), await used(stranger)) == (0, 1)
 
 
-async def test_answer_is_made_for_the_others_though_the_first_has_gone(
-    analyses: Analyses,
-    answers: CountedAnswers,
-    analyst: HeldAnalyst,
-    instrument: InstrumentFacts,
-    account: Account,
-    stranger: Account,
+async def test_answer_is_counted_first_and_made_for_the_others_though_the_first_has_gone(
+    asking: Asking, account: Account, stranger: Account
 ) -> None:
-    (first,) = asked(analyses, analyst, instrument, [charge_of(account)])
-    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
-    (second,) = asked(analyses, analyst, instrument, [charge_of(stranger)])
-    await answers.have_looked(3)
+    (first,) = asking.by(charge_of(account))
+    await asyncio.wait_for(asking.analyst.begun.wait(), PATIENCE_S)
+    assert await used(account) == 1
+    (second,) = asking.by(charge_of(stranger))
+    await asking.answers.have_looked(3)
     first.cancel()
-    analyst.go.set()
-
-    answered = await second
-
-    assert answered.was_made_before
-    assert (analyst.calls, await used(account), await used(stranger)) == (1, 1, 0)
+    asking.analyst.go.set()
+    assert (await second).was_made_before
+    assert (asking.analyst.calls, await used(account), await used(stranger)) == (1, 1, 0)
 
 
-async def test_stopping_gives_back_what_was_not_made(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
-) -> None:
-    (task,) = asked(analyses, analyst, instrument, [charge_of(account)])
-    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
-
-    await analyses.stop()
+async def test_stopping_gives_back_what_was_not_made(asking: Asking, account: Account) -> None:
+    (task,) = asking.by(charge_of(account))
+    await asyncio.wait_for(asking.analyst.begun.wait(), PATIENCE_S)
+    await asking.analyses.stop()
     await asyncio.gather(task, return_exceptions=True)
-
     assert await used(account) == 0
 
 
-async def test_call_is_counted_before_the_model_is_asked(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
-) -> None:
-    (task,) = asked(analyses, analyst, instrument, [charge_of(account)])
-    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
-    before = await used(account)
-    analyst.go.set()
-    await task
+def test_call_that_is_counted_too_late_is_given_back(account: Account) -> None:
+    reserving = CancellableReservation(account.pk, LIMIT, NOON)
+    assert reserving.give_up() is None
+    assert reserving.run() is None
+    assert AiUsage.used_on(account.pk, NOON.date()) == 0
 
-    assert before == 1
+
+def test_call_that_was_counted_in_the_last_moment_is_known(account: Account) -> None:
+    reserving = CancellableReservation(account.pk, LIMIT, NOON)
+    made = reserving.run()
+    assert made is not None
+    assert made.standing.used == AiUsage.used_on(account.pk, NOON.date()) == 1
+    assert reserving.give_up() is made
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "is_fresh"),
+    [(0, True), (KEPT_MS - 1, True), (KEPT_MS, False), (1 - KEPT_MS, True), (-KEPT_MS, False)],
+)
+def test_answer_is_kept_for_five_minutes_whichever_way_the_clock_is_set(age_ms: int, is_fresh: bool) -> None:
+    assert CachedAnswer(1_000_000, b"").is_fresh(1_000_000 + age_ms) is is_fresh

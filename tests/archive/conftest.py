@@ -8,7 +8,9 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
+from instruments.models import Instrument
 from market import runtime as market
+from tests.factories import make_instrument
 
 
 @pytest.fixture
@@ -25,3 +27,8 @@ def folder(tmp_path: Path, settings: Settings, clock: time_machine.Traveller) ->
     settings.VAR_DIR = tmp_path / "var"
     yield tmp_path
     market.prices.clear()
+
+
+@pytest.fixture
+def eurusd(transactional_db: None, folder: Path) -> Instrument:
+    return make_instrument()

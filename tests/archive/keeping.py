@@ -91,6 +91,12 @@ class KeptEngine:
         assert self.engine.backfill("EURUSD", minutes, basis, at_ms) == len(minutes)
         self.runner.publish()
 
+    async def end_day(self, **fields: Any) -> None:
+        """What came is written, and the next day begins with a tick."""
+        await self.write()
+        self.tick(1.08, NEXT_MS + 1_000, **fields)
+        await self.write()
+
     async def write(self) -> None:
         assert await self.runner.writer.flush()
 
@@ -144,6 +150,12 @@ def write(
     writer = TickJournalWriter(journal_of(folder), "bid", standings, at_ms)
     writer.write([("epoch", list(records))])
     writer.close()
+
+
+def archive(folder: Path, *records: TickAccepted | SeriesBegan | HistoryMinute) -> None:
+    """What an engine wrote on the day becomes its files."""
+    write(folder, *records)
+    fold(folder)
 
 
 def seqs(folder: Path, day: date = DAY) -> list[int]:

@@ -15,8 +15,10 @@ from archive.api.index import ArchiveIndex
 from archive.belonging import NotOurs
 from archive.layout import OWNER
 from archive.models import Installation
+from archive.stores import ArchiveStore, DiskStore
 from core.contract.errors import Overloaded
 from operations.archived_ticks import why_not_written
+from tests.contract.archive.stored import store_day
 
 from .keeping import DAY, DAY_MS, fold, journal_of, manifest_of, store_of, tick, write
 
@@ -69,20 +71,15 @@ def test_disk_that_is_not_mounted_takes_nothing(archived: Path) -> None:
     assert fold(archived, LATER) == [DAY + timedelta(days=1)]
 
 
-def test_archive_of_another_installation_is_left_alone(archived: Path) -> None:
+@pytest.mark.parametrize("is_due", [True, False], ids=["a day is due", "retention alone"])
+def test_archive_of_another_installation_is_left_alone(archived: Path, is_due: bool) -> None:
+    if not is_due:
+        fold(archived, LATER)
     before = owner(archived)
     other_installation()
     with pytest.raises(NotOurs, match="another installation"):
         fold(archived, LATER, keep_days=1)
     assert owner(archived) == before
-    assert manifest_of(archived).day == str(DAY)
-
-
-def test_retention_alone_asks_as_well(archived: Path) -> None:
-    fold(archived, LATER)
-    other_installation()
-    with pytest.raises(NotOurs):
-        fold(archived, LATER, keep_days=1)
     assert manifest_of(archived).day == str(DAY)
 
 
@@ -154,20 +151,20 @@ def test_commands_do_not_take_an_empty_place_for_the_archive(
 
 
 async def test_what_was_known_is_not_served_from_another_place(tmp_path: Path) -> None:
-    store = store_of(tmp_path)
-    known = Installation(name="ours", is_in_archive=True)
+    store, known = store_of(tmp_path), Installation(name="ours", is_in_archive=True)
+    owned = b'{"version": 1, "installation": "ours", "began_at": ""}'
 
     async def ours() -> Installation:
         return known
 
-    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    store.put_owner(owned)
     index = ArchiveIndex(lambda: store, ours)
     await index.current()
     shutil.rmtree(store.root)
     index.forget()
     with pytest.raises(Overloaded):
         await index.current()
-    store.put_owner(b'{"version": 1, "installation": "ours", "began_at": ""}')
+    store.put_owner(owned)
     index.forget()
     await index.current()
 
@@ -176,3 +173,60 @@ def test_doctor_writes_to_know_whether_it_can(tmp_path: Path) -> None:
     assert why_not_written(tmp_path / "not" / "yet") == ""
     assert list(tmp_path.iterdir()) == []
     assert why_not_written(Path("/proc/tickwire")) != ""
+
+
+class OfflineStore:
+    """Opens a store that is away until it is not."""
+
+    def __init__(self, root: Path) -> None:
+        self._store = DiskStore(root)
+        self.is_away = True
+        self.asked = 0
+
+    def __call__(self) -> ArchiveStore:
+        self.asked += 1
+        if self.is_away:
+            raise OSError("nobody is there")
+        return self._store
+
+
+async def nobody() -> None:
+    """Nothing was archived by this installation."""
+
+
+async def test_archive_that_was_never_seen_is_a_503_and_is_not_asked_for_by_each_request(
+    tmp_path: Path,
+) -> None:
+    offline = OfflineStore(tmp_path)
+    index = ArchiveIndex(offline, nobody)
+    for _ in range(5):
+        with pytest.raises(Overloaded):
+            await index.current()
+    assert offline.asked == 1
+
+
+async def test_what_was_seen_lasts_while_the_store_is_away(tmp_path: Path) -> None:
+    store_day(tmp_path, "2020-11-17")
+    offline = OfflineStore(tmp_path)
+    offline.is_away = False
+    index = ArchiveIndex(offline, nobody)
+    seen = await index.current()
+    assert seen.has("EURUSD")
+    offline.is_away = True
+    index.forget()
+    assert await index.current() is seen
+    assert offline.asked == 2
+
+
+async def test_only_new_manifests_are_read(tmp_path: Path) -> None:
+    store_day(tmp_path, "2020-11-17")
+    offline = OfflineStore(tmp_path)
+    offline.is_away = False
+    index = ArchiveIndex(offline, nobody)
+    first = (await index.current()).find("ticks/EURUSD/2020-11-17.parquet")
+    store_day(tmp_path, "2020-11-18")
+    assert (await index.current()).find("ticks/EURUSD/2020-11-18.parquet") is None
+    index.forget()
+    days = await index.current()
+    assert days.find("ticks/EURUSD/2020-11-18.parquet")
+    assert days.find("ticks/EURUSD/2020-11-17.parquet") is first

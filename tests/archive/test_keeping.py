@@ -6,7 +6,6 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,16 @@ import time_machine
 from archive.journal import HeardRecords, TickJournal, TickJournalWriter
 from archive.keeper import keeper
 from core.threads import in_thread
+from instruments.catalogue import catalogue
+from instruments.models import Instrument
+from market import runtime
 from market.engine import SymbolStanding
 from market.models import Candle, LastQuote
 from market.prices.records import AnyRecord, EmptyMinute, TickAccepted
-from tests.archive.keeping import DAY_MS, NEXT_MS, KeptEngine, journal_of
-from tests.factories import make_instrument
+from tests.archive.keeping import DAY_MS, HOUR_MS, NEXT_MS, KeptEngine, journal_of, tick
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.django_db(transaction=True)
-HOUR_MS = 3_600_000
+pytestmark = pytest.mark.usefixtures("eurusd")
 
 
 def kept_records(folder: Path) -> list[AnyRecord]:
@@ -42,7 +42,6 @@ def written_seq() -> int:
 
 
 async def test_a_checkpoint_says_nothing_that_the_journal_lacks(folder: Path) -> None:
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS, side=1)
         kept.tick(1.09, DAY_MS + HOUR_MS + 10)
@@ -56,7 +55,6 @@ async def test_a_checkpoint_says_nothing_that_the_journal_lacks(folder: Path) ->
 
 
 async def test_what_came_while_the_database_was_away_is_in_the_journal(folder: Path) -> None:
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         await kept.write()
         kept.runner.writer.lease.is_held = True
@@ -70,7 +68,6 @@ async def test_what_came_while_the_database_was_away_is_in_the_journal(folder: P
 
 
 async def test_the_tail_of_a_killed_engine_is_kept_by_the_next(folder: Path) -> None:
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS)
         await kept.write()
@@ -82,7 +79,8 @@ async def test_the_tail_of_a_killed_engine_is_kept_by_the_next(folder: Path) -> 
 
 
 async def test_of_simulated_prices_not_even_a_file_is_kept(folder: Path) -> None:
-    await in_thread(make_instrument, source="demo")
+    await Instrument.objects.aupdate(source="demo")
+    await in_thread(catalogue.load_now)
     async with KeptEngine(folder, "demo") as kept:
         kept.walk(100, DAY_MS + HOUR_MS)
         await kept.write()
@@ -90,7 +88,6 @@ async def test_of_simulated_prices_not_even_a_file_is_kept(folder: Path) -> None
 
 
 async def test_flat_minutes_are_kept_with_their_source(folder: Path) -> None:
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS)
         for minute in range(1, 6):
@@ -101,7 +98,6 @@ async def test_flat_minutes_are_kept_with_their_source(folder: Path) -> None:
 
 
 async def test_each_day_has_a_segment_of_its_own(folder: Path) -> None:
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS)
         await kept.write()
@@ -112,18 +108,12 @@ async def test_each_day_has_a_segment_of_its_own(folder: Path) -> None:
 
 
 async def test_archive_0_keeps_nothing(folder: Path, settings: Any) -> None:
+    assert keeper in runtime.market.engine_listeners
     settings.ARCHIVE = False
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS)
         await kept.write()
     assert not journal_of(folder).path.exists()
-
-
-def test_the_service_has_the_engine_tell_it() -> None:
-    from market import runtime
-
-    assert keeper in runtime.market.engine_listeners
 
 
 class FullDisk(TickJournal):
@@ -139,8 +129,8 @@ class FullDisk(TickJournal):
         return os.open("/dev/full", os.O_WRONLY), path
 
 
-def tick(seq: int, at_ms: int = DAY_MS) -> TickAccepted:
-    return TickAccepted("EURUSD", 1.08, 1.0801, at_ms + seq, 1.0, seq, source="push")
+def batch(*seqs: int) -> list[tuple[str, list[AnyRecord]]]:
+    return [("e", [tick(seq, DAY_MS + seq) for seq in seqs])]
 
 
 def writer_in(journal: TickJournal) -> TickJournalWriter:
@@ -154,14 +144,14 @@ def test_a_full_disk_loses_nothing_that_still_fits_into_memory(
     writer = writer_in(journal)
     journal.is_full = True
     with caplog.at_level(logging.ERROR):
-        writer.write([("e", [tick(1)])])
-        writer.write([("e", [tick(2)])])
+        writer.write(batch(1))
+        writer.write(batch(2))
     assert writer.fault == os.strerror(errno.ENOSPC)
     assert "stands still, prices go on" in caplog.text
     # Files without a head would pile up, one a second.
     assert journal.segments() == []
     journal.is_full = False
-    writer.write([("e", [tick(3)])])
+    writer.write(batch(3))
     writer.close()
     assert (writer.fault, writer.lost) == ("", 0)
     assert kept_seqs(tmp_path) == [1, 2, 3]
@@ -170,11 +160,11 @@ def test_a_full_disk_loses_nothing_that_still_fits_into_memory(
 def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
     journal = TickJournal(tmp_path / "var" / "ticks")
     writer = writer_in(journal)
-    writer.write([("e", [tick(1)])])
+    writer.write(batch(1))
     journal.remove(*journal.segments())
-    writer.write([("e", [tick(2)])])
+    writer.write(batch(2))
     assert writer.fault == "the file of the open day was removed"
-    writer.write([("e", [tick(3)])])
+    writer.write(batch(3))
     writer.close()
     assert (writer.fault, kept_seqs(tmp_path)) == ("", [2, 3])
 
@@ -186,7 +176,7 @@ def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
     journal = FullDisk(tmp_path / "var" / "ticks")
     writer = writer_in(journal)
     journal.is_full = True
-    writer.write([("e", [tick(seq) for seq in range(1, 2_001)])])
+    writer.write(batch(*range(1, 2_001)))
     assert writer.lost == 1_000
     journal.is_full = False
     writer.write([])
@@ -195,7 +185,6 @@ def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
 
 
 async def test_candles_are_written_while_the_archive_stands_still(folder: Path) -> None:
-    await in_thread(make_instrument)
     folder.joinpath("var").write_text("a file where the folder should be")
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, DAY_MS + HOUR_MS)
@@ -209,7 +198,6 @@ async def test_while_the_disk_hangs_it_says_so_and_nothing_piles_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("archive.keeper.PATIENCE_S", 0.05)
-    await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         answers, taken, writer = threading.Event(), [], kept.keeper.writer
         assert writer is not None
@@ -234,14 +222,13 @@ async def test_while_the_disk_hangs_it_says_so_and_nothing_piles_up(
     assert kept_seqs(folder) == [1, 2, 3, 4, 5]
 
 
-def broken(record: AnyRecord) -> Callable[[], None]:
-    raise RuntimeError("a fault of ours")
-
-
 def test_a_fault_of_ours_holds_no_checkpoint_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(record: AnyRecord) -> bytes:
+        raise RuntimeError("a fault of ours")
+
     writer = writer_in(TickJournal(tmp_path / "ticks"))
     monkeypatch.setattr("archive.journal.writer.framed", broken)
-    writer.write([("e", [tick(1)])])
+    writer.write(batch(1))
     assert (writer.lost, writer.fault) == (1, "it broke: see the log")
 
 
@@ -251,8 +238,8 @@ def test_a_clock_that_was_ahead_leaves_no_segment_that_grows_for_ever(
     journal = TickJournal(tmp_path / "var" / "ticks")
     writer = writer_in(journal)
     clock.move_to(datetime(2036, 1, 1, tzinfo=UTC))
-    writer.write([("e", [tick(1)])])
+    writer.write(batch(1))
     clock.move_to(datetime(2026, 11, 18, 1, tzinfo=UTC))
-    writer.write([("e", [tick(2)])])
+    writer.write(batch(2))
     writer.close()
     assert [segment.day for segment in journal.segments()] == [date(2036, 1, 1), date(2026, 11, 18)]

@@ -7,6 +7,7 @@ import fcntl
 import logging
 import shutil
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -17,23 +18,30 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
+from archive.folding import nightly
+from archive.folding.nightly import NotFolded, run_apart
 from archive.journal import TickJournalWriter
 from archive.keeper import keeper
 from archive.management.commands.fold_archive import NICE, Command
 from archive.metrics import archive_metrics
 from archive.stores import DiskStore
-from market.prices.records import TickAccepted
 from operations.archived_ticks import check_archive
-from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of
+from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of, tick, write
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
 
 
 def keep_a_tick(folder: Path) -> None:
-    writer = TickJournalWriter(journal_of(folder), "bid", {}, DAY_MS)
-    writer.write([("epoch", [TickAccepted("EURUSD", 1.08, 1.0801, DAY_MS + 1, 1.0, 1, source="push")])])
-    writer.close()
+    write(folder, tick(1, DAY_MS + 1), began=None)
+
+
+@pytest.fixture
+def due(folder: Path, eurusd: object, clock: time_machine.Traveller) -> Path:
+    """The night after a day with a tick."""
+    keep_a_tick(folder)
+    clock.move_to(NIGHT)
+    return folder
 
 
 def run() -> str:
@@ -43,9 +51,8 @@ def run() -> str:
 
 
 def test_the_command_makes_the_files_of_days_that_are_over(
-    folder: Path, clock: time_machine.Traveller
+    folder: Path, eurusd: object, clock: time_machine.Traveller
 ) -> None:
-    make_instrument()
     keep_a_tick(folder)
     assert run() == "There was nothing to archive."
     clock.move_to(NIGHT)
@@ -74,23 +81,7 @@ def test_the_command_says_why_it_does_nothing(folder: Path, settings: Settings) 
         run()
 
 
-def test_a_store_that_takes_nothing_leaves_the_journal(folder: Path, clock: time_machine.Traveller) -> None:
-    make_instrument()
-    keep_a_tick(folder)
-    clock.move_to(NIGHT)
-    (folder / "archive").write_text("a file where the folder should be")
-    with pytest.raises(CommandError, match="The journal stays"):
-        run()
-    assert len(journal_of(folder).segments()) == 1
-
-
-def test_a_full_disk_is_said_with_its_places(
-    folder: Path, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_instrument()
-    keep_a_tick(folder)
-    clock.move_to(NIGHT)
-
+def test_a_full_disk_is_said_with_its_places(due: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(store: DiskStore, path: str, local: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -98,22 +89,21 @@ def test_a_full_disk_is_said_with_its_places(
     with pytest.raises(CommandError) as raised:
         run()
     assert str(raised.value) == (
-        f"The files cannot be written to {folder / 'var' / 'ticks'} or {folder / 'archive'}: "
+        f"The files cannot be written to {due / 'var' / 'ticks'} or {due / 'archive'}: "
         "No space left on device. The journal stays."
     )
+    assert len(journal_of(due).segments()) == 1
 
 
-@pytest.mark.parametrize("path", ["manifests/2026-11-18.json", "ticks/EURUSD/2026-11-18.parquet"])
-def test_what_is_stored_and_damaged_is_named(folder: Path, clock: time_machine.Traveller, path: str) -> None:
-    make_instrument()
-    keep_a_tick(folder)
-    clock.move_to(NIGHT)
-    damaged = folder / "archive" / path
-    damaged.parent.mkdir(parents=True)
+@pytest.mark.parametrize("path", ["manifests/2026-11-18.json", "ticks/EURUSD/2026-11-18.parquet", ""])
+def test_what_is_stored_and_damaged_is_named(due: Path, path: str) -> None:
+    damaged = due / "archive" / path
+    damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"{")
-    with pytest.raises(CommandError, match=f"{path} is stored already and cannot be used.*The journal stays"):
+    says = f"{path} is stored already and cannot be used.*" if path else ""
+    with pytest.raises(CommandError, match=f"{says}The journal stays"):
         run()
-    assert len(journal_of(folder).segments()) == 1
+    assert len(journal_of(due).segments()) == 1
 
 
 @pytest.mark.parametrize("command", ["fold_archive", "verify_archive", "export_archive"])
@@ -135,14 +125,9 @@ def test_figures_say_whether_ticks_are_kept(folder: Path, monkeypatch: pytest.Mo
     assert figures() == {}
     writer = TickJournalWriter(journal_of(folder), "bid", {}, DAY_MS)
     monkeypatch.setattr(keeper, "writer", writer)
-    tick = TickAccepted("EURUSD", 1.08, 1.0801, DAY_MS + 1, 1.0, 1, source="push")
-    writer.write([("epoch", [tick])])
-    assert figures() == {
-        "tickwire_archive_keeps": 1,
-        "tickwire_archive_folds": 1,
-        "tickwire_archive_records_total": 1,
-        "tickwire_archive_lost_total": 0,
-    }
+    writer.write([("epoch", [tick(1, DAY_MS + 1)])])
+    counts = {"keeps": 1, "folds": 1, "records_total": 1, "lost_total": 0}
+    assert figures() == {f"tickwire_archive_{name}": value for name, value in counts.items()}
     writer.fault = "the disk is full"
     assert figures()["tickwire_archive_keeps"] == 0
     writer.close()
@@ -182,3 +167,40 @@ async def test_newcomer_to_the_demo_is_not_warned_that_pyarrow_is_missing(
             pass
     levels = [record.levelno for record in caplog.records if "Ticks are not archived" in record.message]
     assert levels == [level]
+
+
+# What the nightly work says reaches the log of the service.
+Program = Callable[[str], int]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Takes what is in the place of `manage.py`."""
+    monkeypatch.setattr(nightly, "IS_CHECKOUT", True)
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    return (tmp_path / "manage.py").write_text
+
+
+async def test_its_log_is_the_log_of_the_service(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program("import sys\nsys.stderr.write('INFO Archived\\nWARNING Dropped\\n')\n")
+    await run_apart()
+    assert capsys.readouterr().err == "INFO Archived\nWARNING Dropped\n"
+
+
+@pytest.mark.parametrize("ends", ["sys.exit(1)", "sys.exit(3)"])
+async def test_its_last_line_is_why_it_failed(
+    program: Program, capsys: pytest.CaptureFixture[str], ends: str
+) -> None:
+    says = "INFO Archived\\nCommandError: The disk is full.\\n"
+    program(f"import sys\nsys.stderr.write('{says}')\n{ends}\n")
+    with pytest.raises(NotFolded, match=r"^The disk is full\.$"):
+        await run_apart()
+    assert capsys.readouterr().err == "INFO Archived\n"
+
+
+async def test_one_that_says_nothing_has_a_reason_too(program: Program) -> None:
+    program("raise SystemExit(7)\n")
+    with pytest.raises(NotFolded, match="it ended with 7"):
+        await run_apart()

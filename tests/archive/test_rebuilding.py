@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from io import StringIO
 from pathlib import Path
 
+import duckdb
 import pytest
 import time_machine
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from archive.proving import DayVerdict, verify_day
 from core.threads import in_thread
@@ -52,9 +56,7 @@ async def test_a_day_with_flat_minutes(
     async with KeptEngine(folder, candle_price=candle_price) as kept:
         at_ms = kept.walk(700, DAY_MS + HOUR_MS)
         kept.pass_time(at_ms + HOUR_MS)
-        await kept.write()
-        kept.tick(1.08, NEXT_MS + 1_000)
-        await kept.write()
+        await kept.end_day()
     assert holds(await proved(folder), 100)
     flat = Candle.objects.filter(timeframe="1m", volume=0)
     assert await flat.acount() > 10
@@ -79,7 +81,6 @@ async def test_a_day_over_which_the_engine_was_killed_again_and_again(folder: Pa
 
 
 async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: time_machine.Traveller) -> None:
-    """Its first minutes repeat the last price of the day before."""
     await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, NEXT_MS - 30_000)
@@ -98,7 +99,6 @@ async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: ti
 async def test_a_minute_that_is_closed_after_midnight_changes_no_file_a_night_later(
     folder: Path, clock: time_machine.Traveller
 ) -> None:
-    """It stands in the journal of the next day."""
     await in_thread(make_instrument)
     async with KeptEngine(folder) as kept:
         kept.walk(100, DAY_MS + HOUR_MS)
@@ -119,7 +119,6 @@ async def test_a_minute_that_is_closed_after_midnight_changes_no_file_a_night_la
 async def test_minutes_that_are_filled_in_after_the_files_were_made(
     folder: Path, clock: time_machine.Traveller
 ) -> None:
-    """No tick has come since, so the engine still writes where it wrote the day before."""
     await in_thread(make_instrument, source="kraken")
     async with KeptEngine(folder, "kraken") as kept:
         kept.walk(60, DAY_MS + HOUR_MS)
@@ -155,9 +154,7 @@ async def test_minutes_out_of_a_source_s_history(folder: Path, basis: str) -> No
         for minute in range(1, 4):
             kept.pass_time(at_ms + minute * MINUTE_MS + 3_000)
         kept.tick(1.09, at_ms + 10 * MINUTE_MS)
-        await kept.write()
-        kept.tick(1.09, NEXT_MS + 1_000)
-        await kept.write()
+        await kept.end_day()
     assert holds(await proved(folder), 5)
 
 
@@ -176,3 +173,62 @@ async def test_a_minute_of_two_sources(folder: Path) -> None:
     assert holds(await proved(folder), 1)
     assert file_of(folder, "candles").sources == ["binance", "kraken"]
     assert await Candle.objects.filter(timeframe="1m", source="kraken+binance").acount() == 1
+
+
+# DuckDB, Polars and our own import read the files as they are.
+TICKS = "ticks/EURUSD/2026-11-18.parquet"
+COLUMNS = ("opened_at", "open", "high", "low", "close", "volume", "ask_high", "ask_low")
+
+
+@pytest.fixture
+async def archived(folder: Path) -> Path:
+    await in_thread(make_instrument, volume_kind="trades", order_flow_source="trades")
+    async with KeptEngine(folder) as kept:
+        kept.walk(300, DAY_MS + 3_600_000)
+        await kept.end_day(volume=1.0, side=1)
+    await in_thread(fold, folder)
+    return store_of(folder).root
+
+
+def test_duckdb_makes_the_same_minutes(archived: Path) -> None:
+    query = (
+        "SELECT date_trunc('minute', time AT TIME ZONE 'UTC') AS minute, first(bid ORDER BY seq), max(bid), "
+        "min(bid), last(bid ORDER BY seq) FROM read_parquet(?) GROUP BY minute ORDER BY minute"
+    )
+    with duckdb.connect() as connection:
+        made = connection.execute(query, [f"{archived}/ticks/*/2026-11-18.parquet"]).fetchall()
+    stored = Candle.objects.filter(timeframe="1m", volume__gt=0).order_by("opened_at")
+    rows = stored.values_list("opened_at", "open", "high", "low", "close")
+    wanted = [(at.replace(tzinfo=None), *map(float, prices)) for at, *prices in rows]
+    assert made == wanted[: len(made)]
+    assert len(made) > 20
+
+
+def test_imported_back_it_makes_the_same_candles(archived: Path, clock: time_machine.Traveller) -> None:
+    clock.move_to(NIGHT)
+
+    def minutes() -> list[tuple[object, ...]]:
+        """Of which the file has ticks."""
+        own = Candle.objects.filter(timeframe="1m", opened_at__day=18, volume__gt=0)
+        return list(own.order_by("opened_at").values_list(*COLUMNS))
+
+    before = minutes()
+    Candle.objects.all().delete()
+    call_command("import_ticks", "EURUSD", str(archived / TICKS), stdout=StringIO())
+    assert minutes() == before
+    assert len(before) > 20
+
+
+@pytest.mark.parametrize(
+    ("path", "symbol", "says"),
+    [
+        ("candles/1m/EURUSD/2026-11-18.parquet", "EURUSD", "take the file under ticks/"),
+        (TICKS, "GBPUSD", "holds ticks of EURUSD, not of GBPUSD"),
+        (f"{TICKS}.damaged", "EURUSD", "is damaged"),
+    ],
+)
+def test_what_cannot_be_imported_is_said(archived: Path, path: str, symbol: str, says: str) -> None:
+    make_instrument("GBPUSD")
+    (archived / f"{TICKS}.damaged").write_bytes((archived / TICKS).read_bytes()[:-20])
+    with pytest.raises(CommandError, match=says):
+        call_command("import_ticks", symbol, str(archived / path))

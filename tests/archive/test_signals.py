@@ -19,11 +19,11 @@ from signals_feed.closing import Closing, close_signal
 from signals_feed.judging.watcher import SignalWatcher
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import STOP, TARGET, Exit, Quoted, StoredMinute
-from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_of
-from tests.factories import make_candle, make_instrument
+from tests.archive.keeping import DAY, DAY_MS, KeptEngine, fold, store_of
+from tests.factories import make_candle
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.services]
+pytestmark = [pytest.mark.usefixtures("eurusd"), pytest.mark.services]
 AT_MS = DAY_MS + 60 * MINUTE_MS
 SECOND_MS = 1_000
 BIDS = (1.0841, 1.0850, 1.0870, 1.0899, 1.0901, 1.0850, 1.0811, 1.0809, 1.0841)
@@ -36,18 +36,13 @@ class JudgedDay:
         self.folder, self.watcher = folder, SignalWatcher()
         self.kept = KeptEngine(folder, listeners=[self.watcher], prices=market.prices)
 
-    async def close(self) -> None:
-        await self.watcher.look()
-        assert self.watcher.closer is not None
-        await self.watcher.closer.work_off()
-
     async def run(self, bids: tuple[float, ...] = BIDS) -> None:
         for number, bid in enumerate(bids, 1):
             self.kept.tick(bid, AT_MS + number * SECOND_MS)
-        await self.close()
-        await self.kept.write()
-        self.kept.tick(1.0841, NEXT_MS + 1_000)
-        await self.kept.write()
+        await self.watcher.look()
+        assert self.watcher.closer is not None
+        await self.watcher.closer.work_off()
+        await self.kept.end_day()
 
     async def verdict(self) -> DayVerdict:
         await in_thread(fold, self.folder)
@@ -58,31 +53,18 @@ def published(**terms: Any) -> Signal:
     return make_published(published_at=moment(AT_MS), **terms)
 
 
-async def test_a_target_and_a_stop_are_judged_again(folder: Path) -> None:
-    await in_thread(make_instrument)
-    buy = await in_thread(published)
-    sell = await in_thread(published, **SELL)
-    day = JudgedDay(folder)
-    async with day.kept:
-        await day.run()
-        verdict = await day.verdict()
-    assert (verdict.faults, verdict.notes, verdict.counts["signals"]) == ([], [], 2)
-    for signal, reason in ((buy, "take_profit"), (sell, "stop_loss")):
-        await signal.arefresh_from_db()
-        assert signal.close_reason == reason
-
-
-async def test_what_expired_is_judged_again(folder: Path) -> None:
-    await in_thread(make_instrument)
+async def test_a_target_a_stop_and_an_expiry_are_judged_again(folder: Path) -> None:
     ends_at = moment(AT_MS + 2 * SECOND_MS)
-    signal = await in_thread(published, expires_at=ends_at)
+    every: tuple[dict[str, Any], ...] = ({}, SELL, {"expires_at": ends_at})
+    signals = [await in_thread(published, **terms) for terms in every]
     day = JudgedDay(folder)
     async with day.kept:
         await day.run()
         verdict = await day.verdict()
-    assert (verdict.faults, verdict.counts["signals"]) == ([], 1)
-    await signal.arefresh_from_db()
-    assert signal.close_reason == "expired"
+    assert (verdict.faults, verdict.notes, verdict.counts["signals"]) == ([], [], 3)
+    for signal in signals:
+        await signal.arefresh_from_db()
+    assert [signal.close_reason for signal in signals] == ["take_profit", "stop_loss", "expired"]
 
 
 def closed_by(signal: Signal, price: str, reason: str, rule: str, bid: float, seq: int, epoch: str) -> None:
@@ -107,7 +89,6 @@ def closed_by(signal: Signal, price: str, reason: str, rule: str, bid: float, se
 async def test_a_result_that_the_ticks_do_not_give_is_found(
     folder: Path, terms: tuple[str, str, str, float, int], fault: str
 ) -> None:
-    await in_thread(make_instrument)
     day = JudgedDay(folder)
     async with day.kept:
         # Ticks that meet no level, where the one that closed it is to be looked for.
@@ -124,7 +105,6 @@ async def test_a_result_that_the_ticks_do_not_give_is_found(
 
 
 async def test_a_signal_of_days_that_are_not_archived_is_not_judged(folder: Path) -> None:
-    await in_thread(make_instrument)
     day = JudgedDay(folder)
     async with day.kept:
         await day.run()
@@ -162,8 +142,6 @@ def closed_by_minute(signal: Signal) -> None:
 async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_stored_since(
     folder: Path, archived: dict[str, Any] | None, since: dict[str, Any] | str | None
 ) -> None:
-    """`archived` is what the file has of it, and `since` what the database has after that."""
-    await in_thread(make_instrument)
     day = JudgedDay(folder)
     async with day.kept:
         await day.run(BIDS[:3])

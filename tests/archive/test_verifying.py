@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from msgspec.structs import replace
 
 from archive.manifests import ArchiveManifest, encoded
 from archive.proving import verify_day
@@ -18,20 +18,17 @@ from core.threads import in_thread
 from core.times import MINUTE_MS, moment
 from market.models import Candle
 from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, file_of, fold, manifest_of, store_of
-from tests.factories import make_candle, make_instrument
+from tests.factories import make_candle
 from tests.signals_feed.published_signals import make_published
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-async def archived(folder: Path) -> Path:
-    await in_thread(make_instrument)
+async def archived(folder: Path, eurusd: object) -> Path:
     async with KeptEngine(folder) as kept:
         kept.walk(400, DAY_MS + 60 * MINUTE_MS)
-        await kept.write()
-        kept.tick(1.08, NEXT_MS + 1_000)
-        await kept.write()
+        await kept.end_day()
     await in_thread(fold, folder)
     return folder
 
@@ -52,53 +49,43 @@ def rewrite(folder: Path, **changes: Any) -> None:
     path.write_bytes(encoded(ArchiveManifest(**fields)))
 
 
-def test_what_was_left_alone_holds(archived: Path) -> None:
-    assert faults(archived) == []
-
-
-def test_a_flipped_byte_is_found(archived: Path) -> None:
-    path = store_of(archived).root / file_of(archived).path
+def flip_a_byte(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
-    assert "was altered: its SHA-256" in only_fault(archived)
 
 
-def test_a_shorter_file_is_found(archived: Path) -> None:
-    path = store_of(archived).root / file_of(archived).path
-    path.write_bytes(path.read_bytes()[:-1])
-    assert "bytes, and the manifest says" in only_fault(archived)
-
-
-def test_a_missing_file_is_found(archived: Path) -> None:
-    store_of(archived).remove(file_of(archived).path)
-    assert "is in the manifest, and not in the archive" in only_fault(archived)
-
-
-def test_a_file_that_cannot_be_read_is_found(archived: Path) -> None:
-    path = store_of(archived).root / file_of(archived).path
+def put_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
-    assert only_fault(archived).endswith("cannot be read: Is a directory.")
 
 
-def test_a_missing_manifest_is_found(archived: Path) -> None:
-    store_of(archived).remove(f"manifests/{DAY}.json")
-    assert only_fault(archived) == "There is no manifest of 2026-11-18."
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (flip_a_byte, "was altered: its SHA-256"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, and the manifest says"),
+        (Path.unlink, "is in the manifest, and not in the archive"),
+        (put_a_folder, "cannot be read: Is a directory."),
+    ],
+    ids=["a flipped byte", "a shorter file", "a missing file", "a folder in its place"],
+)
+def test_a_damaged_file_is_found(archived: Path, damage: Callable[[Path], object], says: str) -> None:
+    assert faults(archived) == []
+    damage(store_of(archived).root / file_of(archived).path)
+    assert says in only_fault(archived)
 
 
-@pytest.mark.parametrize("path", ["../elsewhere", "ticks/EURUSD/2026-11-19.parquet"])
-def test_a_manifest_that_names_what_is_not_of_its_day_is_found(archived: Path, path: str) -> None:
-    files = [replace(manifest_of(archived).files[0], path=path)]
-    rewrite(archived, files=files)
-    assert f"names {path!r}, which is not a file of that day" in only_fault(archived)
-
-
-def test_rows_that_are_counted_otherwise_are_found(archived: Path) -> None:
+@pytest.mark.parametrize("path", ["", "../elsewhere", "ticks/EURUSD/2026-11-19.parquet"])
+def test_a_manifest_that_names_something_else_is_found(archived: Path, path: str) -> None:
     files = manifest_of(archived).files
-    files[-1].rows += 1
+    if path:
+        files[-1].path = path
+    else:
+        files[-1].rows += 1
     rewrite(archived, files=files)
-    assert "rows, and the manifest says" in only_fault(archived)
+    says = f"names {path!r}, which is not a file of that day" if path else "rows, and the manifest says"
+    assert says in only_fault(archived)
 
 
 def minutes() -> Any:
@@ -106,48 +93,53 @@ def minutes() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    "changes",
     [
-        ("high", Decimal("1.2")),
-        ("volume", Decimal(7)),
-        ("ask_high", Decimal("1.2")),
-        ("basis", "mid"),
-        ("source", "x"),
+        {"high": Decimal("1.2")},
+        {"volume": Decimal(7)},
+        {"ask_high": Decimal("1.2")},
+        {"basis": "mid"},
+        {"source": "x"},
+        {},
     ],
+    ids=str,
 )
-def test_a_stored_minute_that_was_altered_is_found(archived: Path, field: str, value: object) -> None:
-    first = minutes().first()
-    minutes().filter(opened_at=first.opened_at).update(**{field: value})
+def test_a_stored_minute_that_was_altered_or_deleted_is_found(
+    archived: Path, changes: dict[str, object]
+) -> None:
+    first = minutes().filter(opened_at=minutes().first().opened_at)
+    if changes:
+        first.update(**changes)
+    else:
+        first.delete()
     fault = only_fault(archived)
-    assert "EURUSD: Stored minutes differ from those archived" in fault
-    assert field in fault
+    assert "EURUSD: Stored minutes differ from those archived" in fault or not changes
+    assert next(iter(changes), "no longer in the database") in fault
 
 
-def test_a_stored_minute_that_was_deleted_is_found(archived: Path) -> None:
-    minutes().filter(opened_at=minutes().first().opened_at).delete()
-    assert "no longer in the database" in only_fault(archived)
-
-
-def test_minutes_that_retention_dropped_are_no_fault(archived: Path) -> None:
-    minutes().delete()
-    verdict = verify_day(store_of(archived), DAY)
-    assert verdict.faults == []
-    assert verdict.notes == ["EURUSD: the database no longer has its minutes of that day."]
-
-
-def test_a_minute_that_was_filled_since_is_no_fault(archived: Path) -> None:
-    last = minutes().last()
-    make_candle(last.instrument, opened_at=moment(DAY_MS + 23 * 60 * MINUTE_MS), source="push")
-    verdict = verify_day(store_of(archived), DAY)
-    assert verdict.faults == []
-    assert "1 minutes are not compared: they were stored after the archive was made" in verdict.notes[0]
-
-
-def test_an_imported_minute_is_no_fault_and_is_said(archived: Path) -> None:
+def import_the_first() -> None:
     minutes().filter(opened_at=minutes().first().opened_at).update(source="import", high=Decimal("1.2"))
+
+
+def fill_another() -> None:
+    at = moment(DAY_MS + 23 * 60 * MINUTE_MS)
+    make_candle(minutes().last().instrument, opened_at=at, source="push")
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (import_the_first, "came from an import"),
+        (fill_another, "1 minutes are not compared: they were stored after the archive was made"),
+        (lambda: minutes().delete(), "EURUSD: the database no longer has its minutes of that day."),
+    ],
+    ids=["imported", "filled since", "dropped by retention"],
+)
+def test_minutes_that_are_not_compared_are_said(archived: Path, act: Callable[[], object], says: str) -> None:
+    act()
     verdict = verify_day(store_of(archived), DAY)
     assert verdict.faults == []
-    assert "came from an import" in verdict.notes[0]
+    assert says in verdict.notes[0]
 
 
 def test_a_ledger_that_was_rewritten_is_found(archived: Path) -> None:
@@ -159,7 +151,6 @@ def test_a_ledger_that_was_rewritten_is_found(archived: Path) -> None:
 
 
 def test_ticks_that_make_other_minutes_are_found(archived: Path) -> None:
-    """Its digests are right: the file of candles was made of another database."""
     minutes().filter(opened_at=minutes().first().opened_at).update(high=Decimal("1.2"))
     (archived / "var" / "ticks" / "folded.json").unlink()
     fold(archived)
@@ -180,37 +171,29 @@ def test_the_command_says_what_it_proved(archived: Path) -> None:
     assert run("verify_archive", "--day", "2026-11-18")[0] == said
 
 
-def test_the_command_ends_with_an_error_where_something_differs(archived: Path) -> None:
-    store_of(archived).remove(file_of(archived).path)
-    with pytest.raises(CommandError, match="1 day does not hold"):
-        run("verify_archive")
-
-
-def test_days_that_are_not_there_are_said(archived: Path) -> None:
-    with pytest.raises(CommandError, match="Its days are from 2026-11-18 to 2026-11-18"):
-        run("verify_archive", "--start", "2027-01-01")
-    with pytest.raises(CommandError, match="not a day: write 2026-11-01"):
-        run("verify_archive", "--day", "yesterday")
-    with pytest.raises(CommandError, match="either --day"):
-        run("verify_archive", "--day", "2026-11-18", "--start", "2026-11-18")
-
-
-def test_a_folder_that_is_no_copy_is_said(tmp_path: Path) -> None:
-    with pytest.raises(
-        CommandError, match="is not a copy of an archive: name the folder that contains ticks/"
-    ):
-        run("verify_archive", "--folder", str(tmp_path))
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--start", "2027-01-01"], "Its days are from 2026-11-18 to 2026-11-18"),
+        (["--day", "yesterday"], "not a day: write 2026-11-01"),
+        (["--day", "2026-11-18", "--start", "2026-11-18"], "either --day"),
+        (["--folder", "/usr"], "is not a copy of an archive: name the folder that contains ticks/"),
+    ],
+)
+def test_days_and_folders_that_are_not_there_are_said(archived: Path, words: list[str], says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        run("verify_archive", *words)
 
 
 def test_files_without_a_manifest_are_found(archived: Path) -> None:
     store_of(archived).remove(f"manifests/{DAY}.json")
+    assert only_fault(archived) == "There is no manifest of 2026-11-18."
     err = StringIO()
     with pytest.raises(CommandError, match="1 day does not hold"):
         call_command("verify_archive", stdout=StringIO(), stderr=err)
-    assert (
-        "There are files of 2026-11-18, and no manifest that names them: candles/1m/EURUSD/" in err.getvalue()
-    )
-    assert "`fold_archive`" in err.getvalue()
+    said = err.getvalue()
+    assert "There are files of 2026-11-18, and no manifest that names them: candles/1m/EURUSD/" in said
+    assert "`fold_archive`" in said
 
 
 def test_files_that_the_manifest_does_not_name_are_said(archived: Path) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -50,36 +48,27 @@ def test_every_argument_of_the_command_has_a_help_text(
     assert [line for line in arguments if not re.search(r"\S {2,}\S", line) and line != "COMMAND"] == []
 
 
-def test_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
-    version = tomllib.loads(Path("clients/python/pyproject.toml").read_text())["project"]["version"]
-    assert capsys.readouterr().out == f"tickwire {version}\n"
-
-
 @pytest.mark.parametrize("nothing", [[], (), iter(()), ""])
 def test_empty_list_of_quotes_is_not_all_of_them(
     client: Client, asked: list[httpx.URL], nothing: Any
 ) -> None:
-    with pytest.raises(ValueError, match="The list of symbols is empty"):
-        client.quotes(nothing)
-    assert asked == []
+    async def ask() -> None:
+        async with AsyncClient("tw_live_any", "http://127.0.0.1:9") as asynchronous:
+            await asynchronous.quotes(nothing)
 
-
-def test_without_a_list_quotes_are_of_all(client: Client, asked: list[httpx.URL]) -> None:
+    for call in (lambda: client.quotes(nothing), lambda: asyncio.run(ask())):
+        with pytest.raises(ValueError, match="The list of symbols is empty"):
+            call()
     client.quotes()
     client.quotes(None)
     client.quotes(iter(["EURUSD", "BTCUSD"]))
     assert [dict(url.params) for url in asked] == [{}, {}, {"symbols": "EURUSD,BTCUSD"}]
 
 
-def test_asynchronous_client_refuses_an_empty_list_too() -> None:
-    async def ask() -> None:
-        async with AsyncClient("tw_live_any", "http://127.0.0.1:9") as client:
-            await client.quotes([])
-
-    with pytest.raises(ValueError, match="The list of symbols is empty"):
-        asyncio.run(ask())
+def test_signals_are_the_active_ones_and_all_signals_all(client: Client, asked: list[httpx.URL]) -> None:
+    client.signals()
+    assert list(client.all_signals()) == []
+    assert [url.params["status"] for url in asked] == ["active", "all"]
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2026-11-31", ""])
@@ -96,26 +85,18 @@ def test_what_is_no_time_is_refused_in_words_of_python(client: Client, moment: s
         ("20261126", "2026-11-26T00:00:00Z"),
         ("2026-11-26T12:00", "2026-11-26T12:00:00Z"),
         (date(2026, 11, 26), "2026-11-26T00:00:00Z"),
+        *((text, text) for text in ("2026-11-26T12:00Z", "2026-11-26T12:00:00.5+01:00", "1763600400000")),
     ],
 )
-def test_time_without_a_zone_is_utc_as_at_the_command_line(
+def test_time_is_sent_as_it_was_written_and_without_a_zone_is_utc_as_at_the_command_line(
     client: Client, asked: list[httpx.URL], moment: Any, sent: str
 ) -> None:
     assert list(client.history("EURUSD", start=moment)) == []
     assert asked[0].params["start"] == sent
-    assert at(str(moment)) == datetime.fromisoformat(sent)
-
-
-def test_command_line_takes_milliseconds_as_the_client_does() -> None:
-    assert at("1763600400000") == datetime(2025, 11, 20, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("text", ["2026-11-26T12:00Z", "2026-11-26T12:00:00.5+01:00", "1763600400000"])
-def test_time_with_its_zone_is_sent_as_it_was_written(
-    client: Client, asked: list[httpx.URL], text: str
-) -> None:
-    assert list(client.history("EURUSD", start=text)) == []
-    assert asked[0].params["start"] == text
+    is_ms = sent.isdigit()
+    assert at(str(moment)) == (
+        datetime.fromtimestamp(int(sent) / 1000, UTC) if is_ms else datetime.fromisoformat(sent)
+    )
 
 
 CALLS: list[Callable[[Client, str], Any]] = [
@@ -134,24 +115,7 @@ def test_what_leads_to_another_path_is_no_symbol(
 ) -> None:
     with pytest.raises(ApiError, match=f"There is no such symbol: {re.escape(symbol)}") as refused:
         call(client, symbol)
-    assert (refused.value.code, refused.value.status, asked) == ("symbol_not_found", 404, [])
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_empty_symbol_is_refused(
-    client: Client, asked: list[httpx.URL], call: Callable[[Client, str], Any]
-) -> None:
+    assert (refused.value.code, refused.value.status) == ("symbol_not_found", 404)
     with pytest.raises(ValueError, match="The symbol is empty"):
         call(client, "")
     assert asked == []
-
-
-def test_signals_are_the_active_ones_and_all_signals_all(client: Client, asked: list[httpx.URL]) -> None:
-    client.signals()
-    assert list(client.all_signals()) == []
-    assert [url.params["status"] for url in asked] == ["active", "all"]
-    for call in (client.signals, client.all_signals):
-        assert "unlike" in (call.__doc__ or "")
-    readme = Path("clients/python/README.md").read_text()
-    words = " ".join(readme.split())
-    assert "`signals()` returns only active signals, `all_signals()` also those that have ended" in words

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ pytestmark = pytest.mark.served
 
 SYMBOL = "EURUSD"
 SCORED: dict[str, Any] = {"category": "forex", "status": "published", "sentiment_score": 0.4, "model": "test"}
-Act = Callable[[], Any]
 
 
 @pytest.fixture
@@ -75,37 +74,47 @@ def test_every_path_of_rest_has_a_call(client: Client) -> None:
     answers = (
         *(client.symbols(expand=["digits"]), client.quote("eurusd"), client.market(SYMBOL, bars=3)),
         *(client.signals(status="all", symbol=SYMBOL), client.news(category=["forex"], expand=["id"])),
-        *(client.signals(user="marta"), client.signal(signal)),
+        *(client.signals(user="marta"), client.signal(signal), client.publisher("marta"), client.quotes()),
         *(client.session(), client.limits(), client.ledger(), client.calibration(), client.analysis(SYMBOL)),
     )
     assert all(isinstance(answer, dict) for answer in answers)
+    quotes = client.quotes([SYMBOL, "NOPE"])
+    assert [item["symbol"] for item in quotes["items"]] == [SYMBOL]
+    assert quotes["rejected"] == [{"symbol": "NOPE", "code": "symbol_not_found"}]
+    flow = client.order_flow_buckets(SYMBOL, start=0, end="2026-11-20T14:00:00Z", limit=5)
+    assert flow == {"symbol": SYMBOL, "items": [], "count": 0}
 
 
-def test_many_quotes_come_in_one_answer(client: Client) -> None:
-    put_quote(SYMBOL)
+def test_refusal_says_what_is_allowed(client: Client) -> None:
+    with pytest.raises(ApiError, match="timeframe must be one of") as refused:
+        client.market(SYMBOL, timeframe="2h")
+    assert (refused.value.code, refused.value.field) == ("invalid_timeframe", "timeframe")
+    assert "1h" in (refused.value.allowed or [])
+    with pytest.raises(ApiError) as refused:
+        # A name with a slash stays one part of the path.
+        client.publisher("../limits")
+    assert refused.value.status == 404
 
-    answer = client.quotes([SYMBOL, "NOPE"])
 
-    assert [item["symbol"] for item in answer["items"]] == [SYMBOL]
-    assert answer["rejected"] == [{"symbol": "NOPE", "code": "symbol_not_found"}]
-    assert client.quotes()["count"] == 1
+def test_key_comes_from_the_variable_of_the_panel_or_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TICKWIRE_KEY", "TICKWIRE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="set TICKWIRE_KEY, or pass api_key"):
+        Client()
+    for name in ("TICKWIRE_API_KEY", "TICKWIRE_KEY"):
+        monkeypatch.setenv(name, f"tw_live_{name}")
+        with Client() as client:
+            assert client.api_key == f"tw_live_{name}"
 
 
 def test_a_text_is_one_name_and_not_its_letters(client: Client) -> None:
     put_quote(SYMBOL)
     gold = make_news(category="gold")
-
     assert client.quotes(SYMBOL)["rejected"] == client.quotes(f"{SYMBOL},{SYMBOL}")["rejected"] == []
     assert [item["id"] for item in client.news(category="gold", expand="id")["items"]] == [gold.pk]
     assert len(list(client.all_news(category="gold"))) == 1
     session = CandleSession("tw_live_any", [SYMBOL], "1h", forming=False)
     assert json.loads(session.subscribe())["timeframes"] == ["1h"]
-
-
-def test_order_flow_comes_by_minute(client: Client) -> None:
-    answer = client.order_flow_buckets(SYMBOL, start=0, end="2026-11-20T14:00:00Z", limit=5)
-
-    assert answer == {"symbol": SYMBOL, "items": [], "count": 0}
 
 
 def test_walks_over_news_and_signals_have_all_of_them_once(client: Client) -> None:
@@ -115,59 +124,9 @@ def test_walks_over_news_and_signals_have_all_of_them_once(client: Client) -> No
     titles = [item.title for item in NewsItem.objects.bulk_create(items)]
     put_quote(SYMBOL)
     signals = [publish_signal(SYMBOL, make_user(f"publisher{number}")) for number in range(3)]
-
     assert [item["title"] for item in client.all_news()] == titles[::-1]
     assert [item["id"] for item in client.all_signals(status="active")] == signals[::-1]
     assert [item["title"] for item in client.all_news(start=minutes[3])] == titles[:2:-1]
-
-
-def test_refusal_says_what_is_allowed(client: Client) -> None:
-    with pytest.raises(ApiError, match="timeframe must be one of") as refused:
-        client.market(SYMBOL, timeframe="2h")
-    assert (refused.value.code, refused.value.field) == ("invalid_timeframe", "timeframe")
-    assert "1h" in (refused.value.allowed or [])
-
-
-def test_name_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
-    with pytest.raises(ApiError) as refused:
-        client.publisher("../limits")
-    assert refused.value.status == 404
-
-
-def test_used_up_allowance_is_waited_for_and_the_call_succeeds(server: Server, key: str) -> None:
-    make_instrument("BTCUSD")
-    slow = make_key(make_account(tier=make_tier("tiny", requests_per_minute=1)))
-    with Client(slow, server.url, retries=0) as impatient:
-        impatient.symbols()
-        with pytest.raises(ApiError) as refused:
-            impatient.symbols()
-    assert refused.value.code == "rate_limit_exceeded"
-    assert 0 < (refused.value.retry_after or 0) <= 60
-
-
-def test_client_without_a_key_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TICKWIRE_KEY", "TICKWIRE_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match="set TICKWIRE_KEY, or pass api_key"):
-        Client()
-
-
-def test_client_reads_the_variable_of_the_panel_and_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TICKWIRE_KEY", raising=False)
-    monkeypatch.setenv("TICKWIRE_API_KEY", "tw_live_former")
-    with Client() as former:
-        assert former.api_key == "tw_live_former"
-    monkeypatch.setenv("TICKWIRE_KEY", "tw_live_now")
-    with Client() as now:
-        assert now.api_key == "tw_live_now"
-
-
-def test_prices_come_as_they_happen(client: Client, ticker: Ticker) -> None:
-    ticker(SYMBOL)
-    watched = client.watch(SYMBOL)
-    first = next(watched)
-    (tick,) = ticker(SYMBOL)
-    assert (first["symbol"], next(watched)["bid"]) == (SYMBOL, tick.bid)
 
 
 def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
@@ -189,14 +148,12 @@ def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
     assert seqs == list(range(seqs[0], seqs[0] + 5))
     assert all(frame["closed"] for frame in heard)
     assert missed == []
-
-
-def test_candles_that_form_come_on_request(client: Client, ticker: Ticker) -> None:
-    ticker(SYMBOL)
-    followed = client.follow_candles(SYMBOL, timeframes=["1d"], forming=True)
+    # Those that form come on request.
+    forming = client.follow_candles(SYMBOL, timeframes=["1d"], forming=True)
     threading.Timer(0.1, ticker, (SYMBOL,)).start()
-    frame = next(followed)
-    assert (frame["closed"], frame["timeframe"]) == (False, "1d")
+    while (frame := next(forming))["closed"]:
+        pass
+    assert frame["timeframe"] == "1d"
 
 
 def test_gap_of_a_symbol_is_one_of_its_candles() -> None:
@@ -212,7 +169,9 @@ def test_gap_of_a_symbol_is_one_of_its_candles() -> None:
     assert json.loads(session.subscribe())["resume"] == {"epoch": "b", "positions": {"XAUUSD/1m": 8}}
 
 
-def test_broken_stream_goes_on_where_it_was(client: Client, server: Server, ticker: Ticker) -> None:
+def test_broken_stream_goes_on_where_it_was_and_names_what_cannot_be_had_again(
+    client: Client, server: Server, ticker: Ticker
+) -> None:
     missed: list[str] = []
     ticker(SYMBOL)
     watched = client.watch(SYMBOL, on_missed=missed.extend)
@@ -223,46 +182,37 @@ def test_broken_stream_goes_on_where_it_was(client: Client, server: Server, tick
         heard += [tick["seq"] for tick in itertools.islice(watched, 5)]
     assert heard == list(range(heard[0], heard[0] + 16))
     assert missed == []
-
-
-def test_what_cannot_be_had_again_is_named(client: Client, server: Server, ticker: Ticker) -> None:
-    missed: list[str] = []
-    ticker(SYMBOL)
-    watched = client.watch(SYMBOL, on_missed=missed.extend)
-    next(watched)
+    (tick,) = ticker(SYMBOL)
+    assert next(watched)["bid"] == tick.bid
     drop_sockets(server)
     ticker(SYMBOL, 1_500)
     next(watched)
     assert missed == [SYMBOL]
 
 
-def test_signals_published_meanwhile_are_replayed(client: Client, server: Server) -> None:
-    publisher = make_user("marta")
-    followed = client.follow_signals(since=publish_signal(SYMBOL, publisher))
-    published = [publish_signal(SYMBOL, publisher) for _ in range(2)]
-    assert [next(followed)["id"] for _ in published] == published
+@pytest.mark.parametrize("feed", ["signals", "news"])
+def test_what_was_published_meanwhile_is_replayed(client: Client, server: Server, feed: str) -> None:
+    publisher, missed = make_user("marta"), list[str]()
+
+    def publish() -> str:
+        publish_news(SYMBOL, category="forex")
+        return (
+            publish_signal(SYMBOL, publisher) if feed == "signals" else publish_news(SYMBOL, category="gold")
+        )
+
+    def follow(since: str) -> Iterator[Any]:
+        if feed == "signals":
+            return client.follow_signals(since=since, on_missed=missed.extend)
+        return client.follow_news(SYMBOL, categories=["gold"], since=since, on_missed=missed.extend)
+
+    published = [publish() for _ in range(3)]
+    # Before the first that was heard, nothing is missed.
+    assert str(next(follow("after:0"))["id"]) == published[0]
+    followed = follow(published[0])
+    assert [str(next(followed)["id"]) for _ in range(2)] == published[1:]
     drop_sockets(server)
-    later = publish_signal(SYMBOL, publisher)
-    assert next(followed)["id"] == later
-
-
-def test_news_published_meanwhile_are_replayed(client: Client, server: Server) -> None:
-    since = publish_news(SYMBOL, category="gold")
-    followed = client.follow_news(SYMBOL, categories=["gold"], since=int(since))
-    publish_news(SYMBOL, category="forex")
-    published = [publish_news(SYMBOL, category="gold") for _ in range(2)]
-    assert [str(next(followed)["id"]) for _ in published] == published
-    drop_sockets(server)
-    later = publish_news(SYMBOL, category="gold")
-    assert str(next(followed)["id"]) == later
-
-
-def test_news_before_the_first_that_was_heard_are_not_missed(client: Client, server: Server) -> None:
-    missed: list[str] = []
-    followed = client.follow_news(since="after:0", on_missed=missed.extend)
-    published = publish_news()
-    assert str(next(followed)["id"]) == published
-    assert missed == []
+    later = publish()
+    assert (str(next(followed)["id"]), missed) == (later, [])
 
 
 def test_command_follows_from_before_its_list_also_where_that_is_empty(client: Client) -> None:
@@ -274,15 +224,12 @@ def test_command_follows_from_before_its_list_also_where_that_is_empty(client: C
     assert newest_place(client) == published[0]
 
 
-def test_bad_key_ends_the_stream_at_once(server: Server, key: str) -> None:
+def test_bad_key_and_unknown_symbol_are_errors_and_not_a_silence(client: Client, server: Server) -> None:
+    with pytest.raises(StreamError, match="NOPE"):
+        next(client.watch("NOPE"))
     with Client("tw_live_wrong", server.url) as wrong, pytest.raises(StreamError) as refused:
         next(wrong.watch(SYMBOL))
     assert refused.value.code == "invalid_api_key"
-
-
-def test_unknown_symbol_is_an_error_and_not_a_silence(client: Client, ticker: Ticker) -> None:
-    with pytest.raises(StreamError, match="NOPE"):
-        next(client.watch("NOPE"))
 
 
 def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticker) -> None:
@@ -327,12 +274,11 @@ def command(server: Server, key: str) -> Command:
     return Command(server, key)
 
 
-def test_command_prints_a_quote(command: Command) -> None:
+def test_command_prints_a_quote_in_full_and_says_in_one_line_what_is_wrong(
+    command: Command, ticker: Ticker
+) -> None:
     put_quote(SYMBOL, 1.0841, 1.08424)
     assert command("quote", "eurusd").stdout.startswith("EURUSD     1.0841 / 1.08424  spread 0.00014")
-
-
-def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) -> None:
     make_instrument("TINY", digits=8)
     tick = Tick("TINY", 0.00003, 0.0000305, clock.now_ms(), 1.0)
     ticker.server.run(ticker.push([tick]))
@@ -341,6 +287,13 @@ def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) 
         assert process.stdout is not None
         assert '"bid": 0.00003, "ask": 0.0000305, "spread": 0.0000005, ' in process.stdout.readline()
         process.terminate()
+    done = command("quote", "EURUSX")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "EURUSD" in done.stderr
+    command.environment["TICKWIRE_KEY"] = "tw_live_of_another_service"
+    done = command("quote", SYMBOL)
+    where = f"It was sent to {command.environment['TICKWIRE_URL']}; TICKWIRE_URL or --url names another"
+    assert (where in done.stderr, done.stderr.count("\n")) == (True, 1)
 
 
 def test_command_writes_candles_as_csv(command: Command) -> None:
@@ -362,20 +315,6 @@ def test_command_follows_signals(command: Command) -> None:
         publish_signal(SYMBOL, publisher)
         assert "buy  EURUSD" in process.stdout.readline()
         process.terminate()
-
-
-def test_command_says_in_one_line_what_is_wrong(command: Command) -> None:
-    done = command("quote", "EURUSX")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "EURUSD" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_command_says_to_which_service_an_unknown_key_was_sent(command: Command) -> None:
-    command.environment["TICKWIRE_KEY"] = "tw_live_of_another_service"
-    done = command("quote", SYMBOL)
-    where = f"It was sent to {command.environment['TICKWIRE_URL']}; TICKWIRE_URL or --url names another"
-    assert (where in done.stderr, done.stderr.count("\n")) == (True, 1)
 
 
 def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

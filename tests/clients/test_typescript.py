@@ -1,7 +1,8 @@
-"""The TypeScript client against the real service: it compiles against the reference, asks, and resumes."""
+"""The TypeScript client: it compiles against the reference, asks, walks over history, and resumes."""
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import subprocess
@@ -10,20 +11,36 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from core import clock
 from core.times import MINUTE_MS
 from market.prices.candles import DAY_MS
 from tests.client import Server, drop_sockets
+from tests.contract.market.stored_minutes import minutes, store
 from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
 from tests.patience import PATIENCE_S
 
 from .conftest import CLIENT
+from .history.keeping import (
+    BUSY,
+    CUT_SHORT,
+    HUNG_UP,
+    IN_FRONT,
+    START_MS,
+    Keeper,
+    in_json,
+    iso,
+    keeping,
+    make_candles,
+)
 
-pytestmark = pytest.mark.served
+pytestmark = [pytest.mark.served, pytest.mark.usefixtures("built")]
 
+# Node has a global WebSocket from 22 on, and before it behind this flag.
+FLAGS = ("--experimental-websocket", "--no-warnings")
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
 TYPES = "tests/clients/types/types.mts"
@@ -45,82 +62,80 @@ class Driver:
     """A running client, line by line."""
 
     def __init__(self, url: str, key: str, *words: str) -> None:
-        # Node has a global WebSocket from 22 on, and before it behind this flag.
-        command = ["node", "--experimental-websocket", "--no-warnings", DRIVER, url, key, *words]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = ["node", *FLAGS, DRIVER, url, key, *words]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Driver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.process.kill()
+        self.process.communicate()
 
     def hear(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        heard: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert self.process.stdout is not None
+        heard: dict[str, Any] = json.loads(self.process.stdout.readline())
         return heard
 
-    def end(self) -> int:
-        return self._process.wait(PATIENCE_S)
+
+def ran(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["node", *command], capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def said(url: str, what: str, *words: object, key: str = "tw_live_any") -> list[dict[str, Any]]:
+    done = ran(
+        *FLAGS,
+        DRIVER,
+        url,
+        key,
+        what,
+        *(each if isinstance(each, str) else json.dumps(each) for each in words),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_types_are_those_of_the_reference(server: Server, modules: Path, tmp_path: Path) -> None:
     made = tmp_path / "schema.ts"
-    tool = str(modules / "openapi-typescript/bin/cli.js")
-    command = ["node", tool, f"{server.url}/openapi.json", "--output", str(made)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = ran(modules / "openapi-typescript/bin/cli.js", f"{server.url}/openapi.json", "--output", made)
     assert done.returncode == 0, done.stderr
     assert made.read_text() == (CLIENT / "src/schema.ts").read_text(), "npm run types makes them anew"
 
 
-def test_answers_and_refusals(built: None, server: Server, key: str) -> None:
+def test_answers_and_frames_have_the_types_of_the_reference(modules: Path) -> None:
+    """Each line that must not compile is marked as such, so that tsc complains if it does."""
+    options = ("--noEmit", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext")
+    done = ran(modules / "typescript/bin/tsc", *options, "--lib", "ES2022,DOM", TYPES)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_answers_and_refusals(server: Server, key: str) -> None:
     put_quote(SYMBOL, 1.0841, 1.08424)
-    with Driver(server.url, key, "quote", "eurusd") as client:
-        assert client.hear()["bid"] == 1.0841
-    path = ("/api/market/{symbol}", '{"symbol": "EURUSD"}', '{"timeframe": "2h"}')
-    with Driver(server.url, key, "get", *path) as client:
-        refused = client.hear()
-    assert (refused["name"], refused["code"], refused["field"]) == (
-        "ApiError",
-        "invalid_timeframe",
-        "timeframe",
-    )
-
+    assert said(server.url, "quote", "eurusd", key=key)[0]["bid"] == 1.0841
+    path = ("/api/market/{symbol}", {"symbol": SYMBOL}, {"timeframe": "2h"})
+    (refused,) = said(server.url, "get", *path, key=key)
+    named = [refused[name] for name in ("name", "code", "field")]
+    assert named == ["ApiError", "invalid_timeframe", "timeframe"]
     assert refused["requestId"]
+    signal = publish_signal(SYMBOL, make_user("marta"))
+    one, of_publisher = said(server.url, "signal", signal, key=key)
+    assert (one["user"], [each["id"] for each in of_publisher["items"]]) == ("marta", [signal])
 
 
-def test_service_that_is_not_there_is_named_with_its_address(built: None) -> None:
+def test_service_that_is_not_there_is_named_with_its_address() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with Driver(url, "tw_live_none", "quote", SYMBOL) as client:
-            told = client.hear()
+        (told,) = said(url, "quote", SYMBOL)
     assert told["name"] == "ServiceUnreachable"
     assert url in told["message"]
     assert "ECONNREFUSED" in told["message"]
-    assert told["message"].endswith(
-        ". Check the address (the option url), and whether the service is running."
-    )
+    assert told["message"].endswith("Check the address (the option url), and whether the service is running.")
 
 
-def test_client_names_itself(built: None) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with Driver(url, "tw_live_none", "quote", SYMBOL):
-            connection, _ = listening.accept()
-            with connection:
-                head = connection.recv(65_536).decode().lower()
-    assert "user-agent: tickwire-typescript/" in head
-
-
-def test_one_signal_and_those_of_a_publisher(built: None, server: Server, key: str) -> None:
-    signal = publish_signal(SYMBOL, make_user("marta"))
-    with Driver(server.url, key, "signal", signal) as client:
-        assert (client.hear()["user"], [each["id"] for each in client.hear()["items"]]) == ("marta", [signal])
-
-
-def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: str, ticker: Ticker) -> None:
+def test_broken_stream_goes_on_where_it_was_and_says_what_cannot_be_had_again(
+    server: Server, key: str, ticker: Ticker
+) -> None:
     ticker(SYMBOL)
     with Driver(server.url, key, "watch", SYMBOL) as client:
         heard = [client.hear()["seq"]]
@@ -128,10 +143,13 @@ def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: st
             drop_sockets(server)
             ticker(SYMBOL, 5)
             heard += [client.hear()["seq"] for _ in range(5)]
-    assert heard == list(range(heard[0], heard[0] + 16))
+        assert heard == list(range(heard[0], heard[0] + 16))
+        drop_sockets(server)
+        ticker(SYMBOL, 1_500)
+        assert client.hear() == {"missed": [SYMBOL]}
 
 
-def test_candles_go_on_where_they_were(built: None, server: Server, key: str, ticker: Ticker) -> None:
+def test_candles_go_on_where_they_were(server: Server, key: str, ticker: Ticker) -> None:
     now = clock.now_ms()
     day_ms = now - now % DAY_MS - DAY_MS
     ticker.at(SYMBOL, day_ms, day_ms + MINUTE_MS)
@@ -142,68 +160,126 @@ def test_candles_go_on_where_they_were(built: None, server: Server, key: str, ti
             ticker.at(SYMBOL, day_ms + minute * MINUTE_MS)
             heard.append(client.hear())
     first = heard[0]["seq"]
-    assert [(frame["timeframe"], frame["closed"], frame["seq"]) for frame in heard] == [
-        ("1m", True, first + number) for number in range(4)
-    ]
+    found = [(frame["timeframe"], frame["closed"], frame["seq"]) for frame in heard]
+    assert found == [("1m", True, first + number) for number in range(4)]
 
 
-def test_what_cannot_be_had_again_is_named(built: None, server: Server, key: str, ticker: Ticker) -> None:
-    ticker(SYMBOL)
-    with Driver(server.url, key, "watch", SYMBOL) as client:
-        client.hear()
-        drop_sockets(server)
-        ticker(SYMBOL, 1_500)
-        assert client.hear() == {"missed": [SYMBOL]}
-
-
-def test_signals_published_meanwhile_are_replayed(built: None, server: Server, key: str) -> None:
+@pytest.mark.parametrize("feed", ["signals", "news"])
+def test_what_was_published_meanwhile_is_replayed(server: Server, key: str, feed: str) -> None:
     publisher = make_user("marta")
-    since = publish_signal(SYMBOL, publisher)
-    published = [publish_signal(SYMBOL, publisher) for _ in range(2)]
-    with Driver(server.url, key, "signals", since) as client:
-        assert [client.hear()["id"] for _ in published] == published
-        drop_sockets(server)
-        later = publish_signal(SYMBOL, publisher)
-        assert client.hear()["id"] == later
 
+    def publish() -> str:
+        # The driver asks for news of gold alone.
+        publish_news(SYMBOL, category="forex")
+        return (
+            publish_signal(SYMBOL, publisher) if feed == "signals" else publish_news(SYMBOL, category="gold")
+        )
 
-def test_news_published_meanwhile_are_replayed(built: None, server: Server, key: str) -> None:
-    since = publish_news(SYMBOL, category="gold")
-    publish_news(SYMBOL, category="forex")
-    published = [publish_news(SYMBOL, category="gold") for _ in range(2)]
-    with Driver(server.url, key, "news", since) as client:
+    since = publish()
+    published = [publish() for _ in range(2)]
+    with Driver(server.url, key, feed, since) as client:
         assert [str(client.hear()["id"]) for _ in published] == published
         drop_sockets(server)
-        later = publish_news(SYMBOL, category="gold")
+        later = publish()
         assert str(client.hear()["id"]) == later
 
 
-def test_bad_key_ends_the_stream(built: None, server: Server, key: str) -> None:
-    with Driver(server.url, "tw_live_wrong", "watch", SYMBOL) as client:
-        told = client.hear()
+def test_bad_key_ends_the_stream(server: Server) -> None:
+    (told,) = said(server.url, "watch", SYMBOL, key="tw_live_wrong")
     assert (told["name"], told["code"]) == ("StreamError", "invalid_api_key")
 
 
-def test_whoever_leaves_while_nothing_comes_keeps_no_socket(built: None, server: Server, key: str) -> None:
+def test_whoever_leaves_while_nothing_comes_keeps_no_socket(server: Server, key: str) -> None:
     with Driver(server.url, key, "leave", SYMBOL) as client:
         assert client.hear() == {"done": True}
-        assert client.end() == 0
+        assert client.process.wait(PATIENCE_S) == 0
 
 
-def test_answers_and_frames_have_the_types_of_the_reference(built: None, modules: Path) -> None:
-    """Each line that must not compile is marked as such, so that tsc complains if it does."""
-    options = ("--noEmit", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext")
-    command = ["node", str(modules / "typescript/bin/tsc"), *options, "--lib", "ES2022,DOM", TYPES]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_older_node_is_told_what_a_stream_needs(built: None) -> None:
+def test_older_node_is_told_what_a_stream_needs() -> None:
     # Node has a global WebSocket from 22 on, and this flag takes it away.
-    has_one = subprocess.run(["node", "-p", "typeof WebSocket"], capture_output=True, text=True, check=True)
-    flags = [] if has_one.stdout.strip() == "undefined" else ["--no-experimental-websocket"]
-    command = ["node", "--no-warnings", *flags, DRIVER, "http://127.0.0.1:9", "tw_live_any", "watch", SYMBOL]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    flags = (
+        [] if ran("-p", "typeof WebSocket").stdout.strip() == "undefined" else ["--no-experimental-websocket"]
+    )
+    done = ran("--no-warnings", *flags, DRIVER, "http://127.0.0.1:9", "tw_live_any", "watch", SYMBOL)
     told = json.loads(done.stdout)
     assert told["name"] == "TickwireError"
     assert "use Node 22 or newer, or pass the class of the package ws" in told["message"]
+
+
+# History, page by page.
+@pytest.fixture
+def keeper() -> Iterator[Keeper]:
+    with keeping(Keeper(make_candles(500))) as kept:
+        yield kept
+
+
+def walked(keeper: Keeper, **options: Any) -> Any:
+    return said(keeper.url, "history", {"limit": 100} | options)
+
+
+def test_walk_has_every_candle_once_and_in_order_through_whatever_happens(keeper: Keeper) -> None:
+    keeper.mishaps = {1: BUSY, 3: CUT_SHORT, 5: HUNG_UP, 7: IN_FRONT}
+    assert walked(keeper) == keeper.candles
+    cursors = [request.query.get("cursor") for request in keeper.asked]
+    assert [cursors[failed] for failed in keeper.mishaps] == [
+        cursors[failed + 1] for failed in keeper.mishaps
+    ]
+    assert (len(cursors), len(set(cursors))) == (9, 5)
+    assert {request.headers["user-agent"].partition("/")[0] for request in keeper.asked} == {
+        "tickwire-typescript"
+    }
+    keeper.mishaps.clear()
+    pages = said(keeper.url, "pages", {"limit": 200})
+    assert [(len(page["candles"]), page["next"] is None) for page in pages] == [
+        *((200, False), (200, False), (100, True)),
+    ]
+    keeper.candles.clear()
+    assert walked(keeper) == []
+
+
+def test_pages_that_fail_again_and_again_end_the_walk_with_a_place_to_go_on(keeper: Keeper) -> None:
+    keeper.mishaps = dict.fromkeys(range(1, 4), HUNG_UP)
+    *came, error = said(keeper.url, "history", {"limit": 100}, {"walkRetries": 2})
+    assert error["name"] == "WalkInterrupted"
+    assert "in 3 attempts" in error["message"]
+    assert came + walked(keeper, cursor=error["cursor"]) == keeper.candles
+    asked = len(keeper.asked)
+    (refused,) = walked(keeper, cursor="5.altered")
+    assert (refused["code"], len(keeper.asked)) == ("invalid_cursor", asked + 1)
+
+
+def test_span_is_dates_texts_or_milliseconds_and_utc_without_a_zone(keeper: Keeper) -> None:
+    for span in (
+        {"start": START_MS, "end": {"date": START_MS + 1}},
+        {"start": "2026-11-20", "end": "2026-11-20T12:00"},
+        {"start": "2026-11-20T12:00+01:00", "end": START_MS},
+    ):
+        walked(keeper, **span)
+    # One candle or none: a page each.
+    assert [(request.query["start"], request.query["end"]) for request in keeper.asked] == [
+        (str(START_MS), iso(START_MS + 1).replace("001000Z", "001Z")),
+        ("2026-11-20T00:00Z", "2026-11-20T12:00Z"),
+        ("2026-11-20T12:00+01:00", str(START_MS)),
+    ]
+
+
+def test_batches_are_asked_for_by_their_paths_and_an_empty_list_is_not_all(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "answer", lambda _: in_json({"items": [], "count": 0, "rejected": []}))
+    said(keeper.url, "batches", ["EURUSD", "BTCUSD"], START_MS)
+    (error,) = said(keeper.url, "quotes", [])
+    assert error["message"].startswith("The list of symbols is empty")
+    assert [(request.path, request.query) for request in keeper.asked] == [
+        ("/api/quotes", {"symbols": "EURUSD,BTCUSD"}),
+        ("/api/orderflow/EURUSD", {"start": str(START_MS), "limit": "5"}),
+    ]
+
+
+def test_walk_over_the_real_service_equals_the_export(server: Server, key: str) -> None:
+    store(SYMBOL, minutes(1_234))
+    written = io.StringIO()
+    call_command("export_candles", SYMBOL, "1m", format="jsonl", stdout=written)
+    expected = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert len(expected) == 1_234
+    assert said(server.url, "history", {"limit": 500}, key=key) == expected

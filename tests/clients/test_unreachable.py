@@ -8,12 +8,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tickwire import ApiError, AsyncClient, BrokenAnswer, Client, ServiceUnreachable, TickwireError
+from tickwire import AsyncClient, BrokenAnswer, Client, ServiceUnreachable, TickwireError
 from tickwire.answers import read
 
 from tests.patience import PATIENCE_S
@@ -44,30 +43,27 @@ def quote(request: pytest.FixtureRequest) -> Quote:
     return asking
 
 
-def test_call_says_where_nothing_was_reached_and_why(quote: Quote) -> None:
+def test_call_says_where_nothing_was_reached_and_why_by_an_error_that_is_one_of_httpx_too(
+    quote: Quote,
+) -> None:
     with pytest.raises(ServiceUnreachable) as ended:
         quote(NOWHERE)
     said = str(ended.value)
     assert said.startswith(f"The service could not be reached at {NOWHERE}: ")
     assert said.endswith(". Check the address, and whether the service is running.")
     assert isinstance(ended.value, TickwireError)
+    assert isinstance(ended.value, httpx.TransportError)
     assert isinstance(ended.value.__cause__, httpx.ConnectError)
-
-
-def test_error_is_one_of_httpx_as_before(quote: Quote) -> None:
-    with pytest.raises(httpx.TransportError) as ended:
-        quote(NOWHERE)
     assert ended.value.request.url == f"{NOWHERE}/api/market/EURUSD/quote"
 
 
-def test_address_of_the_environment_is_said_to_be_its(quote: Quote, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_is_said_to_be_that_of_the_environment_or_the_default(
+    quote: Quote, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TICKWIRE_URL", NOWHERE)
     with pytest.raises(ServiceUnreachable, match=f"{NOWHERE}: .*The address comes from TICKWIRE_URL"):
         quote(None)
-
-
-def test_default_address_is_said_to_be_the_default(quote: Quote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TICKWIRE_URL", raising=False)
+    monkeypatch.delenv("TICKWIRE_URL")
     monkeypatch.setattr("tickwire.calls.LOCAL", NOWHERE)
     with pytest.raises(ServiceUnreachable, match="the default address: .* set TICKWIRE_URL, or pass url"):
         quote(None)
@@ -78,15 +74,6 @@ def test_silence_is_said_with_how_long_it_lasted(quote: Quote) -> None:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(ServiceUnreachable, match="did not answer within 0.2 seconds.*longer timeout"):
             quote(url, timeout=0.2)
-
-
-def test_download_says_the_same(tmp_path: Path) -> None:
-    with (
-        Client(KEY, NOWHERE, retries=0) as client,
-        pytest.raises(ServiceUnreachable, match="could not be reached") as ended,
-    ):
-        client.download("ticks/EURUSD/2026-11-20.parquet", tmp_path)
-    assert isinstance(ended.value.__cause__, httpx.ConnectError)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "api.example.com", "ftp://example.com", "http://[::1"])
@@ -101,17 +88,6 @@ def test_page_instead_of_json_is_an_error_of_the_client() -> None:
         read(page)
 
 
-def test_all_errors_of_the_client_have_one_base() -> None:
-    assert {ApiError, BrokenAnswer, ServiceUnreachable} <= set(TickwireError.__subclasses__())
-
-
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    others = {name: value for name, value in os.environ.items() if name != "TICKWIRE_URL"}
-    own = {"TICKWIRE_KEY": KEY, "PYTHONPATH": "clients/python", **environment}
-    command = [sys.executable, "-m", "tickwire", *words]
-    return subprocess.run(command, env=others | own, capture_output=True, text=True, timeout=PATIENCE_S)
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -122,16 +98,11 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_command_says_it_in_one_line(words: tuple[str, ...]) -> None:
-    done = run(*words, TICKWIRE_URL=NOWHERE)
+    own = {"TICKWIRE_KEY": KEY, "PYTHONPATH": "clients/python", "TICKWIRE_URL": NOWHERE}
+    command = [sys.executable, "-m", "tickwire", *words]
+    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith(f"The service could not be reached at {NOWHERE}: ")
     assert done.stderr.endswith(
         ". The address comes from TICKWIRE_URL: check it, and whether the service is running.\n"
-    )
-
-
-def test_help_says_where_the_address_comes_from() -> None:
-    said = " ".join(run("--help").stdout.split())
-    assert (
-        "By default, TICKWIRE_URL of the environment or, if that is not set, http://127.0.0.1:8000." in said
     )

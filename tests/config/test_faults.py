@@ -28,31 +28,59 @@ from tests.programs.running import Serve, environment
 pytestmark = pytest.mark.served
 
 
-def test_production_names_what_it_misses(tmp_path: Path) -> None:
-    ended = manage(tmp_path, "serve", PRODUCTION="1", SECRET_KEY="long and random")
-
-    assert ended.returncode == 1
-    assert ended.stderr.strip() == (
-        "PRODUCTION=1 needs these variables: KEY_PEPPER, ALLOWED_HOSTS, DATABASE_URL, REDIS_URL, EMAIL_URL."
-    )
-
-
-def test_production_refuses_the_demo(tmp_path: Path) -> None:
-    needed = {
-        "SECRET_KEY": "secret",
-        "KEY_PEPPER": "pepper",
-        "DATABASE_URL": "postgresql://127.0.0.1:1/none",
-        "REDIS_URL": "redis://127.0.0.1:1",
-        "ALLOWED_HOSTS": "tickwire.example",
-        "EMAIL_URL": "dummymail://",
-    }
-
-    ended = manage(tmp_path, "check", PRODUCTION="1", DEMO="1", **needed)
-
-    assert (ended.returncode, ended.stderr.strip()) == (
-        1,
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": secrets.token_urlsafe(48),
+    "KEY_PEPPER": secrets.token_urlsafe(48),
+    "ALLOWED_HOSTS": "tickwire.example",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "EMAIL_URL": "dummymail://",
+}
+NOT_PRODUCTION = {"DEMO": "1", "PRODUCTION": "1", "DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+REFUSED = {
+    "the demo in production": (
+        "check",
+        PRODUCTION | NOT_PRODUCTION,
         "PRODUCTION=1 runs without DEMO and DEBUG: unset both.",
-    )
+    ),
+    "a database that is missing": (
+        "issue_key alice",
+        {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"},
+        "The database does not answer",
+    ),
+    "no processes": (
+        "serve --workers 0",
+        {},
+        "CommandError: --workers is how many processes serve: 1 or more.",
+    ),
+    "no tables": (
+        "issue_key alice",
+        {"SECRET_KEY": "secret"},
+        "The database has no tables yet. Run `.venv/bin/python manage.py migrate` first; ",
+    ),
+    "a file where the folder should be": (
+        "check --data {}/file",
+        {},
+        "{}/file is not a folder. Name one with --data or VAR_DIR.",
+    ),
+    "no folder and no place for one": (
+        "check --data /proc/tickwire",
+        {},
+        "/proc/tickwire cannot be made or found. "
+        "Correct the path, or choose another folder with --data or VAR_DIR.",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_an_operator_can_mend_is_one_clear_sentence(tmp_path: Path, why: str) -> None:
+    typed, given, sentence = REFUSED[why]
+    (tmp_path / "file").touch()
+    if why == "no tables":
+        assert manage(tmp_path / "var", "migrate", "--plan").returncode == 0
+    ended = manage(tmp_path / "var", *typed.format(tmp_path).split(), **given)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert ended.stderr.startswith(sentence.format(tmp_path))
 
 
 @pytest.mark.parametrize(("at", "size"), [(0, 4096), (4096, 400_000)], ids=["its head", "within"])
@@ -81,42 +109,6 @@ def test_a_damaged_file_of_sqlite_is_told_with_a_way_out_that_works(
     assert manage(tmp_path, "restore", str(backup)).returncode == 0
 
 
-def test_a_missing_database_is_one_clear_sentence(tmp_path: Path) -> None:
-    names = {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    ended = manage(tmp_path, "issue_key", "alice", **names)
-
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("The database does not answer")
-    assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("DATABASE_URL", "", ""),
-        ("DATABASE_URL", "mysql://127.0.0.1/tickwire", "DATABASE_URL should look like postgresql://"),
-        ("PORT", "many", "PORT should be a whole number from 0 to 65535, not 'many'."),
-    ],
-)
-def test_a_setting_that_cannot_be_read_is_one_clear_sentence(
-    tmp_path: Path, name: str, value: str, sentence: str
-) -> None:
-    ended = manage(tmp_path, "check", **{name: value})
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (bool(sentence), bool(sentence))
-    assert ended.stderr.startswith(sentence)
-
-
-def test_a_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
-    (tmp_path / "var").write_text("a file where the folder should be")
-
-    ended = manage(tmp_path / "var", "check")
-
-    assert (ended.returncode, ended.stderr.strip()) == (
-        1,
-        f"{tmp_path / 'var'} is not a folder. Name one with --data or VAR_DIR.",
-    )
-
-
 def test_help_is_given_whatever_the_settings_are(tmp_path: Path) -> None:
     ended = manage(
         tmp_path / "var", "issue_key", "--help", PORT="abc", DATABASE_URL="nonsense", PRODUCTION="1"
@@ -126,25 +118,12 @@ def test_help_is_given_whatever_the_settings_are(tmp_path: Path) -> None:
     assert not (tmp_path / "var").exists()
 
 
-def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:
-    ended = manage(Path("/proc/tickwire"), "check")
-
-    assert (ended.returncode, ended.stderr.strip()) == (
-        1,
-        "/proc/tickwire cannot be made or found. "
-        "Correct the path, or choose another folder with --data or VAR_DIR.",
-    )
-
-
 @pytest.mark.parametrize(
     ("number", "says"),
     [
         (errno.ENOSPC, "The disk is full (/srv/tickwire)."),
         (errno.EDQUOT, "This user's disk quota is used up (/srv/tickwire)."),
-        (
-            errno.EPERM,
-            "Tickwire may not read or write here (/srv/tickwire). Run it as the owner,",
-        ),
+        (errno.EPERM, "Tickwire may not read or write here (/srv/tickwire). Run it as the owner,"),
         (errno.EISDIR, "/srv/tickwire is a folder and not a file."),
         (errno.EMFILE, "Too many files are open."),
     ],
@@ -159,27 +138,6 @@ def test_a_file_of_ours_that_is_missing_keeps_its_traceback() -> None:
     missing = str(ROOT / "templates" / "none.html")
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory", missing)) is None
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None
-
-
-def test_no_processes_serve_nothing(tmp_path: Path) -> None:
-    ended = manage(tmp_path, "serve", "--workers", "0")
-
-    assert (ended.returncode, ended.stderr.strip()) == (
-        1,
-        "CommandError: --workers is how many processes serve: 1 or more.",
-    )
-
-
-def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> None:
-    assert manage(tmp_path, "migrate", "--plan").returncode == 0
-
-    ended = manage(tmp_path, "issue_key", "alice")
-
-    assert (ended.returncode, ended.stderr.strip()) == (
-        1,
-        "The database has no tables yet. Run `.venv/bin/python manage.py migrate` first; "
-        "`.venv/bin/python manage.py serve` does it, too.",
-    )
 
 
 @pytest.mark.parametrize("words", [["help"], ["doctor", "--json"], ["verify_ledger"]])
@@ -206,14 +164,6 @@ def test_service_goes_on_without_a_reader(tmp_path: Path) -> None:
     assert [line for line in serving.output.splitlines() if "[serving.readiness.monitor]" not in line] == []
 
 
-PRODUCTION = {
-    "PRODUCTION": "1",
-    "SECRET_KEY": secrets.token_urlsafe(48),
-    "KEY_PEPPER": secrets.token_urlsafe(48),
-    "ALLOWED_HOSTS": "tickwire.example",
-    "REDIS_URL": "redis://127.0.0.1:1/0",
-    "EMAIL_URL": "dummymail://",
-}
 WRONG_PASSWORD = 'password authentication failed for user "trader"'
 
 
@@ -303,16 +253,12 @@ def test_what_postgresql_refuses_a_command_is_one_clear_sentence(fault: psycopg.
     assert says in (explain(told) or "")
 
 
-def test_a_file_of_sqlite_that_may_not_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
-    sqlite3.connect(tmp_path / "a").close()
-    with sqlite3.connect(f"file:{tmp_path / 'a'}?mode=ro", uri=True) as file:
-        assert "may not be written. Make it and its folder writable" in explained(file, "CREATE TABLE a (b)")
-
-
-def test_a_file_of_sqlite_that_is_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_a_file_of_sqlite_that_takes_no_writes_is_one_clear_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a") as restore, sqlite3.connect(tmp_path / "a", timeout=0) as file:
         restore.execute("BEGIN IMMEDIATE")
         assert "Repeat the command when that has ended." in explained(file, "CREATE TABLE a (b)")
+    with sqlite3.connect(f"file:{tmp_path / 'a'}?mode=ro", uri=True) as file:
+        assert "may not be written. Make it and its folder writable" in explained(file, "CREATE TABLE a (b)")
 
 
 def explained(file: sqlite3.Connection, sql: str) -> str:
@@ -347,3 +293,25 @@ def test_migrate_of_production_waits_for_a_database_that_is_still_starting(tmp_p
         with services.postgres(tmp_path, port):
             assert migrate.wait(PATIENCE_S) == 0
     assert b"Planned operations" in (tmp_path / "log").read_bytes()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of three megabytes, which only root may mount."""
+    if os.geteuid() and not os.environ.get("CI"):
+        pytest.skip("Only root may mount a small disk; CI does.")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["that fills up", "that is full from the start"])
+def test_a_full_disk_is_one_clear_sentence(small_disk: Path, is_full: bool) -> None:
+    if is_full:
+        with (small_disk / "full").open("wb") as file, pytest.raises(OSError, match="No space left"):
+            file.write(b"0" * 4_000_000)
+    ended = manage(small_disk / "var", "serve", PORT=str(services.free_port()))
+    lines = ended.stderr.strip().splitlines()
+    assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+    assert lines[-1].startswith("The disk is full")
+    assert len(lines) == 1 or not is_full

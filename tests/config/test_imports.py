@@ -55,7 +55,6 @@ def test_help_needs_neither_django_nor_the_settings() -> None:
     assert not lines & {"django", "config.settings", "asyncio"}
 
 
-def test_the_test_would_notice(var_dir: Path) -> None:
+def test_control_pages_and_servers_import_what_is_dear(var_dir: Path) -> None:
     imported = imported_by("import config.urls, daphne.server; ", var_dir)
-
     assert imported.issuperset({"twisted.internet", "daphne", "fido2", "unfold.admin", "config.urls"})

@@ -50,17 +50,20 @@ def test_any_command_tightens_what_an_earlier_version_left_open(tmp_path: Path) 
     assert [mode(path) for path in (var_dir, var_dir / "secret", database)] == ["0o700", "0o600", "0o600"]
 
 
-def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o1777)
+def test_folders_of_others_and_home_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, somebodys, home = folders = [tmp_path / name for name in ("shared", "somebodys", "home")]
+    monkeypatch.setenv("HOME", str(home))
+    for folder, open_mode in zip(folders, (0o1777, 0o755, 0o755), strict=True):
+        folder.mkdir()
+        folder.chmod(open_mode)
     (shared / "secret").touch()
-    tighten(shared)
-    somebodys = tmp_path / "somebodys"
-    somebodys.mkdir()
-    somebodys.chmod(0o755)
-    tighten(somebodys)
-    assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
+    make_secret(home)
+    (home / "secret").chmod(0o644)
+    for folder in (*folders, tmp_path / "none"):
+        tighten(folder)
+    assert oct(shared.stat().st_mode & 0o7777) == "0o1777"
+    assert (mode(somebodys), mode(home), mode(home / "secret")) == ("0o755", "0o755", "0o600")
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("left", [None, "\n"], ids=["gone", "empty"])
@@ -81,14 +84,15 @@ def test_secret_that_was_lost_is_not_replaced_by_another(left: str | None, tmp_p
     assert manage(tmp_path, "issue_key", "ann").returncode == 0
 
 
-def test_what_runs_before_the_secret_is_made_reads_no_settings() -> None:
+def test_what_runs_before_the_secret_is_made_reads_no_settings_and_reading_them_writes_nothing(
+    tmp_path: Path,
+) -> None:
     """They would have none for as long as the first start lasts."""
-    program = (
-        "import config.command_line.execution\n"
-        "from django.conf import settings\n"
-        "raise SystemExit(settings.configured)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    unread = "from django.conf import settings\nraise SystemExit(settings.configured)"
+    names = environment(tmp_path / "var", DJANGO_SETTINGS_MODULE="config.settings")
+    for program in (f"import config.command_line.execution\n{unread}", "import django; django.setup()"):
+        subprocess.run([sys.executable, "-c", program], env=names, check=True)
+    assert not (tmp_path / "var").exists()
 
 
 def test_empty_secret_is_refused_before_there_is_anything_else(tmp_path: Path) -> None:
@@ -124,15 +128,9 @@ def test_mistyped_address_of_sqlite_becomes_no_database(words: tuple[str, ...], 
         f"There is no database at {typo}. Correct DATABASE_URL, or begin with `.venv/bin/python manage.py "
         "serve`, which makes it."
     )
+    asked = manage(tmp_path / "var", "doctor", DATABASE_URL=f"sqlite:///{typo}", PORT=str(free_port()))
+    assert f"There is no database at {typo} yet." in asked.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "var"]
-
-
-def test_doctor_makes_no_database_at_a_mistyped_address(tmp_path: Path) -> None:
-    make_secret(tmp_path / "var")
-    typo = tmp_path / "typo.sqlite3"
-    ended = manage(tmp_path / "var", "doctor", DATABASE_URL=f"sqlite:///{typo}", PORT=str(free_port()))
-    assert f"There is no database at {typo} yet." in ended.stdout
-    assert not typo.exists()
 
 
 def test_backup_is_verified_where_nothing_is_installed(tmp_path: Path) -> None:
@@ -140,36 +138,3 @@ def test_backup_is_verified_where_nothing_is_installed(tmp_path: Path) -> None:
     assert "Nothing is stored" not in ended.stderr
     assert "none.zip" in ended.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_first_start_tightens_a_folder_that_was_there(tmp_path: Path) -> None:
-    var_dir = tmp_path / "data"
-    var_dir.mkdir()
-    var_dir.chmod(0o755)
-    assert manage(var_dir, "check").returncode == 0
-    assert mode(var_dir) == "0o700"
-
-
-def test_home_and_the_folders_of_the_system_stay_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    home.chmod(0o755)
-    monkeypatch.setenv("HOME", str(home))
-    make_secret(home)
-    (home / "secret").chmod(0o644)
-    tighten(home)
-    assert (mode(home), mode(home / "secret")) == ("0o755", "0o600")
-
-
-def test_folder_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
-    tighten(tmp_path / "var")
-    assert not (tmp_path / "var").exists()
-
-
-def test_reading_the_settings_writes_nothing(tmp_path: Path) -> None:
-    program = "import django; django.setup()"
-    names = environment(tmp_path / "var", DJANGO_SETTINGS_MODULE="config.settings")
-    subprocess.run([sys.executable, "-c", program], env=names, check=True)
-    assert not (tmp_path / "var").exists()

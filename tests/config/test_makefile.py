@@ -18,20 +18,12 @@ def make(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_missing_python_is_one_clear_sentence(tmp_path: Path) -> None:
-    ended = make("run", f"VENV={tmp_path / 'venv'}", "PYTHON=python-that-is-not-here")
-
-    assert ended.returncode != 0
-    assert ended.stdout.startswith("Tickwire needs Python 3.11 or newer as python-that-is-not-here.")
-
-
-def test_an_old_python_is_one_clear_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", ["python-that-is-not-here", "{}/python3"], ids=["missing", "old"])
+def test_a_python_that_does_not_do_is_one_clear_sentence(tmp_path: Path, python: str) -> None:
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
-
-    ended = make("run", f"VENV={tmp_path / 'venv'}", f"PYTHON={old}")
-
+    ended = make("run", f"VENV={tmp_path / 'venv'}", f"PYTHON={python.format(tmp_path)}")
     assert ended.returncode != 0
     assert "needs Python 3.11 or newer" in ended.stdout
 

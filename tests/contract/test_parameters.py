@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from instruments.views import EXPANSIONS
 from tests.client import Api
 from tests.factories import make_instrument, make_signal, put_quote
 
@@ -19,17 +18,23 @@ TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 # The path, the parameter and what its refusal tells beside the field.
 COUNTS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/market/EURUSD", "bars", {"max": 500}),
+    ("/api/market/EURUSD/history", "limit", {"max": 10_000}),
     ("/api/signals", "limit", {"max": 500}),
+    ("/api/signals/ledger", "limit", {"max": 500}),
     ("/api/news", "limit", {"max": 500}),
     ("/api/orderflow/EURUSD", "limit", {"max": 500}),
+    ("/api/archive", "limit", {"max": 500}),
 ]
 WORDS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/market/EURUSD", "timeframe", {"allowed": TIMEFRAMES}),
     ("/api/market/EURUSD", "closed_only", {"allowed": ["true", "false"]}),
+    ("/api/market/EURUSD/history", "timeframe", {"allowed": TIMEFRAMES}),
     ("/api/signals", "status", {"allowed": ["active", "closed", "all"]}),
     ("/api/news", "category", {"allowed": ["forex", "gold", "crypto", "macro"]}),
     ("/api/news", "expand", {"allowed": ["id", "url", "source", "summary", "symbols", "model"]}),
-    ("/api/symbols", "expand", {"allowed": [*EXPANSIONS]}),
+    ("/api/symbols", "expand", {"allowed": ["digits", "hours", "state", "order_flow_source", "volume_kind"]}),
+    ("/api/analysis/EURUSD", "model", {"allowed": ["tickwire-analyst-1"]}),
+    ("/api/archive", "kind", {"allowed": ["candles", "manifest", "ticks"]}),
 ]
 # As they stand in the query string.
 NO_NUMBERS = (
@@ -39,12 +44,20 @@ NO_NUMBERS = (
     "5;DROP%20TABLE%20users",
 )
 OUT_OF_RANGE = (
-    *("0", "000", "501", "2147483648", "9223372036854775808", "18446744073709551616", "9" * 400, "1" * 2000),
+    *("0", "000", "10001", "2147483648", "9223372036854775808", "18446744073709551616", "9" * 400),
+    "1" * 2000,
 )
 NO_WORDS = (
     *(value for value in NO_NUMBERS + OUT_OF_RANGE if value != "true"),
-    *("abc", "a" * 2000, "ACTIVE", "%D0%B0ctive", "%7B%7B7*7%7D%7D", "%3Cscript%3E"),
+    *("abc", "a" * 2000, "ACTIVE", "1H", "Gold", "%D0%B0ctive", "%7B%7B7*7%7D%7D", "%3Cscript%3E", ","),
+    *("active,closed", "1h,4h", "gold,", "gold,%20crypto", "gold;crypto", "id,", "TICKWIRE-ANALYST-1"),
 )
+NO_TIMES = {
+    **dict.fromkeys(
+        ("", "soon", "2026-11-20T14:00:00", "2026-02-30", "1.5", "1e3", "-1"), "invalid_parameter"
+    ),
+    **dict.fromkeys(("1969-12-31T00:00:00Z", "9" * 20, "9" * 30), "parameter_out_of_range"),
+}
 
 
 def named(table: list[tuple[str, str, dict[str, Any]]]) -> list[Any]:
@@ -68,7 +81,7 @@ def test_what_is_no_whole_number_is_refused(shared: Api, path: str, name: str, t
 def test_number_out_of_range_is_refused_and_never_clamped(
     shared: Api, path: str, name: str, told: dict[str, Any]
 ) -> None:
-    for value in OUT_OF_RANGE:
+    for value in (*OUT_OF_RANGE, told["max"] + 1):
         refusal(shared.ask(f"{path}?{name}={value}"), 400, "parameter_out_of_range", field=name, **told)
 
 
@@ -81,8 +94,31 @@ def test_what_is_none_of_the_allowed_words_is_refused(
         refusal(shared.ask(f"{path}?{name}={value}"), 400, code, field=name, **told)
 
 
+@pytest.mark.parametrize("name", ["start", "end"])
+@pytest.mark.parametrize(
+    "path",
+    ["/api/market/EURUSD/history", "/api/orderflow/EURUSD", "/api/signals", "/api/news", "/api/archive"],
+)
+def test_what_is_no_time_is_refused(shared: Api, path: str, name: str) -> None:
+    for value, code in NO_TIMES.items():
+        refusal(shared.ask(f"{path}?{name}={value}"), 400, code, field=name)
+
+
+@pytest.mark.parametrize("path", ["/api/market/EURUSD/history", "/api/signals", "/api/news"])
+def test_span_that_ends_before_it_starts_is_refused(shared: Api, path: str) -> None:
+    refusal(shared.ask(f"{path}?start=2000&end=1000"), 400, "invalid_parameter", field="end")
+    assert shared.ask(f"{path}?start=1000&end=1000").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [("-1", "invalid_parameter"), ("1000000000", "parameter_out_of_range")]
+)
+def test_position_of_the_ledger_is_a_whole_number(shared: Api, value: str, code: str) -> None:
+    refusal(shared.ask(f"/api/signals/ledger?after={value}"), 400, code, field="after", max=999_999_999)
+
+
 def test_what_is_no_symbol_is_not_found(shared: Api) -> None:
-    for value in NO_WORDS:
+    for value in (*NO_WORDS, "EURUSD,XAUUSD", "*", "EURUSD%00", "%D0%95URUSD"):
         refusal(shared.ask(f"/api/signals?symbol={value}"), 404, "symbol_not_found", field="symbol")
 
 
@@ -96,6 +132,10 @@ def test_what_is_no_symbol_is_not_found(shared: Api) -> None:
         ("/api/signals", "limit", "5 6"),
         ("/api/signals", "status", "active active"),
         ("/api/signals", "symbol", "EURUSD EURUSD"),
+        ("/api/signals", "user", "marta marta"),
+        ("/api/signals/ledger", "after", "1 2"),
+        ("/api/archive", "limit", "1 2"),
+        ("/api/analysis/EURUSD", "model", "tickwire-analyst-1 tickwire-analyst-1"),
         ("/api/news", "limit", "5 5"),
         ("/api/news", "category", "gold forex"),
         ("/api/news", "expand", "id url"),
@@ -107,7 +147,6 @@ def test_what_is_no_symbol_is_not_found(shared: Api) -> None:
 )
 def test_parameter_given_twice_is_refused(shared: Api, path: str, name: str, values: str) -> None:
     query = "&".join(f"{name}={value}" for value in values.split(" "))
-
     refusal(shared.ask(f"{path}?{query}"), 400, "invalid_parameter", field=name)
 
 
@@ -147,6 +186,5 @@ def test_unknown_names_are_ignored(shared: Api, path: str) -> None:
 )
 def test_percent_encoding_changes_nothing(shared: Api, path: str, same: str) -> None:
     coded, plain = shared.ask(path), shared.ask(same)
-
     assert (coded.status_code, plain.status_code) == (200, 200)
     assert coded.content == plain.content

@@ -78,16 +78,13 @@ def rows(shared: Api) -> None:
 def test_queries_of_a_warm_path(shared: Api, path: str, queries: int) -> None:
     with count_queries() as asked:
         shared.ask(path)
-
     assert len(asked) == queries, asked
 
 
 def test_cold_key_costs_one_query_and_at_most_a_look_at_the_events(shared: Api) -> None:
     key = make_key(make_account(tier="roomy"))
-
     with count_queries() as asked:
         shared.ask("/api/symbols", key=key)
-
     events = [query for query in asked if '"accounts_controlevent"' in query]
     assert len(asked) - len(events) == 1, asked
     # The round that reads them for everybody may have been first.
@@ -97,5 +94,4 @@ def test_cold_key_costs_one_query_and_at_most_a_look_at_the_events(shared: Api) 
 def test_malformed_key_costs_none(shared: Api) -> None:
     with count_queries() as asked:
         shared.ask("/api/symbols", key="tw_live_typo")
-
     assert asked == []

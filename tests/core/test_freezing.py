@@ -29,18 +29,12 @@ def looks_at_all(number: int) -> int:
     return after - before
 
 
-def test_what_is_there_at_the_start_is_looked_through_no_more() -> None:
-    freeze_startup_objects()
-
-    assert gc.get_freeze_count() > 0
-
-
-def test_what_came_since_is_not_kept_for_ever() -> None:
+def test_what_is_there_at_the_start_is_looked_through_no_more_and_what_came_since_is_not_kept() -> None:
     freeze_startup_objects()
     kept = gc.get_freeze_count()
+    assert kept > 0
     since = [[number] for number in range(1000)]
     freeze_startup_objects()
-
     # Some of them may go: a thread of another test ends.
     assert gc.get_freeze_count() <= kept
     assert len(since) == 1000
@@ -48,7 +42,6 @@ def test_what_came_since_is_not_kept_for_ever() -> None:
 
 def test_thousands_of_sockets_may_come_before_all_is_looked_through_again() -> None:
     freeze_startup_objects()
-
     assert looks_at_all(500_000) == 0
     gc.set_threshold(700, 10, 10)
     assert looks_at_all(500_000) > 0

@@ -13,7 +13,6 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from config.startup import Prepared, banner
 from demo.login import fresh_link, issue_link
 from demo.people import STAFF, seed_people
 from tests.factories import make_account, make_user
@@ -41,40 +40,27 @@ def opens_the_back_office(client: Client) -> bool:
     return client.get("/admin/").status_code == 200
 
 
-def test_link_lets_the_staff_into_the_back_office() -> None:
-    client = Client(**HERE)
-    answer = client.post(link())
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
-    assert opens_the_back_office(client)
-
-
-def test_session_of_a_link_is_listed_among_the_sessions() -> None:
-    client = Client(**HERE)
-    client.post(link())
-    assert "this one" in client.get("/accounts/sessions/").text
-
-
-def test_looking_at_a_link_does_not_use_it_up() -> None:
+def test_link_lets_the_staff_into_the_back_office_and_looking_does_not_use_it_up() -> None:
     client, address = Client(**HERE), link()
     assert "Log in" in client.get(address).text
     assert client.head(address).status_code == 200
     assert not opens_the_back_office(client)
-    assert client.post(address).status_code == 302
+    answer = client.post(address)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
+    assert opens_the_back_office(client)
+    assert "this one" in client.get("/accounts/sessions/").text
+    # Who plainly comes from elsewhere gets nothing of it.
+    assert client.get("/admin/", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 302
 
 
-def test_link_is_good_once() -> None:
-    address = link()
-    Client(**HERE).post(address)
+def test_link_is_good_once_and_until_there_is_a_newer_one() -> None:
+    first, address = link(), link()
+    assert Client(**HERE).post(first).status_code == 410
+    assert Client(**HERE).post(address).status_code == 302
     late = Client(**HERE)
     assert late.post(address).status_code == 410
     assert "demo_login" in late.get(address).text
     assert not opens_the_back_office(late)
-
-
-def test_newer_link_ends_the_one_before() -> None:
-    first, second = link(), link()
-    assert Client(**HERE).post(first).status_code == 410
-    assert Client(**HERE).post(second).status_code == 302
 
 
 def test_link_ends_after_a_quarter_of_an_hour() -> None:
@@ -85,22 +71,14 @@ def test_link_ends_after_a_quarter_of_an_hour() -> None:
         assert Client(**HERE).post(address).status_code == 410
 
 
-def test_altered_link_opens_nothing() -> None:
-    address = link()
-    for wrong in (address[:-1] + ("A" if address[-1] != "A" else "B"), "/demo-login/x", "/demo-login/a:b:c"):
+def test_links_of_another_kind_open_nothing(settings: Settings) -> None:
+    address, boss = link(), make_user("boss", is_staff=True, is_superuser=True)
+    make_account(boss)
+    altered = address[:-1] + ("A" if address[-1] != "A" else "B")
+    for wrong in (altered, "/demo-login/x", "/demo-login/a:b:c", issue_link(boss)):
         assert Client(**HERE).post(wrong).status_code == 410
-
-
-def test_there_are_no_links_outside_the_demo(settings: Settings) -> None:
-    address = link()
     settings.DEMO = False
     assert Client(**HERE).post(address).status_code == 404
-
-
-def test_link_for_somebody_of_ones_own_opens_nothing() -> None:
-    boss = make_user("boss", is_staff=True, is_superuser=True)
-    make_account(boss)
-    assert Client(**HERE).post(issue_link(boss)).status_code == 410
 
 
 def test_form_of_a_link_needs_its_csrf_token() -> None:
@@ -133,15 +111,3 @@ def test_session_that_began_with_a_link_ends_with_the_demo(settings: Settings) -
     settings.DEMO = False
     assert not opens_the_back_office(client)
     assert client.get("/settings/keys").status_code == 302
-
-
-def test_session_is_shut_to_those_who_plainly_come_from_elsewhere(settings: Settings) -> None:
-    client = Client(**HERE)
-    client.post(link())
-    assert client.get("/admin/", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 302
-
-
-def test_banner_prints_the_link_and_how_to_get_another() -> None:
-    text = banner("127.0.0.1", 8000, Prepared("/demo-login/abc"))
-    assert "http://127.0.0.1:8000/demo-login/abc" in text
-    assert "manage.py demo_login" in text

@@ -73,49 +73,37 @@ def claimed() -> str:
     return row.instrument.symbol if row else ""
 
 
-def test_the_recent_past_begins_at_midnight_and_leads_to_a_quote() -> None:
+def test_the_recent_past_begins_at_midnight_and_leads_to_a_quote_once() -> None:
     minutes = Candle.objects.filter(instrument__symbol="EURUSD", timeframe="1m")
-
     assert symbols() == ["EURUSD", "GBPUSD"]
     assert minutes.count() == 180
     assert LastQuote.objects.get(instrument__symbol="EURUSD").source == "demo"
     assert {row.until_at for row in UnfinishedPast.objects.all()} == {NOON.replace(hour=0)}
-
-
-def test_beginning_again_changes_nothing() -> None:
     before = list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())
     seed_recent(NOON_MS + 600_000, quietly)
     assert (list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())) == before
 
 
 def test_one_that_was_closed_since_midnight_is_begun_anew_at_the_next_start() -> None:
-    """Or the engine would have nothing to go on from, and the days between the two starts would be lost."""
     late = make_instrument("XAUUSD", calendar=make_calendar("late", "Mon-Fri 18:00-19:00"))
     seed_recent(NOON_MS, quietly)
     minutes = Candle.objects.filter(instrument=late, timeframe="1m")
     assert not minutes.exists()
-
     seed_recent(NOON_MS + DAY_MS, quietly)
     assert UnfinishedPast.objects.get(pk=late.pk).until_at == NOON.replace(hour=0) + timedelta(days=1)
     past.make_pasts(quietly, lambda: True)
     assert minutes.filter(opened_at__gte=NOON).count() == 60
 
 
-def test_each_is_given_to_one() -> None:
+def test_each_is_given_to_one_and_to_another_if_that_one_died() -> None:
     assert [claimed(), claimed(), claimed()] == ["EURUSD", "GBPUSD", ""]
-
-
-def test_what_a_dead_process_began_is_given_to_another() -> None:
-    assert claimed() == "EURUSD"
-    UnfinishedPast.objects.exclude(maker="").update(maker=GONE_PROCESS)
-
+    UnfinishedPast.objects.filter(instrument__symbol="EURUSD").update(maker=GONE_PROCESS)
     assert claimed() == "EURUSD"
 
 
 def test_another_machine_is_waited_for_a_minute() -> None:
     UnfinishedPast.objects.update(maker=OF_ANOTHER_MACHINE, begun_at=timezone.now() - timedelta(seconds=50))
     assert claimed() == ""
-
     UnfinishedPast.objects.update(begun_at=timezone.now() - timedelta(seconds=70))
     assert claimed() == "EURUSD"
 
@@ -124,44 +112,27 @@ def test_one_that_lives_here_may_take_its_time() -> None:
     UnfinishedPast.objects.update(maker=name_of(os.getppid()), begun_at=timezone.now() - timedelta(minutes=4))
     assert claimed() == ""
     assert going_on()
-
     UnfinishedPast.objects.update(begun_at=timezone.now() - timedelta(minutes=6))
     assert not going_on()
     assert claimed() == "EURUSD"
 
 
-def test_who_makes_them_tells_every_process_of_each() -> None:
+def test_who_makes_them_tells_every_process_of_each_and_leaves_the_recent_past_alone() -> None:
+    recent = list(Candle.objects.filter(opened_at__gte=NOON.replace(hour=0)).order_by("pk").values())
     assert past.make_pasts(quietly, lambda: True)
-
     told = ControlEvent.objects.filter(kind=EventKind.CANDLES_IMPORTED).order_by("pk")
     assert [event.facts["symbol"] for event in told] == ["EURUSD", "GBPUSD"]
     for symbol in ("EURUSD", "GBPUSD"):
         for timeframe in ("1m", "5m", "15m", "1h", "4h"):
             stored = Candle.objects.filter(instrument__symbol=symbol, timeframe=timeframe)
             assert stored.count() >= 500, timeframe
-
-
-def test_no_candle_of_it_is_of_the_recent_past() -> None:
-    recent = list(Candle.objects.filter(opened_at__gte=NOON.replace(hour=0)).order_by("pk").values())
-
-    past.make_pasts(quietly, lambda: True)
-
     assert list(Candle.objects.filter(opened_at__gte=NOON.replace(hour=0)).order_by("pk").values()) == recent
-
-
-def test_it_stops_where_it_is_told_to() -> None:
-    answers = iter([True, False])
-
-    assert not past.make_pasts(quietly, lambda: next(answers))
-
-    assert [row.made_at is None for row in UnfinishedPast.objects.order_by("pk")] == [False, True]
 
 
 def test_who_died_does_not_go_on() -> None:
     assert not going_on()
     past.announce_makers()
     assert going_on()
-
     UnfinishedPast.objects.update(begun_at=None)
     claimed()
     assert going_on()
@@ -176,7 +147,6 @@ def test_what_was_removed_meanwhile_is_not_written() -> None:
     # It stays, because somebody has imported prices of it.
     imported = make_candle(instrument, source="import")
     seeding.remove(quietly)
-
     assert not past.make_past(facts, row)
     assert list(Candle.objects.all()) == [imported]
     assert not UnfinishedPast.objects.exists()
@@ -184,20 +154,18 @@ def test_what_was_removed_meanwhile_is_not_written() -> None:
 
 def test_signals_and_news_come_when_all_of_it_is_there_and_then_nothing_is_left() -> None:
     said: list[str] = []
-
+    answers = iter([True, False])
+    # It stops where it is told to.
+    seeding.finish(quietly, lambda: next(answers))
+    assert [row.made_at is None for row in UnfinishedPast.objects.order_by("pk")] == [False, True]
+    assert not Signal.objects.exists()
+    assert seeding.makers_needed() == 2
+    UnfinishedPast.objects.update(maker=GONE_PROCESS)
     seeding.finish(said.append)
-
     assert Signal.objects.filter(status="closed").exists()
     assert not UnfinishedPast.objects.exists()
     assert seeding.makers_needed() == 0
     assert said[-1] == "The demo's past is complete"
-
-
-def test_without_the_whole_past_there_are_no_signals() -> None:
-    answers = iter([True, False])
-    seeding.finish(quietly, lambda: next(answers))
-    assert not Signal.objects.exists()
-    assert seeding.makers_needed() == 2
 
 
 def test_who_comes_while_another_ends_it_leaves_that_to_it() -> None:
@@ -207,36 +175,30 @@ def test_who_comes_while_another_ends_it_leaves_that_to_it() -> None:
         maker=OF_ANOTHER_MACHINE, begun_at=timezone.now()
     )
     answers = iter([True, True, False])
-
     seeding.finish(quietly, lambda: next(answers))
-
     assert not Signal.objects.exists()
     assert UnfinishedPast.objects.count() == 2
 
 
-def test_the_page_says_how_far_it_is(client: Client) -> None:
-    told = client.get("/demo-past.json")
-    assert told.json() == {
+def test_the_page_says_how_far_it_is(client: Client, settings: Any) -> None:
+    def told() -> Any:
+        return client.get("/demo-past.json").json()
+
+    assert told() == {
         "text": f"The demo's past is not complete: 0 of 2 instruments. {past.LATER}",
         "unmade": ["EURUSD", "GBPUSD"],
         "url": "/demo-past.json",
     }
-    assert told["Cache-Control"].startswith("max-age=0")
-
+    assert client.get("/demo-past.json")["Cache-Control"].startswith("max-age=0")
     answers = iter([True, False])
     past.make_pasts(quietly, lambda: next(answers))
     text = "The demo's past is being made: 1 of 2 instruments"
-    assert client.get("/demo-past.json").json()["text"] == text
+    assert told()["text"] == text
     assert text in unescape(client.get("/").content.decode())
-
     past.make_pasts(quietly, lambda: True)
-    assert client.get("/demo-past.json").json()["text"] == "The demo's signals and news are being made."
-
+    assert told()["text"] == "The demo's signals and news are being made."
     UnfinishedPast.objects.all().delete()
-    assert client.get("/demo-past.json").json() is None
+    assert told() is None
     assert "coming" not in client.get("/").content.decode()
-
-
-def test_outside_the_demo_there_is_no_such_page(client: Client, settings: Any) -> None:
     settings.DEMO = False
     assert client.get("/demo-past.json").status_code == 404

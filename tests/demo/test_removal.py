@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db.models import Model
 
 from accounts.models import Account, User
 from core.events.kinds import EventKind
@@ -45,61 +46,12 @@ def shipped() -> Instrument:
     return instrument
 
 
-def removed() -> None:
-    remove(lambda text: None)
-
-
-@pytest.mark.parametrize(
-    "model", [Account, User, Instrument, TradingCalendar, Candle, FormingMinute, LastQuote, Signal, NewsItem]
-)
-def test_nothing_of_the_demo_is_left(model: type[Account]) -> None:
-    removed()
-
-    assert not model.objects.exists()
-
-
-def test_people_and_their_accounts_stay() -> None:
-    account = make_account(make_user("alice"))
-
-    removed()
-
-    assert list(Account.objects.all()) == [account]
-
-
-def test_signal_of_a_person_stays_with_its_instrument(shipped: Instrument) -> None:
-    signal = make_signal(shipped, make_user("alice"))
-
-    removed()
-
-    assert list(Signal.objects.all()) == [signal]
-    assert list(Instrument.objects.all()) == [shipped]
-
-
-def test_instrument_that_stays_does_not_keep_a_simulated_quote(shipped: Instrument) -> None:
-    make_signal(shipped, make_user("alice"))
-
-    removed()
-
-    assert not LastQuote.objects.exists()
-    assert not FormingMinute.objects.exists()
-
-
-def test_imported_candle_stays_with_its_instrument(shipped: Instrument) -> None:
-    candle = make_candle(shipped, "1h", basis="bid")
-
-    removed()
-
-    assert list(Candle.objects.all()) == [candle]
-
-
 @pytest.mark.parametrize("timeframe", ["1m", "1h", "1d"])
 def test_real_candle_and_quote_of_the_same_time_stay(shipped: Instrument, timeframe: str) -> None:
     make_candle(shipped, timeframe if timeframe != "1m" else "5m", simulated=True, source="demo")
     real = make_candle(shipped, timeframe, source="push")
     LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
-
     removed()
-
     assert list(Candle.objects.all()) == [real]
     assert LastQuote.objects.get().source == "push"
 
@@ -113,9 +65,7 @@ def test_hour_of_the_demo_and_a_replay_becomes_that_of_the_replay(shipped: Instr
     whole = {"open": "1.5", "high": "1.5", "low": "1.1", "close": "1.2", "volume": 6}
     make_candle(shipped, "1h", NOON, simulated=True, source="demo+replay", **whole)
     make_candle(shipped, "5m", NOON - timedelta(days=3), simulated=True, source="demo+replay", **whole)
-
     removed()
-
     hour = Candle.objects.exclude(timeframe="1m").get()
     assert (hour.timeframe, hour.source, hour.simulated) == ("1h", "replay", True)
     prices = hour.open, hour.high, hour.low, hour.close, hour.volume
@@ -132,18 +82,14 @@ def test_order_flow_goes_with_its_minutes(shipped: Instrument) -> None:
     make_flow(0, simulated=True)
     make_candle(shipped, "1m", NOON + timedelta(minutes=1), simulated=True, source="replay")
     kept = [make_flow(1, simulated=True), make_flow(0, simulated=False)]
-
     removed()
-
     assert set(OrderFlowMinute.objects.all()) == set(kept)
 
 
 def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:
     quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "push"}
     FormerQuote.objects.create(instrument=shipped, simulated=False, **quote)
-
     removed()
-
     row = LastQuote.objects.get()
     assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", Decimal(2), Decimal(3))
     assert not FormerQuote.objects.exists()
@@ -153,66 +99,69 @@ def test_simulated_quote_that_is_kept_beside_a_real_one_goes(shipped: Instrument
     LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
     quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "demo"}
     FormerQuote.objects.create(instrument=shipped, simulated=True, **quote)
-
     removed()
-
     assert not FormerQuote.objects.exists()
     assert LastQuote.objects.filter(source="push").exists()
 
 
-def test_instrument_that_was_given_a_source_stays(shipped: Instrument) -> None:
-    Instrument.objects.filter(pk=shipped.pk).update(source="kraken")
+def removed() -> None:
+    remove(lambda text: None)
 
+
+def test_nothing_of_the_demo_is_left_and_running_processes_hear_of_it() -> None:
     removed()
+    brought = (Account, User, Instrument, TradingCalendar, Candle, FormingMinute, LastQuote, Signal, NewsItem)
+    assert [model for model in brought if model._default_manager.exists()] == []
+    kinds = list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
+    assert kinds[-1] == EventKind.INSTRUMENTS_CHANGED
+    assert EventKind.ACCOUNT_CHANGED in kinds
 
+
+def test_person_and_signal_stay_with_the_instrument_which_keeps_no_simulated_quote(
+    shipped: Instrument,
+) -> None:
+    LastQuote.objects.filter(pk=shipped.pk).update(bid="1.0850", ask="1.0852")
+    account = make_account(make_user("alice"))
+    signal = make_signal(shipped, account.user)
+    removed()
+    assert (list(Account.objects.all()), list(Signal.objects.all())) == ([account], [signal])
     assert list(Instrument.objects.all()) == [shipped]
     assert not LastQuote.objects.exists()
-
-
-def test_signal_of_a_person_ends_at_the_last_simulated_quote(shipped: Instrument) -> None:
-    LastQuote.objects.filter(pk=shipped.pk).update(bid="1.0850", ask="1.0852")
-    signal = make_signal(shipped, make_user("alice"))
-
-    removed()
-
+    assert not FormingMinute.objects.exists()
+    # It ends at the last simulated quote.
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
 
 
-def test_news_that_people_wrote_stay_with_their_instrument(shipped: Instrument) -> None:
-    item = make_news("Real news")
-    item.symbols.add(shipped)
-
+@pytest.mark.parametrize("keeps", ["news", "a candle", "a source"])
+def test_what_people_made_stays_with_its_instrument(shipped: Instrument, keeps: str) -> None:
+    if keeps == "news":
+        made: Model = make_news("Real news")
+        made.symbols.add(shipped)  # type: ignore[attr-defined]
+    elif keeps == "a candle":
+        made = make_candle(shipped, "1h", basis="bid")
+    else:
+        Instrument.objects.filter(pk=shipped.pk).update(source="kraken")
+        made = shipped
     removed()
-
-    assert list(NewsItem.objects.all()) == [item]
-    assert list(item.symbols.all()) == [shipped]
+    assert list(type(made)._default_manager.all()) == [made]
+    assert list(Instrument.objects.all()) == [shipped]
+    assert not LastQuote.objects.exists()
+    assert NewsItem.objects.filter(symbols=shipped).exists() is (keeps == "news")
 
 
 def test_instrument_and_calendar_that_staff_made_stay() -> None:
     own = make_instrument("HOUSE1", calendar=make_calendar("house"))
     make_candle(own, simulated=True, source="demo")
     unused = make_calendar("unused")
-
     removed()
-
     assert list(Instrument.objects.all()) == [own]
     assert set(TradingCalendar.objects.all()) == {own.calendar, unused}
-
-
-def test_running_processes_hear_of_it() -> None:
-    removed()
-
-    kinds = list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
-    assert kinds[-1] == EventKind.INSTRUMENTS_CHANGED
-    assert EventKind.ACCOUNT_CHANGED in kinds
 
 
 def test_without_a_demo_nothing_is_touched() -> None:
     removed()
     instrument = make_instrument("EURUSD")
     make_candle(instrument, close=Decimal("1.0802"))
-
     removed()
-
     assert list(Instrument.objects.all()) == [instrument]

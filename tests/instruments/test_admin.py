@@ -46,19 +46,14 @@ def fields(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_a_new_instrument_is_told_to_every_process(office: Office) -> None:
+def test_a_new_and_an_edited_instrument_are_told_to_every_process(office: Office) -> None:
     office.post(add_to(Instrument), **fields())
-    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
-    assert logged(Instrument.objects.get(symbol="GBPUSD")) == [("boss", "Added.")]
-
-
-def test_an_edited_instrument_is_told_to_every_process(office: Office) -> None:
-    eurusd = make_instrument()
-    office.post(change(eurusd), **fields(digits="4"))
-    eurusd.refresh_from_db()
-    assert eurusd.digits == 4
-    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
-    assert [who for who, _ in logged(eurusd)] == ["boss"]
+    added = Instrument.objects.get()
+    office.post(change(added), **fields(symbol="OTHER", digits="4"))
+    added.refresh_from_db()
+    assert (added.symbol, added.digits) == ("GBPUSD", 4)
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")] * 2
+    assert [who for who, _ in logged(added)] == ["boss", "boss"]
 
 
 def test_numbers_may_have_separators(office: Office) -> None:
@@ -74,17 +69,12 @@ def test_numbers_may_have_separators(office: Office) -> None:
     assert errors == {"contract_size": [AMBIGUOUS]}
 
 
-def test_an_instrument_keeps_its_symbol(office: Office) -> None:
+def test_what_is_in_use_cannot_be_deleted(office: Office) -> None:
     eurusd = make_instrument()
-    office.post(change(eurusd), **fields(symbol="OTHER"))
-    assert Instrument.objects.get().symbol == "EURUSD"
-
-
-def test_an_instrument_with_its_candles_cannot_be_deleted(office: Office) -> None:
-    eurusd = make_instrument()
-    assert office.post(address(eurusd, "delete", eurusd.pk), post="yes").status_code == 403
-    office.act("delete_selected", eurusd, post="yes")
-    assert Instrument.objects.exists()
+    for row in (eurusd, eurusd.calendar):
+        assert office.post(address(row, "delete", row.pk), post="yes").status_code == 403
+        office.act("delete_selected", row, post="yes")
+        assert type(row).objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -122,25 +112,13 @@ def test_a_fault_in_a_calendar_is_told_beside_its_field(office: Office, field: s
     assert list(answer.context["adminform"].form.errors) == [field]
 
 
-def test_an_edited_calendar_is_told_to_every_process(office: Office) -> None:
+def test_an_edited_calendar_is_told_to_every_process_and_an_unused_one_can_be_deleted(office: Office) -> None:
     calendar = make_calendar()
     office.post(change(calendar), timezone="UTC", sessions="Mon-Fri 09:00-17:00", holidays="2026-12-25")
     assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
-    assert logged(calendar) == [("boss", "Changed Sessions and Holidays.")]
-
-
-def test_a_calendar_in_use_cannot_be_deleted(office: Office) -> None:
-    calendar = make_instrument().calendar
-    assert office.post(address(calendar, "delete", calendar.pk), post="yes").status_code == 403
-    office.act("delete_selected", calendar, post="yes")
-    assert TradingCalendar.objects.filter(pk=calendar.pk).exists()
-
-
-def test_an_unused_calendar_can_be_deleted(office: Office) -> None:
-    calendar = make_calendar()
     office.post(address(calendar, "delete", calendar.pk), post="yes")
     assert not TradingCalendar.objects.exists()
-    assert [who for who, _ in logged(calendar)] == ["boss"]
+    assert [who for who, _ in logged(calendar)] == ["boss", "boss"]
 
 
 def test_a_list_shows_a_pip_without_the_zeros_of_its_column(office: Office) -> None:

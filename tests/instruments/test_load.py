@@ -57,23 +57,16 @@ def shipped() -> None:
     ControlEvent.objects.all().delete()
 
 
-def test_without_a_file_it_loads_what_is_shipped() -> None:
+def test_without_a_file_it_loads_what_is_shipped_and_again_changes_nothing() -> None:
     assert load() == (
         "trading calendars: 8 added, 0 updated, 0 unchanged\ninstruments: 24 added, 0 updated, 0 unchanged\n"
     )
     assert Instrument.objects.count() == len(ROWS)
     assert Instrument.objects.get(symbol="EURUSD").calendar.name == "forex"
-
-
-@pytest.mark.usefixtures("shipped")
-def test_loading_again_changes_nothing_and_tells_nobody() -> None:
+    told = events()
+    assert set(told) == {EventKind.INSTRUMENTS_CHANGED}
     assert "0 added, 0 updated, 24 unchanged" in load()
-    assert events() == []
-
-
-def test_loading_is_told_to_every_process() -> None:
-    load()
-    assert set(events()) == {EventKind.INSTRUMENTS_CHANGED}
+    assert events() == told
 
 
 @pytest.mark.usefixtures("shipped")
@@ -139,13 +132,9 @@ def test_a_fault_is_told_by_line_field_and_reason(
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_cell_of_two_lines_does_not_shift_the_count(tmp_path: Path) -> None:
+def test_lines_are_counted_as_an_editor_does_and_a_symbol_stands_once(tmp_path: Path) -> None:
     path = table(tmp_path, with_("name", "two\nlines"), "", with_("symbol", "x"))
     assert faults(path)[0].startswith("Line 5, symbol:")
-
-
-@pytest.mark.usefixtures("shipped")
-def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
     assert faults(table(tmp_path, EURUSD, EURUSD)) == ["Line 3, symbol: “EURUSD” is in the file twice."]
 
 
@@ -157,10 +146,7 @@ def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
         (f"{HEADER},symbol".encode(), "twice: symbol"),
         (f"{HEADER}\n{EURUSD},1".encode(), f"Line 2 has {COLUMNS + 1} cells; {COLUMNS} are expected."),
         (f'{HEADER}\n"{EURUSD}'.encode(), "Line 2: unexpected end of data."),
-        (
-            f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(),
-            "Line 2: a cell contains",
-        ),
+        (f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(), "Line 2: a cell contains"),
         ("symbol,näme".encode("latin-1"), "not UTF-8"),
     ],
 )
@@ -170,8 +156,5 @@ def test_what_is_no_such_table_is_refused(tmp_path: Path, content: bytes, reason
     with pytest.raises(CommandError, match="mine.csv: .*Nothing was loaded") as caught:
         load(path)
     assert reason in str(caught.value)
-
-
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         load(tmp_path / "none.csv")

@@ -38,12 +38,14 @@ def test_a_fallback_is_of_the_kind_of_the_source(
     settings.DEMO = demo
     instrument = make_instrument("EURUSD")
     instrument.source, instrument.fallback = source, fallback
-
     if is_taken:
         instrument.full_clean()
-    else:
-        with pytest.raises(ValidationError, match="never stand in"):
-            instrument.full_clean()
+        return
+    with pytest.raises(ValidationError, match="never stand in"):
+        instrument.full_clean()
+    with pytest.raises(ValidationError, match="never stand in"):
+        save(instrument, by="test")
+    assert Instrument.objects.get().fallback == ""
 
 
 def test_a_table_with_such_a_fallback_is_refused(tmp_path: Path) -> None:
@@ -53,34 +55,15 @@ def test_a_table_with_such_a_fallback_is_refused(tmp_path: Path) -> None:
     cells |= {"source": "kraken", "fallback": "demo"}
     table = tmp_path / "instruments.csv"
     table.write_text(f"{header}\n{','.join(cells.values())}\n")
-
     with pytest.raises(CommandError, match="never stand in"):
         call_command("load_instruments", str(table), verbosity=0)
-
     assert not Instrument.objects.exclude(fallback="").exists()
 
 
-def test_nor_is_it_saved_another_way() -> None:
-    instrument = make_instrument("EURUSD")
-    instrument.source, instrument.fallback = "kraken", "demo"
-
-    with pytest.raises(ValidationError, match="never stand in"):
-        save(instrument, by="test")
-
-    assert Instrument.objects.get().fallback == ""
-
-
-@pytest.mark.parametrize(
-    ("feed", "expected"),
-    [("demo", True), ("replay", True), ("demo+replay", True), ("kraken:BTC/USD", False), ("push", False)],
-)
-def test_the_kind_is_told_by_the_name(feed: str, expected: bool) -> None:
-    assert is_simulated(feed) is expected
-
-
-@pytest.mark.parametrize("feed", ["", "import", "kraken+binance", "demonstration"])
-def test_whatever_else_brought_a_candle_is_real(feed: str) -> None:
-    assert not is_simulated(feed)
+def test_the_kind_is_told_by_the_name_and_what_is_not_known_is_real() -> None:
+    assert all(map(is_simulated, ("demo", "replay", "demo+replay")))
+    real = ("kraken:BTC/USD", "push", "", "import", "kraken+binance", "demonstration")
+    assert not any(map(is_simulated, real))
 
 
 def test_a_source_is_a_feed_that_the_market_has() -> None:
@@ -88,7 +71,6 @@ def test_a_source_is_a_feed_that_the_market_has() -> None:
     for source in FEEDS:
         instrument.source, instrument.fallback = f"{source}:its/own", ""
         instrument.full_clean()
-
     instrument.source = "nasdaq"
     with pytest.raises(ValidationError, match=f"One of {', '.join(FEEDS)}; the venue"):
         instrument.full_clean()

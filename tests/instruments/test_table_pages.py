@@ -44,8 +44,8 @@ def cells(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-def upload(office: Office, model: type[Model], text: str) -> Any:
-    file = SimpleUploadedFile("table.csv", text.encode())
+def upload(office: Office, model: type[Model], text: str | bytes) -> Any:
+    file = SimpleUploadedFile("table.csv", text if isinstance(text, bytes) else text.encode())
     return office.post(address(model, "import"), import_file=file, format="0")
 
 
@@ -61,111 +61,74 @@ def values() -> list[dict[str, Any]]:
     return [dict(row) for row in Instrument.objects.order_by("symbol").values()]
 
 
-def test_what_was_exported_changes_nothing_when_imported(office: Office) -> None:
+@pytest.fixture
+def odd_names() -> None:
     for number, payload in enumerate(PAYLOADS):
         make_instrument(f"X{number}", name=payload)
+
+
+@pytest.mark.usefixtures("odd_names")
+def test_what_was_exported_changes_nothing_and_brings_back_what_was_deleted(office: Office) -> None:
     before, text = values(), exported(office, Instrument)
     take_in(office, Instrument, text)
     assert values() == before
     assert published() == []
-
-
-def test_a_deleted_table_comes_back_as_it_was(office: Office) -> None:
-    for number, payload in enumerate(PAYLOADS):
-        make_instrument(f"X{number}", name=payload)
-    before, text = values(), exported(office, Instrument)
     Instrument.objects.all().delete()
     take_in(office, Instrument, text)
     assert [row | {"id": 0} for row in values()] == [row | {"id": 0} for row in before]
 
 
+@pytest.mark.usefixtures("odd_names")
 def test_no_exported_cell_starts_a_formula(office: Office) -> None:
-    for number, payload in enumerate(PAYLOADS):
-        make_instrument(f"X{number}", name=payload)
-    dangerous = [
-        cell for row in cells(exported(office, Instrument)) for cell in row if cell[:1] in "=+-@\t\r＝"
-    ]
-    assert [cell for cell in dangerous if cell] == []
+    written = [cell for row in cells(exported(office, Instrument)) for cell in row if cell]
+    assert [cell for cell in written if cell[0] in "=+-@\t\r＝"] == []
 
 
 def test_an_import_is_shown_before_it_changes_anything(office: Office) -> None:
-    make_instrument(name="<b>old</b>")
-    page = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "new")))
+    make_instrument("EURUSD", name="An <b>old</b> name")
+    make_instrument("GBPUSD", name="As it was")
+    text = exported(office, Instrument).replace("old", "<new>")
+    answer = upload(office, Instrument, text + text.splitlines()[1].replace("EURUSD", "XXXUSD"))
+    changed, new = answer.context["preview"].rows
+    assert answer.context["preview"][1:] == (1, 1, 1)
+    assert (changed.kind, changed.key, [name for name, _ in changed.cells]) == ("update", "EURUSD", ["name"])
+    assert (new.kind, new.key) == ("new", "XXXUSD")
+    assert {"name", "type", "digits"} <= {name for name, _ in new.cells}
+    assert "" not in {cell for _, cell in new.cells}
+    page = text_of(answer)
     assert IMPORT_BUTTON.search(page)
+    assert "<ins>&lt;b&gt;&lt;new&gt;&lt;/b&gt;</ins> <span>name</span>" in page
     assert "<b>" not in page
-    assert Instrument.objects.get().name == "<b>old</b>"
+    assert "GBPUSD" not in page
+    assert Instrument.objects.get(symbol="EURUSD").name == "An <b>old</b> name"
     assert published() == []
 
 
-def test_the_pages_speak_of_what_they_import_and_export(office: Office) -> None:
-    make_instrument()
-    page = text_of(office.get(address(Instrument, "import")))
-    assert "A CSV file with these columns: <code>symbol, name," in page
-    assert "Preview" in page
-    assert "Import instruments" in page
-    unchanged = text_of(upload(office, Instrument, exported(office, Instrument)))
-    assert not IMPORT_BUTTON.search(unchanged)
-    assert "Download CSV" in text_of(office.get(address(TradingCalendar, "export")))
-    assert "The file has no row below its header." in text_of(
-        upload(office, Instrument, exported(office, Instrument).splitlines()[0])
-    )
-
-
-def test_each_step_of_an_import_leads_back(office: Office) -> None:
+def test_each_page_leads_to_the_next_and_back(office: Office) -> None:
     make_instrument(name="An old name")
+    the_list = text_of(office.get(list_of(Instrument)))
+    assert address(Instrument, "import") in the_list
+    assert address(Instrument, "export") in the_list
     first = text_of(office.get(address(Instrument, "import")))
+    assert "A CSV file with these columns: <code>symbol, name," in first
     preview = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "new")))
     leads = [re.findall(r'<a href="([^"]+)"[^>]*>\s*Back\s*</a>', page) for page in (first, preview)]
     assert leads == [[list_of(Instrument)], [address(Instrument, "import")]]
 
 
-def test_the_preview_marks_what_changes(office: Office) -> None:
-    make_instrument(name="An old name")
-    page = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "<new>")))
-    assert "<span>An</span> <del>old</del> <ins>&lt;new&gt;</ins> <span>name</span>" in page
-
-
-def test_the_preview_shows_changed_cells_of_changed_rows_alone(office: Office) -> None:
-    make_instrument("EURUSD", name="An old name")
-    make_instrument("GBPUSD", name="As it was")
-    page = upload(office, Instrument, exported(office, Instrument).replace("old", "new"))
-    preview = page.context["preview"]
-    assert [(row.kind, row.key, [name for name, _ in row.cells]) for row in preview.rows] == [
-        ("update", "EURUSD", ["name"])
-    ]
-    assert preview[1:] == (0, 1, 1)
-    text = text_of(page).partition("<main")[2] or text_of(page)
-    assert "0 new, 1 changed</strong>, 1 unchanged" in text
-    assert "GBPUSD" not in text
-    assert "As it was" not in text
-
-
-def test_the_preview_of_a_new_row_has_its_filled_cells(office: Office) -> None:
-    make_instrument("EURUSD", name="One")
-    page = upload(office, Instrument, exported(office, Instrument).replace("EURUSD", "XXXUSD"))
-    (row,) = page.context["preview"].rows
-    assert (row.kind, row.key) == ("new", "XXXUSD")
-    assert {"name", "type", "digits"} <= {name for name, _ in row.cells}
-    assert "" not in {cell for _, cell in row.cells}
-
-
-def test_a_file_without_a_change_says_so(office: Office) -> None:
+def test_a_file_without_a_change_offers_no_import(office: Office) -> None:
     make_instrument("EURUSD")
-    page = upload(office, Instrument, exported(office, Instrument))
-    assert page.context["preview"].rows == []
-    assert "The file says what is here already: nothing would change." in text_of(page)
-
-
-def test_the_list_leads_to_both(office: Office) -> None:
-    page = text_of(office.get(list_of(Instrument)))
-    assert address(Instrument, "import") in page
-    assert address(Instrument, "export") in page
+    text = exported(office, Instrument)
+    unchanged, empty = (upload(office, Instrument, file) for file in (text, text.splitlines()[0]))
+    assert unchanged.context["preview"].rows == []
+    assert not IMPORT_BUTTON.search(text_of(unchanged))
+    assert "The file has no row below its header." in text_of(empty)
 
 
 def test_only_what_the_list_shows_is_exported(office: Office) -> None:
     make_instrument("EURUSD")
     make_instrument("GBPUSD")
-    assert "CSV" in text_of(office.get(address(Instrument, "export")))
+    assert "Download CSV" in text_of(office.get(address(Instrument, "export")))
     answer = office.post(f"{address(Instrument, 'export')}?q=GBP")
     assert [row[0] for row in cells(bytes(answer.content).decode("utf-8-sig"))] == ["symbol", "GBPUSD"]
 
@@ -198,25 +161,19 @@ def test_a_row_that_went_bad_after_the_preview_stops_the_import(office: Office) 
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("content", "reason"),
     [
-        ("symbol,name\n", "missing: type"),
-        ("", "The submitted file is empty."),
-        ("symbol;name;type\n", "separated by semicolons"),
-        ("\xff", "columns must be"),
+        (b"symbol,name\n", "missing: type"),
+        (b"", "The submitted file is empty."),
+        (b"symbol;name;type\n", "separated by semicolons"),
+        ("\xff".encode(), "columns must be"),
+        ("symbol,näme".encode("latin-1"), "not UTF-8"),
+        (b"x" * 2_000_001, "larger than 2,000,000 bytes"),
     ],
+    ids=["columns", "empty", "semicolons", "a word", "latin-1", "huge"],
 )
-def test_what_is_no_such_table_is_refused_in_words(office: Office, text: str, reason: str) -> None:
-    assert reason in text_of(upload(office, Instrument, text))
-
-
-def test_a_file_that_is_not_utf8_is_refused_in_words(office: Office) -> None:
-    file = SimpleUploadedFile("table.csv", "symbol,näme".encode("latin-1"))
-    assert "not UTF-8" in text_of(office.post(address(Instrument, "import"), import_file=file, format="0"))
-
-
-def test_a_huge_file_is_refused_unread(office: Office) -> None:
-    assert "larger than 2,000,000 bytes" in text_of(upload(office, Instrument, "x" * 2_000_001))
+def test_what_is_no_such_table_is_refused_in_words(office: Office, content: bytes, reason: str) -> None:
+    assert reason in text_of(upload(office, Instrument, content))
 
 
 def test_a_confirmation_of_nothing_held_is_refused_in_words(office: Office) -> None:

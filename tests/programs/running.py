@@ -54,7 +54,6 @@ class Serve:
         self._log = var_dir.parent / f"serve-{self.port}.log"
         self._environment = environment(var_dir, PORT=str(self.port), **changes)
         self._process: subprocess.Popen[bytes] | None = None
-        self.started_in_s = 0.0
 
     def as_typed(self, command: list[str], cwd: Path) -> Serve:
         """Instead of manage.py, a whole command that serves, as it is typed in this folder."""
@@ -73,7 +72,6 @@ class Serve:
             if self._process.poll() is not None or time.monotonic() - began_at > START_PATIENCE_S:
                 raise RuntimeError(f"serve did not start:\n{self.output}")
             time.sleep(0.05)
-        self.started_in_s = time.monotonic() - began_at
         return self
 
     def __exit__(

@@ -5,10 +5,8 @@ import itertools
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -217,15 +215,3 @@ def stop(process: subprocess.Popen[bytes], on_stop: Signals) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def main() -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt), database_url() as database, redis_url() as channel:
-        sys.stdout.write(f"export DATABASE_URL={database}\nexport REDIS_URL={channel}\n")
-        sys.stdout.flush()
-        signal.pause()
-
-
-if __name__ == "__main__":
-    main()

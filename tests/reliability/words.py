@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
-PAIRS = {"{": "}", "[": "]"}
 # As names of tests cannot write them.
 PROPER = {
     **{"ai": "AI", "api": "API", "ctrl c": "Ctrl+C", "http": "HTTP", "json": "JSON", "sighup": "SIGHUP"},
-    **{"logged in staff": "logged-in staff"},
-    **{
-        "mann": "Mann",
-        "node": "Node",
-        "whitney": "Whitney",
-        "url": "URL",
-        "tls": "TLS",
-        "pgbouncer": "PgBouncer",
-    },
-    **{"postgresql": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite", "read only": "read-only"},
+    **{"logged in staff": "logged-in staff", "mann": "Mann", "node": "Node", "whitney": "Whitney"},
+    **{"url": "URL", "tls": "TLS", "pgbouncer": "PgBouncer", "read only": "read-only"},
+    **{"postgresql": "PostgreSQL", "redis": "Redis", "sqlite": "SQLite"},
 }
 PROPER_WORDS = re.compile(rf"\b({'|'.join(PROPER)})\b")
 # As pytest numbers parameters for which it has no words, and patterns.
 RAW = re.compile(r"[a-z_]\d+$|^[\d. ]*$|[\\*+^$(]")
+VALUE = re.compile(r"\{[^{}]*\}|\[[^][{}]*\]")
 
 
 def in_words(text: str) -> str:
     """`closed with {1012: 3}` is `closed with 3 × 1012`. What is no value of Python stays."""
-    return "".join(_parts(text))
+    return VALUE.sub(_words, text)
 
 
 def sentence(name: str) -> str:
@@ -43,29 +36,11 @@ def variant(parameters: str) -> str:
     return ", ".join(part.replace("_", " ") for part in parts)
 
 
-def _parts(text: str) -> Iterator[str]:
-    place = 0
-    for start in (found.start() for found in re.finditer(r"[{[]", text)):
-        end = _end(text, start)
-        if start < place or end is None:
-            continue
-        try:
-            value = ast.literal_eval(text[start:end])
-        except (SyntaxError, ValueError):
-            continue
-        yield text[place:start] + words_of(value)
-        place = end
-    yield text[place:]
-
-
-def _end(text: str, start: int) -> int | None:
-    """Behind the bracket that closes this one."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] == text[start]) - (text[place] == PAIRS[text[start]])
-        if not depth:
-            return place + 1
-    return None
+def _words(found: re.Match[str]) -> str:
+    try:
+        return words_of(ast.literal_eval(found[0]))
+    except (SyntaxError, ValueError):
+        return found[0]
 
 
 def words_of(value: object, between: str = ", ") -> str:

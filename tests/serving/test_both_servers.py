@@ -1,8 +1,14 @@
-"""uvicorn under `serve` and daphne under `runserver`: both serve it all."""
+"""uvicorn under `serve` and daphne under `runserver`: both serve it all. Ctrl-C at a terminal goes to `serve
+--workers` and to each of its workers, whatever they are doing."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,9 +21,13 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
-from tests.patience import PATIENCE_S
+from tests.databases import prepared
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
-from tests.programs.running import Serve
+from tests.programs.running import Serve, environment, interruptible
+from tests.programs.services import free_port
+from tests.reliability.services.processes import Process
+from tests.reliability.services.supervised import Supervised
 
 pytestmark = pytest.mark.served
 
@@ -64,23 +74,16 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Running(server, *keys)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_path_is_served(running: Running, path: str) -> None:
+def test_each_path_is_served(running: Running) -> None:
     headers = {"X-API-Key": running.key, "Authorization": f"Bearer {settings.METRICS_TOKEN}"}
-    response = httpx.get(f"{running.server.url}{path}", headers=headers, timeout=PATIENCE_S)
-
-    status, content_type = PATHS[path]
-    assert response.status_code == status
-    assert response.headers["Content-Type"].startswith(content_type)
-
-
-def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
-    headers = {"X-API-Key": running.key}
-    response = httpx.head(f"{running.server.url}/api/symbols", headers=headers, timeout=PATIENCE_S)
-
-    assert response.status_code == 200
+    with httpx.Client(base_url=running.server.url, headers=headers, timeout=PATIENCE_S) as client:
+        for path, (status, content_type) in PATHS.items():
+            response = client.get(path)
+            assert (response.status_code, path) == (status, path)
+            assert response.headers["Content-Type"].startswith(content_type), path
+        response = client.head("/api/symbols")
+    assert (response.status_code, response.content) == (200, b"")
     assert int(response.headers["Content-Length"]) > 100
-    assert response.content == b""
 
 
 @contextmanager
@@ -137,3 +140,33 @@ def test_it_ends_without_a_traceback(running: Running) -> None:
     running.server.stop()
 
     assert "Traceback" not in running.server.output
+
+
+WORKERS = "2"
+CAUGHT = re.compile(r"^SigCgt:\s+([0-9a-f]+)$", re.MULTILINE)
+
+
+def catches_ctrl_c(pid: int) -> bool:
+    """Python does from its first moments on; before, the signal ends it in silence."""
+    found = CAUGHT.search(Path(f"/proc/{pid}/status").read_text())
+    return found is not None and bool(int(found[1], 16) & 1 << signal.SIGINT - 1)
+
+
+def test_ctrl_c_while_workers_start_ends_them_without_a_traceback(own_redis: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'x.sqlite3'}"
+    prepared.copy_sqlite(tmp_path / "x.sqlite3")
+    port, log = free_port(), tmp_path / "said"
+    command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", WORKERS]
+    names = environment(tmp_path, DEMO="0", DATABASE_URL=url, REDIS_URL=own_redis)
+    with log.open("wb") as out, interruptible():
+        process = subprocess.Popen(command, env=names, stdout=out, stderr=out, start_new_session=True)
+    try:
+        workers = Supervised(process, Process(port, process.pid, log))
+        wait_until(lambda: len(workers.workers) == int(WORKERS))
+        wait_until(lambda: all(catches_ctrl_c(pid) for pid in workers.workers))
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in log.read_text()

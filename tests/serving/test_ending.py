@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 
 from serving.draining import draining
-from serving.server import UVICORN_OPTIONS, Server, take_port
+from serving.server import UNREAD_MS, UVICORN_OPTIONS, Server, take_port
 from tests.patience import PATIENCE_S, wait_until
 
 from .http.serving import App, hear, statuses
@@ -162,3 +162,11 @@ def test_ctrl_c_again_once_it_has_ended_shows_no_traceback() -> None:
     ended = subprocess.run(program, env=names, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (ended.stdout, ended.stderr) == ("It has ended.\n", "")
     assert ended.returncode == -signal.SIGINT
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has it")
+def test_connection_whose_client_never_reads_is_ended_by_the_kernel() -> None:
+    with take_port("127.0.0.1", 0) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == UNREAD_MS

@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
+from django.contrib.auth.models import Permission
 from django.utils import timezone
 
+from accounts.models import User
 from core.times import epoch_ms_after
 from instruments.models import Instrument
 from signals_feed.closing import Closing, close_signal
@@ -26,6 +28,12 @@ SELL = {
     "take_profit": Decimal("1.0800"),
     "tradable_price": Decimal("1.0841"),
 }
+
+
+def make_publisher(name: str = "anna") -> User:
+    user = make_user(name)
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    return User.objects.get(pk=user.pk)
 
 
 def put_in_feed(signal: Signal, bid: Decimal = BID, ask: Decimal = ASK, seq: int = 0) -> Signal:

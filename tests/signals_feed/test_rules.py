@@ -1,13 +1,15 @@
-"""When a signal ends and at which price: tables, and properties against a few lines that reckon anew."""
+"""When a signal ends, at which price and with which result, against a few lines that reckon anew."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
@@ -22,6 +24,7 @@ from signals_feed.rules import (
     by_minute,
     by_tick,
     check,
+    result,
 )
 
 FAR = 10**12
@@ -50,50 +53,14 @@ def found(exit_: Exit | None) -> tuple[str, int, str] | None:
     return None if exit_ is None else (exit_.reason, int(exit_.price), exit_.rule)
 
 
-@pytest.mark.parametrize(
-    ("terms", "bid", "ask", "expected"),
-    [
-        ({}, 100, 101, None),
-        ({}, 91, 200, None),
-        ({}, 109, 110, None),
-        ({}, 110, 111, ("take_profit", 110, "target")),
-        ({}, 150, 151, ("take_profit", 110, "target")),
-        ({}, 90, 150, ("stop_loss", 90, "stop")),
-        ({}, 50, 51, ("stop_loss", 50, "stop")),
-        (SELL, 99, 100, None),
-        (SELL, 1, 91, None),
-        (SELL, 108, 109, None),
-        (SELL, 89, 90, ("take_profit", 90, "target")),
-        (SELL, 40, 41, ("take_profit", 90, "target")),
-        (SELL, 80, 110, ("stop_loss", 110, "stop")),
-        (SELL, 150, 151, ("stop_loss", 151, "stop")),
-    ],
-)
-def test_a_tick(terms: dict[str, Any], bid: int, ask: int, expected: tuple[str, int, str] | None) -> None:
-    assert found(by_tick(levels(**terms), quoted(bid, ask))) == expected
-
-
 def test_if_one_tick_satisfies_both_the_stop_wins() -> None:
-    """Levels that crossed are refused at publication, but the rule stands by itself."""
-    both = levels(stop=110, target=90)
-
-    assert found(by_tick(both, quoted(100, 101))) == ("stop_loss", 100, "stop")
+    assert found(by_tick(levels(stop=110, target=90), quoted(100, 101))) == ("stop_loss", 100, "stop")
 
 
 @pytest.mark.parametrize(("time_ms", "reason"), [(999, None), (1000, "expired"), (5000, "expired")])
 def test_what_is_over_leaves_at_the_first_tick(time_ms: int, reason: str | None) -> None:
     exit_ = by_tick(levels(ends_ms=1000), quoted(100, 101, time_ms))
-
     assert found(exit_) == (reason and (reason, 100, "current"))
-
-
-@pytest.mark.parametrize(
-    ("bid", "expected"), [(80, ("stop_loss", 80, "stop")), (120, ("take_profit", 110, "target"))]
-)
-def test_levels_hold_until_it_is_closed(bid: int, expected: tuple[str, int, str]) -> None:
-    over = levels(ends_ms=1000, ending="cancelled")
-
-    assert found(by_tick(over, quoted(bid, bid + 1, 2000))) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,24 +86,19 @@ def test_a_stored_minute(
 
 
 def test_minute_that_began_before_the_publication_judges_nothing() -> None:
-    spans_both = minute(80, 120)
-
-    assert by_minute(levels(since_ms=1), spans_both) is None
-    assert by_minute(levels(since_ms=0), spans_both) is not None
+    assert by_minute(levels(since_ms=1), minute(80, 120)) is None
+    assert by_minute(levels(since_ms=0), minute(80, 120)) is not None
 
 
-@pytest.mark.parametrize(("ends_ms", "reason"), [(59_999, "expired"), (60_000, "take_profit")])
-def test_target_in_the_minute_of_the_end_is_not_granted(ends_ms: int, reason: str) -> None:
-    exit_ = by_minute(levels(ends_ms=ends_ms), minute(95, 115))
-
-    assert found(exit_) == (
-        ("expired", 95, "worst") if reason == "expired" else ("take_profit", 110, "target")
-    )
+@pytest.mark.parametrize(
+    ("ends_ms", "expected"), [(59_999, ("expired", 95, "worst")), (60_000, ("take_profit", 110, "target"))]
+)
+def test_target_in_the_minute_of_the_end_is_not_granted(ends_ms: int, expected: tuple[str, int, str]) -> None:
+    assert found(by_minute(levels(ends_ms=ends_ms), minute(95, 115))) == expected
 
 
 def test_mids_say_nothing_of_the_bid() -> None:
     mid = minute(80, 120)._replace(bid_open=None, bid_low=None, bid_high=None)
-
     assert by_minute(levels(), mid) is None
     assert by_minute(levels(**SELL), mid) is not None
 
@@ -149,7 +111,6 @@ def test_entry_is_at_most_a_hundredth_away(
     direction: str, stop: int, target: int, entry: int, beyond: str
 ) -> None:
     terms = SignalTerms("X", direction, *map(Decimal, (stop, target, entry)))
-
     assert check(terms, quoted(100, 100), 2) == (Decimal(entry), Decimal(100))
     with pytest.raises(SignalRefused, match="1% away") as refused:
         check(terms._replace(entry=Decimal(beyond)), quoted(100, 100), 2)
@@ -178,24 +139,22 @@ def placed(direction: str, risk: int, reward: int, ends_ms: int = FAR) -> Signal
     return levels(direction, 1000 - sign * risk, 1000 + sign * reward, ends_ms=ends_ms)
 
 
-def reckoned(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | None:
+def reckoned(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int, str] | None:
     """The rules once more, in the words of the contract."""
     stop, target = int(terms.stop), int(terms.target)
     for at_ms, bid, ask in ticks:
         if terms.direction == "buy" and bid <= stop or terms.direction == "sell" and ask >= stop:
-            return "stop_loss", bid if terms.direction == "buy" else ask
+            return "stop_loss", bid if terms.direction == "buy" else ask, "stop"
         if terms.direction == "buy" and bid >= target or terms.direction == "sell" and ask <= target:
-            return "take_profit", target
+            return "take_profit", target, "target"
         if at_ms >= terms.ends_ms:
-            return "expired", bid if terms.direction == "buy" else ask
+            return "expired", bid if terms.direction == "buy" else ask, "current"
     return None
 
 
-def judged(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | None:
-    for at_ms, bid, ask in ticks:
-        if exit_ := by_tick(terms, quoted(bid, ask, at_ms)):
-            return exit_.reason, int(exit_.price)
-    return None
+def judged(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int, str] | None:
+    exits = (by_tick(terms, quoted(bid, ask, at_ms)) for at_ms, bid, ask in ticks)
+    return found(next(filter(None, exits), None))
 
 
 def stored(ticks: Sequence[Tick]) -> list[StoredMinute]:
@@ -203,17 +162,12 @@ def stored(ticks: Sequence[Tick]) -> list[StoredMinute]:
     made: dict[int, list[Tick]] = {}
     for tick in ticks:
         made.setdefault(tick[0] // MINUTE_MS * MINUTE_MS, []).append(tick)
-    return [
-        StoredMinute(
-            opened_ms,
-            Decimal(own[0][1]),
-            Decimal(min(bid for _, bid, _ in own)),
-            Decimal(max(bid for _, bid, _ in own)),
-            Decimal(min(ask for _, _, ask in own)),
-            Decimal(max(ask for _, _, ask in own)),
-        )
-        for opened_ms, own in made.items()
-    ]
+    minutes = []
+    for opened_ms, own in made.items():
+        _, bids, asks = zip(*own, strict=True)
+        prices = bids[0], min(bids), max(bids), min(asks), max(asks)
+        minutes.append(StoredMinute(opened_ms, *map(Decimal, prices)))
+    return minutes
 
 
 @settings(max_examples=100)
@@ -222,7 +176,6 @@ def test_ticks_end_a_signal_as_the_contract_says(
     changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int, ends_ms: int
 ) -> None:
     terms = placed(direction, risk, reward, ends_ms)
-
     assert judged(terms, path(changes)) == reckoned(terms, path(changes))
 
 
@@ -236,9 +189,7 @@ def test_minutes_never_pay_more_than_their_ticks_would_have(
     changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int
 ) -> None:
     terms, ticks = placed(direction, risk, reward), path(changes)
-
     by_ticks, by_minutes = judged(terms, ticks), StoredMinutes(stored(ticks)).first_exit(terms)
-
     assert (by_ticks is None) == (by_minutes is None)
     if by_ticks is not None and by_minutes is not None:
         assert earned(direction, int(by_minutes[0].price)) <= earned(direction, by_ticks[1])
@@ -253,5 +204,34 @@ def test_passing_signals_over_finds_the_same_as_looking_at_every_minute(
     terms = placed(direction, risk, reward, ends_ms)._replace(since_ms=since_ms)
     minutes = stored(path(changes))
     one_by_one = ((exit_, each) for each in minutes if (exit_ := by_minute(terms, each)))
-
     assert StoredMinutes(minutes).first_exit(terms) == next(one_by_one, None)
+
+
+# What a closed signal earned.
+prices = st.integers(1, 10**9).map(lambda points: Decimal(points).scaleb(-5))
+pips = st.sampled_from([Decimal(pip) for pip in ("0.0001", "0.01", "0.1", "1", "0.00001", "0.25")])
+
+
+def half_away(value: Fraction, decimals: int) -> Fraction:
+    """Half of the last decimal goes away from nought, whichever side it is on."""
+    scaled = abs(value) * 10**decimals
+    return Fraction(floor(scaled + Fraction(1, 2)), 10**decimals) * (1 if value >= 0 else -1)
+
+
+@settings(max_examples=300)
+@given(directions, prices, prices, prices, prices, pips)
+@example("buy", Decimal(1), Decimal("0.5"), Decimal(1), Decimal("1.000025"), Decimal("0.0001"))
+@example("sell", Decimal(1), Decimal(2), Decimal(1), Decimal("1.000025"), Decimal("0.0001"))
+@example("sell", Decimal(1), Decimal(2), Decimal(1), Decimal("1.000001"), Decimal("0.0001"))
+def test_results_are_the_exact_fractions_rounded_once(
+    direction: str, entry: Decimal, stop: Decimal, tradable: Decimal, close: Decimal, pip: Decimal
+) -> None:
+    assume(stop < entry if direction == "buy" else stop > entry)
+    paid = Fraction(max(entry, tradable) if direction == "buy" else min(entry, tradable))
+    gained = (Fraction(close) - paid) * (1 if direction == "buy" else -1)
+    outcome = result(direction, entry, stop, tradable, close, pip)
+    assert Fraction(outcome.pnl) == half_away(gained / Fraction(pip), 1)
+    assert Fraction(outcome.pnl_percent) == half_away(gained / paid * 100, 4)
+    assert Fraction(outcome.pnl_r) == half_away(gained / abs(paid - Fraction(stop)), 4)
+    # Nought has no sign.
+    assert outcome.pnl or not outcome.pnl.is_signed()

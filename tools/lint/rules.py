@@ -69,7 +69,7 @@ PUBLIC = "_replace _asdict _fields _meta _default_manager _exit"
 NEEDED = (
     "_asyncioEventloop _AUTHENTICATION_METHODS_USER_SESSION_KEY _TrustedHosts _commit"
     " _dont_enforce_csrf_checks _fixture_teardown _get_test_db_name _messages _raw_delete _registry"
-    " _set_running_loop _waiters"
+    " _set_running_loop"
 )
 Rule = Callable[[Product], Iterator[str]]
 

@@ -101,22 +101,15 @@ def test_candles_are_always_asked_of_one_instrument_and_timeframe(office: Office
     make_candle(make_instrument())
     queries = queries_of(office, list_of(Candle) + chosen)
     assert queries
-    for query in queries:
-        assert '"market_candle"."instrument_id" = ' in query
-        assert '"market_candle"."timeframe" = ' in query
-        assert 'ORDER BY "market_candle"."opened_at" DESC' in query
+    for part in ('"instrument_id" = ', '"timeframe" = ', 'ORDER BY "market_candle"."opened_at" DESC'):
+        assert all(part in query for query in queries)
 
 
-def test_candles_of_the_chosen_timeframe_are_shown(office: Office) -> None:
-    eurusd = make_instrument()
-    make_candle(eurusd, "1m", close=Decimal("1.0801"))
-    make_candle(eurusd, "1h", close=Decimal("1.0803"))
-    page = office.get(f"{list_of(Candle)}?instrument={eurusd.pk}&timeframe=1h")
+def test_candles_of_the_chosen_timeframe_have_the_decimals_of_their_instrument(office: Office) -> None:
+    usdjpy = make_instrument(digits=3)
+    for timeframe in ("1m", "1h"):
+        make_candle(usdjpy, timeframe, close=Decimal("1.08"))
+    page = office.get(f"{list_of(Candle)}?instrument={usdjpy.pk}&timeframe=1h")
     assert [candle.timeframe for candle in page.context["cl"].result_list] == ["1h"]
-
-
-def test_prices_have_the_decimals_of_their_instrument(office: Office) -> None:
-    make_candle(make_instrument(digits=3), close=Decimal("1.08"))
-    page = text_of(office.get(list_of(Candle)))
-    assert ">1.080<" in page
-    assert "1.08000000" not in page
+    assert ">1.080<" in text_of(page)
+    assert "1.08000000" not in text_of(page)

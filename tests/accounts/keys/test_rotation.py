@@ -19,22 +19,15 @@ from accounts.models import ApiKey, User
 from accounts.peppers import name_of
 from accounts.sealing import seal
 from core.events.event_feed import EventFeed
-from core.threads import in_thread
 from market.push.keys import IngestKeyCache, issue_ingest_key
 from tests.core.events.following import follow
 from tests.databases.queries import count_queries
 from tests.factories import make_key, make_user
 
+from .known_keys import act, revoke, row
+
 pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services]
 OLD, NEW = "the pepper of before", "the pepper of now"
-
-
-@pytest.fixture
-async def feed() -> AsyncIterator[EventFeed]:
-    running = EventFeed()
-    await running.start()
-    yield running
-    await running.stop()
 
 
 async def started(cache: Any) -> Any:
@@ -59,20 +52,16 @@ async def caches(feed: EventFeed) -> AsyncIterator[Callable[[], Any]]:
         await cache.stop()
 
 
-def make_old_key(settings: Settings) -> str:
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, []
-    key = make_key()
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
-    return key
-
-
-def row(key: str) -> ApiKey:
-    return ApiKey.objects.get(prefix=prefix_of(key))
+def use(settings: Settings, pepper: str, *fallbacks: str) -> None:
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = pepper, [*fallbacks]
 
 
 @pytest.fixture
 def key(settings: Settings) -> str:
-    return make_old_key(settings)
+    use(settings, OLD)
+    key = make_key()
+    use(settings, NEW, OLD)
+    return key
 
 
 async def test_key_of_before_is_found_with_one_query_and_remembered(caches: Any, key: str) -> None:
@@ -104,7 +93,7 @@ async def test_used_key_is_hashed_anew_and_needs_no_fallback_then(
     cache = await caches()
     await cache.find(key)
     await Rehasher(cache).rehash()
-    kept = await in_thread(row, key)
+    kept = await act(row, key)
     assert (kept.digest, kept.pepper_name) == (digest_of(key, NEW), name_of(NEW))
     assert await cache.find(key) is not None
     settings.KEY_PEPPER_FALLBACKS = []
@@ -123,11 +112,11 @@ async def test_process_that_knew_the_old_hash_finds_the_key_after_another_hashed
 async def test_process_that_is_told_of_the_new_pepper_beforehand_finds_what_others_issue_with_it(
     caches: Any, settings: Settings
 ) -> None:
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, [NEW]
+    use(settings, OLD, NEW)
     before = await caches()
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
-    issued = await in_thread(make_key)
-    assert (await in_thread(row, issued)).digest == digest_of(issued, NEW)
+    use(settings, NEW, OLD)
+    issued = await act(make_key)
+    assert (await act(row, issued)).digest == digest_of(issued, NEW)
     assert await before.find(issued) is not None
 
 
@@ -139,9 +128,9 @@ async def test_key_that_another_process_hashed_back_is_hashed_anew_again(
     await cache.find(key)
     await rehasher.rehash()
     back = {"digest": digest_of(key, OLD), "pepper_name": name_of(OLD)}
-    await in_thread(lambda: ApiKey.objects.update(**back))
+    await act(ApiKey.objects.update, **back)
     await rehasher.rehash()
-    assert (await in_thread(row, key)).digest == digest_of(key, NEW)
+    assert (await act(row, key)).digest == digest_of(key, NEW)
 
 
 def test_row_that_changes_twice_meanwhile_is_left_as_it_is(key: str) -> None:
@@ -161,8 +150,7 @@ async def test_revoked_key_stays_revoked_whatever_it_was_hashed_with(
     if is_used_first:
         await cache.find(key)
         await Rehasher(cache).rehash()
-    kept = await in_thread(row, key)
-    await in_thread(lambda: revoke_key(kept, by="test"))
+    await revoke(key)
     await feed.read()
     assert await cache.find(key) is None
     assert await (await caches()).find(key) is None
@@ -172,26 +160,26 @@ async def test_row_of_the_version_before_is_named_when_its_key_is_used(
     caches: Any, settings: Settings
 ) -> None:
     settings.KEY_PEPPER_FALLBACKS = []
-    key = await in_thread(make_key)
-    await in_thread(lambda: ApiKey.objects.update(pepper_name=""))
+    key = await act(make_key)
+    await act(ApiKey.objects.update, pepper_name="")
     cache = await caches()
     rehasher = Rehasher(cache)
     await cache.find(key)
     await rehasher.rehash()
-    assert (await in_thread(row, key)).pepper_name == name_of(settings.KEY_PEPPER)
+    assert (await act(row, key)).pepper_name == name_of(settings.KEY_PEPPER)
     with count_queries() as asked:
         await rehasher.rehash()
     assert asked == []
 
 
 async def test_ingest_key_is_hashed_anew_too(feed: EventFeed, settings: Settings) -> None:
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, []
-    key, secret = await in_thread(lambda: issue_ingest_key("desk", by="test"))
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    use(settings, OLD)
+    key, secret = await act(issue_ingest_key, "desk", by="test")
+    use(settings, NEW, OLD)
     cache = await started(IngestKeyCache(feed))
     assert await cache.find(secret) is not None
     await Rehasher(cache).rehash()
-    await in_thread(key.refresh_from_db)
+    await act(key.refresh_from_db)
     assert (key.digest, key.pepper_name) == (digest_of(secret, NEW), name_of(NEW))
     await cache.stop()
 
@@ -202,36 +190,43 @@ def rotate() -> str:
     return out.getvalue()
 
 
-def test_command_names_the_keys_that_need_a_fallback(key: str, settings: Settings) -> None:
+NEEDED = "KEY_PEPPER_FALLBACKS are still needed by 1 keys."
+FREE = "No row needs KEY_PEPPER_FALLBACKS any more: they can be removed."
+
+
+def hash_anew(key: str) -> None:
+    ApiKey.objects.filter(pk=row(key).pk).update(digest=digest_of(key, NEW), pepper_name=name_of(NEW))
+
+
+@pytest.mark.parametrize(
+    ("change", "counted", "verdict"),
+    [
+        (lambda key: None, "API keys: 1 with the current pepper.", NEEDED),
+        (hash_anew, "API keys: 2 with the current pepper.", FREE),
+        (lambda key: revoke_key(row(key), by="test"), "API keys: 1 with the current pepper.", FREE),
+        (
+            lambda key: User.objects.filter(account__keys=row(key)).update(is_active=False),
+            "API keys of deactivated users: 0 with the current pepper.",
+            NEEDED,
+        ),
+    ],
+    ids=["used with it", "hashed anew", "revoked", "of a user who may be let in again"],
+)
+def test_command_says_whether_the_fallback_is_needed(
+    key: str, change: Callable[[str], object], counted: str, verdict: str
+) -> None:
     make_key()
+    change(key)
     text = rotate()
-    assert "API keys: 1 with the current pepper." in text
-    assert f"{prefix_of(key)}…  never used  test" in text
-    assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in text
-
-
-def test_command_says_when_the_fallback_may_go(key: str, settings: Settings) -> None:
-    ApiKey.objects.update(digest=digest_of(key, NEW), pepper_name=name_of(NEW))
-    assert "No row needs KEY_PEPPER_FALLBACKS any more: they can be removed." in rotate()
-
-
-def test_command_does_not_wait_for_keys_that_have_ended(key: str, settings: Settings) -> None:
-    revoke_key(row(key), by="test")
-    assert "No row needs KEY_PEPPER_FALLBACKS any more" in rotate()
-
-
-def test_command_counts_keys_of_users_who_may_be_let_in_again(key: str, settings: Settings) -> None:
-    User.objects.update(is_active=False)
-    text = rotate()
-    assert "API keys of deactivated users: 0 with the current pepper." in text
-    assert f"{prefix_of(key)}…  never used  test" in text
-    assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in text
+    assert counted in text
+    assert verdict in text
+    assert (f"{prefix_of(key)}…  never used  test" in text) is (verdict is NEEDED)
 
 
 def test_command_lets_no_fallback_go_while_a_second_factor_has_an_unknown_seal(settings: Settings) -> None:
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = "one that nobody has", []
+    use(settings, "one that nobody has")
     sealed = seal("secret")
-    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    use(settings, NEW, OLD)
     Authenticator.objects.create(user=make_user(), type=Authenticator.Type.TOTP, data={"secret": sealed})
     text = rotate()
     assert "1 second factors are opened by no pepper that is set" in text

@@ -25,29 +25,17 @@ def reserved(account_id: int, limit: int = 5, now: datetime = NOON) -> AiCallRes
     return reservation
 
 
-def test_reserving_counts_at_once() -> None:
-    account = make_account()
-
-    standing = reserved(account.pk).standing
-
-    assert (standing.used, standing.remaining, standing.limit) == (1, 4, 5)
-    assert AiCallStanding.of(account.pk, 5, NOON) == standing
-
-
-def test_day_that_is_used_up_reserves_nothing() -> None:
-    account = make_account()
-    reserved(account.pk, limit=1)
-
-    assert AiCallReservation.make(account.pk, 1, NOON) is None
-    assert AiCallStanding.of(account.pk, 1, NOON).remaining == 0
-
-
-def test_what_was_given_back_can_be_reserved_again() -> None:
-    account = make_account()
-    reservation = reserved(account.pk, limit=1)
-
-    assert reservation.give_back().remaining == 1
-    assert reserved(account.pk, limit=1).standing.remaining == 0
+def test_reserving_counts_at_once_and_what_is_given_back_can_be_reserved_again() -> None:
+    account, other = make_account().pk, make_account().pk
+    assert AiCallStanding.of(account, 2, NOON).used == 0
+    first, second = reserved(account, limit=2), reserved(account, limit=2)
+    assert [(each.standing.used, each.standing.remaining) for each in (first, second)] == [(1, 1), (2, 0)]
+    assert AiCallStanding.of(account, 2, NOON) == second.standing
+    assert AiCallReservation.make(account, 2, NOON) is None
+    assert reserved(other, limit=1).standing.remaining == 0
+    # Giving back too often makes no calls.
+    assert [first.give_back().remaining for _ in range(4)] == [1, 2, 2, 2]
+    assert reserved(account, limit=2).standing.remaining == 1
 
 
 def test_call_goes_back_to_the_day_it_was_taken_from() -> None:
@@ -61,22 +49,14 @@ def test_call_goes_back_to_the_day_it_was_taken_from() -> None:
     assert used == {NOON.date(): 0, MIDNIGHT.date(): 1}
 
 
-def test_giving_back_too_often_makes_no_calls() -> None:
+@pytest.mark.parametrize("limit", [0, 2])
+def test_lowered_limit_leaves_nothing_and_not_less(limit: int) -> None:
     account = make_account()
-    reservation = reserved(account.pk)
-    for _ in range(3):
-        reservation.give_back()
-
-    assert AiCallStanding.of(account.pk, 5, NOON).used == 0
-
-
-def test_lowered_limit_leaves_nothing_and_not_less() -> None:
-    account = make_account()
-    for _ in range(3):
+    for _ in range(3 if limit else 0):
         reserved(account.pk)
 
-    assert AiCallStanding.of(account.pk, 2, NOON).remaining == 0
-    assert AiCallReservation.make(account.pk, 2, NOON) is None
+    assert AiCallStanding.of(account.pk, limit, NOON).remaining == 0
+    assert AiCallReservation.make(account.pk, limit, NOON) is None
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,6 @@ def redis_now_us(store: Any) -> int:
     return int(seconds) * 1_000_000 + int(microseconds)
 
 
-def put_stamps(store: Any, *shifts_us: int) -> None:
-    now = redis_now_us(store)
-    store.rpush(KEY, *(now + shift for shift in shifts_us))
-
-
 async def admitted_of(window: RedisWindow, asked: int, limit: int) -> int:
     standings = await asyncio.gather(*(window.ask("account:1", limit, cost=1) for _ in range(asked)))
     return sum(standing.admitted for standing in standings)
@@ -110,11 +105,6 @@ def test_redis_and_memory_give_the_same_standings(store: Any, turns: list[tuple[
         assert [(s.admitted, s.limit, s.used, round(s.frees_in)) for s in found] == [
             (s.admitted, s.limit, s.used, round(s.frees_in * 1e6)) for s in expected
         ]
-
-
-def test_the_clock_of_the_script_was_replaced() -> None:
-    assert "TIME" in SCRIPT
-    assert "TIME" not in CLOCKED
 
 
 class Request(NamedTuple):
@@ -214,8 +204,9 @@ async def test_one_who_breaks_keeps_nobody_from_the_answer(
     assert (await window.ask("account:1", 5, cost=1)).used == 4
 
 
-async def test_redis_killed_under_a_batch_answers_each_once(tmp_path: Path) -> None:
-    """From this process, in their order, with what Redis had admitted through it."""
+async def test_redis_killed_under_a_batch_answers_each_once_with_what_redis_had_admitted(
+    tmp_path: Path,
+) -> None:
     server = RedisNode(tmp_path, FORGETFUL)
     with server.running():
         window = RedisWindow(f"redis://127.0.0.1:{server.port}/0")
@@ -245,11 +236,13 @@ def note_told(told: list[tuple[int, Standing]], number: int, standing: Standing)
     told.append((number, standing))
 
 
-async def test_those_who_come_while_calls_are_under_way_share_the_next(
+async def test_those_of_one_turn_share_a_call_and_those_who_come_meanwhile_the_next(
     window: RedisWindow, store: Any
 ) -> None:
     await window.ask("account:1", 999, cost=0)
     before = store.info("commandstats")["cmdstat_evalsha"]["calls"]
+    assert await admitted_of(window, 100, 60) == 60
+    assert store.info("commandstats")["cmdstat_evalsha"]["calls"] == before + 1
     store.execute_command("CLIENT", "PAUSE", 600_000, "WRITE")
     told: list[Standing] = []
     for _ in range(50):
@@ -257,28 +250,9 @@ async def test_those_who_come_while_calls_are_under_way_share_the_next(
         await asyncio.sleep(0)
     store.execute_command("CLIENT", "UNPAUSE")
     await until(lambda: len(told) == 50)
-    assert [standing.used for standing in told] == list(range(1, 51))
+    assert [standing.used for standing in told] == list(range(61, 111))
     calls = store.info("commandstats")["cmdstat_evalsha"]["calls"] - before
     assert calls < 10
-
-
-async def test_requests_of_one_turn_share_one_call(window: RedisWindow, store: Any) -> None:
-    await window.ask("account:1", 1, cost=0)
-    calls_before = store.info("commandstats")["cmdstat_evalsha"]["calls"]
-    assert await admitted_of(window, 100, 60) == 60
-    assert store.info("commandstats")["cmdstat_evalsha"]["calls"] == calls_before + 1
-
-
-async def test_each_request_of_a_shared_call_gets_its_own_standing(window: RedisWindow) -> None:
-    a, b, again, look = await asyncio.gather(
-        window.ask("account:1", 1, cost=1),
-        window.ask("account:2", 5, cost=1),
-        window.ask("account:1", 1, cost=1),
-        window.ask("account:2", 5, cost=0),
-    )
-    assert [a.admitted, b.admitted, again.admitted] == [True, True, False]
-    assert (a.limit, b.limit) == (1, 5)
-    assert (b.used, b.remaining, look.used) == (1, 4, 1)
 
 
 async def test_caller_who_gives_up_harms_nobody_else(window: RedisWindow) -> None:
@@ -296,50 +270,26 @@ async def test_stamps_expire_with_the_window(window: RedisWindow, store: Any) ->
     assert after_ms + left_ms >= stamped_ms + 60_999
 
 
-async def test_flushed_scripts_are_loaded_again(window: RedisWindow, store: Any) -> None:
-    await window.ask("account:1", 5, cost=1)
-    store.script_flush()
-    before = value_of(limit_fallbacks)
-    assert (await window.ask("account:1", 5, cost=1)).used == 2
-    assert value_of(limit_fallbacks) == before
+# What the list holds after Redis' clock was set: the stamps of the minute before.
+BEFORE = [HOUR_US - n * 500_000 for n in range(60, 0, -1)]
+SET = {
+    "back an hour": (BEFORE, 60),
+    "back a little": ([*range(-20_000_000, -19_999_960), *range(10_000_000, 10_000_020)], 20),
+    "forward an hour": ([stamp - 2 * HOUR_US for stamp in BEFORE], 60),
+}
 
 
-async def test_clock_stepped_back_an_hour_locks_nobody_out(window: RedisWindow, store: Any) -> None:
-    # What the list holds after the step: the stamps of the minute before it, now an hour ahead.
-    put_stamps(store, *(HOUR_US - n * 500_000 for n in range(60, 0, -1)))
-    assert await admitted_of(window, 100, 60) == 60
+@pytest.mark.parametrize("how", SET)
+async def test_clock_that_was_set_locks_nobody_out_and_keeps_what_is_past(
+    window: RedisWindow, store: Any, how: str
+) -> None:
+    stamps, admitted = SET[how]
+    now = redis_now_us(store)
+    store.rpush(KEY, *(now + stamp for stamp in stamps))
+    assert await admitted_of(window, 100, 60) == admitted
     standing = await window.ask("account:1", 60, cost=0)
     assert standing.used == 60
     assert 0 < standing.frees_in <= 60
-
-
-async def test_clock_stepped_back_a_little_keeps_what_is_past(window: RedisWindow, store: Any) -> None:
-    put_stamps(store, *(-20_000_000 + n for n in range(40)), *(10_000_000 + n for n in range(20)))
-    assert await admitted_of(window, 100, 60) == 20
-
-
-async def test_clock_stepped_forward_an_hour_admits_one_more_window(window: RedisWindow, store: Any) -> None:
-    put_stamps(store, *(-HOUR_US - n * 500_000 for n in range(60, 0, -1)))
-    assert await admitted_of(window, 100, 60) == 60
-
-
-async def test_nobody_there_is_counted_in_this_process(url: str) -> None:
-    nobody = RedisWindow(f"redis://127.0.0.1:{services.free_port()}/0")
-    before = value_of(limit_fallbacks)
-    assert await admitted_of(nobody, 100, 60) == 60
-    assert value_of(limit_fallbacks) == before + 100
-    await nobody.close()
-
-
-async def test_what_redis_admitted_counts_here_once_it_is_gone(tmp_path: Path) -> None:
-    with services.redis(tmp_path) as url:
-        windows = [RedisWindow(url), RedisWindow(url)]
-        before = [await admitted_of(window, 30, 40) for window in windows]
-        await windows[0].ask("account:1", 40, cost=0)
-    after = [await admitted_of(window, 100, 40) for window in windows]
-    for window in windows:
-        await window.close()
-    assert (before, after) == ([30, 10], [10, 30])
 
 
 async def reach_redis(window: RedisWindow) -> None:

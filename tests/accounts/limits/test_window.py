@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import math
 import time
-from bisect import bisect_left
+from collections import defaultdict
 from datetime import timedelta
 
 import pytest
@@ -20,8 +19,11 @@ steps = st.one_of(
     st.integers(0, 5 * SECOND),
     st.sampled_from([WINDOW_NS - 1, WINDOW_NS, WINDOW_NS + 1, WINDOW_NS // 2]),
 )
-arrivals = st.lists(steps, min_size=1, max_size=120)
 limits = st.integers(1, 12)
+asks = st.lists(
+    st.tuples(steps, st.sampled_from("aab"), limits, st.sampled_from([1, 1, 1, 0])), min_size=1, max_size=120
+)
+starts = st.sampled_from([0, 7, 123_456_789_012_345, 2**53 + 1])
 
 
 class Clock:
@@ -39,78 +41,41 @@ def admit(window: MemoryWindow, limit: int, key: str = "a") -> Standing:
     return window.count(key, limit, cost=1)
 
 
-def busiest_minute(stamps: list[int]) -> int:
-    """The most stamps in any half-open window of 60 seconds; it is enough to start one at each stamp."""
-    return max((bisect_left(stamps, first + WINDOW_NS) - n for n, first in enumerate(stamps)), default=0)
-
-
-@given(arrivals, limits)
-def test_no_minute_holds_more_than_the_limit(steps: list[int], limit: int) -> None:
-    clock = Clock()
-    window, admitted = MemoryWindow(clock), []
-    for step in steps:
+@given(starts, asks)
+def test_no_minute_holds_more_than_the_limit_and_no_request_is_refused_in_another(
+    start: int, asked: list[tuple[int, str, int, int]]
+) -> None:
+    clock, admitted = Clock(start), defaultdict[str, list[int]](list)
+    window = MemoryWindow(clock)
+    for step, key, limit, cost in asked:
         clock.now += step
-        if admit(window, limit).admitted:
-            admitted.append(clock.now)
-    assert busiest_minute(admitted) <= limit
+        of_minute = [stamp for stamp in admitted[key] if stamp > clock.now - WINDOW_NS]
+        standing = window.count(key, limit, cost)
+        assert standing.admitted is (len(of_minute) < limit)
+        if standing.admitted and cost:
+            admitted[key].append(clock.now)
+            of_minute.append(clock.now)
+        assert (standing.used, standing.remaining) == (len(of_minute), max(0, limit - len(of_minute)))
 
 
-@given(arrivals, limits)
-def test_a_request_is_refused_only_in_a_full_minute(steps: list[int], limit: int) -> None:
-    clock = Clock()
-    window, admitted = MemoryWindow(clock), []
-    for step in steps:
-        clock.now += step
-        if admit(window, limit).admitted:
-            admitted.append(clock.now)
-        else:
-            assert len([stamp for stamp in admitted if stamp > clock.now - WINDOW_NS]) == limit
-
-
-@given(arrivals, limits)
-def test_remaining_is_how_many_more_are_admitted_now(steps: list[int], limit: int) -> None:
+@given(asks, limits)
+def test_the_promised_wait_is_long_enough_and_no_longer(
+    asked: list[tuple[int, str, int, int]], later_limit: int
+) -> None:
     clock = Clock()
     window = MemoryWindow(clock)
-    for step in steps:
+    for step, key, limit, cost in [*asked, (0, "a", 1, 1)]:
         clock.now += step
-        standing = admit(window, limit)
-    more = sum(admit(window, limit).admitted for _ in range(limit + 1))
-    assert more == standing.remaining
-
-
-@given(arrivals, limits, limits)
-def test_waiting_the_promised_seconds_succeeds(steps: list[int], limit: int, later_limit: int) -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for step in steps:
-        clock.now += step
-        admit(window, limit)
-    clock.wait(window.count("a", later_limit, cost=0).wait_s)
+        window.count(key, limit, cost)
+    standing = window.count("a", later_limit, cost=0)
+    if not standing.admitted:
+        clock.wait(standing.frees_in - 1e-6)
+        assert not window.count("a", later_limit, cost=0).admitted
+        clock.wait(1e-6)
+        assert standing.frees_in <= standing.wait_s < standing.frees_in + 1
+    else:
+        clock.wait(standing.wait_s)
     assert admit(window, later_limit).admitted
-
-
-@given(arrivals, limits)
-def test_a_refused_caller_is_not_kept_waiting_too_long(steps: list[int], limit: int) -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for step in steps:
-        clock.now += step
-        admit(window, limit)
-    refused = admit(window, 1)
-    assert not refused.admitted
-    clock.wait(refused.frees_in - 1e-6)
-    assert not admit(window, 1).admitted
-
-
-@pytest.mark.parametrize("start", [0, 7, 2**53 + 1])
-def test_slot_frees_exactly_after_a_minute(start: int) -> None:
-    clock = Clock(start)
-    window = MemoryWindow(clock)
-    admit(window, 1)
-    clock.now += WINDOW_NS - 1
-    assert not admit(window, 1).admitted
-    clock.now += 1
-    assert admit(window, 1).admitted
 
 
 def test_what_was_admitted_elsewhere_is_counted_for_a_minute() -> None:
@@ -133,55 +98,8 @@ def test_lowered_limit_refuses_until_enough_have_left() -> None:
         admit(window, 5)
         clock.wait(1)
     standing = admit(window, 2)
-    assert (standing.admitted, standing.used, standing.remaining) == (False, 5, 0)
     # The fourth of the five must leave before there are fewer than two.
-    assert standing.frees_in == 60 - 5 + 3
-    clock.wait(standing.frees_in)
-    assert admit(window, 2).admitted
-
-
-def test_raised_limit_holds_in_the_same_window() -> None:
-    window = MemoryWindow(Clock())
-    assert [admit(window, 1).admitted, admit(window, 1).admitted, admit(window, 2).admitted] == [
-        True,
-        False,
-        True,
-    ]
-
-
-def test_refused_request_takes_no_slot() -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    admit(window, 1)
-    for _ in range(10):
-        clock.wait(5)
-        admit(window, 1)
-    clock.wait(10)
-    assert admit(window, 1).admitted
-
-
-def test_look_costs_nothing() -> None:
-    window = MemoryWindow(Clock())
-    for _ in range(3):
-        assert window.count("a", 1, cost=0).remaining == 1
-    assert admit(window, 1).admitted
-    assert window.count("a", 1, cost=0) == Standing(False, 1, 1, 60.0)
-
-
-def test_accounts_do_not_share_a_window() -> None:
-    window = MemoryWindow(Clock())
-    assert admit(window, 1, "a").admitted
-    assert admit(window, 1, "b").admitted
-
-
-def test_wait_is_in_whole_seconds_rounded_up() -> None:
-    assert [Standing(False, 1, 1, frees_in).wait_s for frees_in in (0.0, 0.001, 59.0, 59.000000001)] == [
-        0,
-        1,
-        59,
-        60,
-    ]
-    assert math.ceil(Standing(False, 1, 1, 1e-9).frees_in) == 1
+    assert (standing.admitted, standing.used, standing.frees_in) == (False, 5, 60 - 5 + 3)
 
 
 def test_stepped_wall_clock_changes_nothing() -> None:
@@ -193,42 +111,6 @@ def test_stepped_wall_clock_changes_nothing() -> None:
         assert admit(window, 2).admitted
 
 
-def test_windows_that_ran_empty_are_dropped() -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for number in range(MemoryWindow.SWEEP_ABOVE):
-        admit(window, 1, f"address {number}")
-    clock.wait(60)
-    admit(window, 1, "one more")
-    assert list(window.admitted) == ["one more"]
-
-
-def test_sweeping_drops_nobody_who_is_in_a_window() -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for number in range(MemoryWindow.SWEEP_ABOVE + 10):
-        admit(window, 1, f"address {number}")
-    assert not admit(window, 1, "address 0").admitted
-
-
-def test_full_house_is_not_swept_for_each_newcomer() -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for number in range(MemoryWindow.SWEEP_ABOVE + 1):
-        admit(window, 1, f"address {number}")
-    assert window.sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
-
-
-@pytest.mark.parametrize(("used", "left"), [(4, 6), (10, 0), (12, 0)])
-def test_figures_of_a_standing_are_whole_and_never_negative(used: int, left: int) -> None:
-    with time_machine.travel("2026-11-18T12:00:00.250Z", tick=False):
-        standing = Standing(used < 10, 10, used, 12.5)
-        now_s = int(time.time())
-
-        assert standing.figures() == (left, now_s + 13, 13)
-        assert standing.figures() == (standing.remaining, standing.reset, standing.wait_s)
-
-
 def test_a_sweep_drops_only_windows_that_have_run_empty() -> None:
     clock = Clock()
     window = MemoryWindow(clock)
@@ -238,8 +120,22 @@ def test_a_sweep_drops_only_windows_that_have_run_empty() -> None:
     clock.wait(50)
     admit(window, 2, "used")
     clock.wait(20)
-
     admit(window, 2, "new")
-
     assert set(window.admitted) == {"used", "new"}
     assert window.count("used", 2, cost=0).used == 1
+
+
+def test_full_house_is_not_swept_for_each_newcomer() -> None:
+    window = MemoryWindow(Clock())
+    for number in range(MemoryWindow.SWEEP_ABOVE + 1):
+        admit(window, 1, f"address {number}")
+    assert window.sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
+    assert not admit(window, 1, "address 0").admitted
+
+
+@pytest.mark.parametrize(("used", "left"), [(4, 6), (10, 0), (12, 0)])
+def test_figures_of_a_standing_are_whole_and_never_negative(used: int, left: int) -> None:
+    with time_machine.travel("2026-11-18T12:00:00.250Z", tick=False):
+        standing, now_s = Standing(used < 10, 10, used, 12.5), int(time.time())
+        assert standing.figures() == (left, now_s + 13, 13)
+        assert standing.figures() == (standing.remaining, standing.reset, standing.wait_s)

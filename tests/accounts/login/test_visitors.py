@@ -16,7 +16,7 @@ from accounts.models import Account, PageSession, User
 from core.addresses import network_of
 from core.events.outbox import ControlEvent
 from demo.seeding import remove
-from tests.accounts.browser import ask, browser, logged_in, token_of
+from tests.accounts.browser import ask, browser, token_of
 from tests.factories import make_account, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -43,34 +43,24 @@ def age(account_id: int, by: timedelta = LONG_AGO, *, is_used: bool = False) -> 
         PageSession.objects.filter(account=account_id).update(last_used_at=then)
 
 
-def test_visitor_outside_the_demo_has_the_limits_of_free(settings: Settings) -> None:
-    settings.DEMO = False
-    assert caller_of(browser()).allowances.tier == "free"
-
-
-def test_visitor_of_the_demo_has_the_limits_of_pro() -> None:
+@pytest.mark.parametrize(("is_demo", "tier", "requests"), [(False, "free", 120), (True, "pro", 120)])
+def test_visitor_has_a_tier_of_their_own(settings: Settings, is_demo: bool, tier: str, requests: int) -> None:
+    settings.DEMO = is_demo
     caller = caller_of(browser())
-    assert (caller.allowances.tier, caller.allowances.requests, caller.is_demo) == ("pro", 120, False)
+    assert (caller.allowances.tier, caller.allowances.requests, caller.is_demo) == (tier, requests, False)
 
 
-def test_browser_keeps_its_account_and_each_has_its_own() -> None:
+def test_looking_makes_no_account_and_each_browser_that_asks_has_its_own() -> None:
     first, second = browser(), browser()
+    first.get("/docs/streams")
+    first.get("/page-token")
+    assert Account.objects.count() == 0
     callers = [caller_of(client) for client in (first, first, second)]
     assert callers[0].account_id == callers[1].account_id != callers[2].account_id
     assert Account.objects.count() == 2
-
-
-def test_visitor_cannot_log_in_and_stays_a_stranger() -> None:
-    client = browser()
-    caller = caller_of(client)
-    assert not User.objects.get(account=caller.account_id).has_usable_password()
-    assert client.get("/settings/keys").status_code == 302
-
-
-def test_who_is_logged_in_is_no_visitor() -> None:
-    user = make_account(make_user("ada")).user
-    assert caller_of(logged_in(user)).username == "ada"
-    assert Account.objects.count() == 1
+    # They stay strangers.
+    assert not User.objects.get(account=callers[0].account_id).has_usable_password()
+    assert first.get("/settings/keys").status_code == 302
 
 
 def test_visitor_who_logs_in_goes_on_as_the_user() -> None:
@@ -80,12 +70,6 @@ def test_visitor_who_logs_in_goes_on_as_the_user() -> None:
     assert caller_of(client).username == "ada"
     assert visitor is not None
     assert find_browser_caller(visitor.page_session) is None
-
-
-def test_looking_at_pages_makes_no_account() -> None:
-    browser().get("/docs/streams")
-    browser().get("/page-token")
-    assert Account.objects.count() == 0
 
 
 def test_visitor_is_nobody_once_the_demo_is_over(settings: Settings) -> None:
@@ -119,6 +103,7 @@ def test_one_address_makes_60_accounts_an_hour_at_most(monkeypatch: pytest.Monke
         ("2001:db8::1", "2001:db8::/64"),
         ("2001:db8::ffff:1", "2001:db8::/64"),
         ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
         ("", "unknown"),
         ("testclient", "unknown"),
     ],
@@ -141,12 +126,16 @@ def test_who_was_not_here_for_a_day_is_forgotten_when_the_next_one_comes() -> No
     assert ControlEvent.objects.get().facts == {"account": gone}
 
 
-def test_browser_that_comes_back_too_late_gets_another_account() -> None:
-    client = browser()
-    before = caller_of(client).account_id
-    age(before)
+def test_browser_that_comes_back_too_late_gets_another_account_and_asking_is_use() -> None:
+    clients = browser(), browser()
+    before = [caller_of(client).account_id for client in clients]
+    for account in before:
+        age(account)
+    token_of(clients[1])
     visitors.prune()
-    assert caller_of(client).account_id != before
+    after = [caller_of(client).account_id for client in clients]
+    assert after[0] != before[0]
+    assert after[1] == before[1]
 
 
 def test_visitors_go_with_the_demo_and_nobody_else_does() -> None:
@@ -154,12 +143,3 @@ def test_visitors_go_with_the_demo_and_nobody_else_does() -> None:
     kept = {make_user("without an account"), make_account(make_user("ada")).user}
     remove(lambda told: None)
     assert set(User.objects.all()) == kept
-
-
-def test_asking_again_is_use() -> None:
-    client = browser()
-    account = caller_of(client).account_id
-    age(account)
-    token_of(client)
-    visitors.prune()
-    assert Account.objects.filter(pk=account).exists()

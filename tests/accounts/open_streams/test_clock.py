@@ -57,6 +57,10 @@ class Process:
         slots = [(name, 1, LIMIT, order) for name, order in self.slots.items()]
         self.call(("tell", slots), ("told",))
 
+    def tell_of_many(self) -> None:
+        numbers = range(1, 2001)
+        self.ask("tell", [(f"{self.name} {n} 1.0 /ws/market", n, LIMIT, n) for n in numbers])
+
     @property
     def open(self) -> int:
         return len(self.ask("of", 1))
@@ -102,13 +106,11 @@ def both(world: World) -> tuple[Process, Process]:
 Both = tuple[Process, Process]
 
 
-def test_the_clock_of_the_script_was_replaced() -> None:
-    assert "TIME" in SCRIPT
-    assert "TIME" not in CLOCKED
-
-
-def test_silent_process_is_forgotten_after_three_seconds(world: World, both: Both) -> None:
-    here, _ = both
+def test_process_that_beats_is_kept_and_a_silent_one_forgotten_after_three_seconds(
+    world: World, both: Both
+) -> None:
+    here, there = both
+    world.pass_seconds(60, here, there)
     world.pass_seconds(2, here)
     assert here.open == 2
     world.pass_seconds(1, here)
@@ -116,17 +118,12 @@ def test_silent_process_is_forgotten_after_three_seconds(world: World, both: Bot
     assert here.claim()
 
 
-def test_process_that_beats_is_kept(world: World, both: Both) -> None:
-    world.pass_seconds(60, *both)
-    assert both[0].open == 2
-
-
 def test_late_process_gets_the_slots_back_that_nobody_took(world: World, both: Both) -> None:
     here, there = both
     world.pass_seconds(10, here)
     assert there.beat() == -1
     there.tell()
-    assert (there.ended, here.open) == ([], 2)
+    assert (there.ended, here.open, there.beat()) == ([], 2, 2)
 
 
 def test_late_process_loses_the_newest_of_those_that_others_took(world: World, both: Both) -> None:
@@ -146,14 +143,6 @@ def test_late_process_has_to_tell_before_it_may_claim(world: World, both: Both) 
     assert here.open == 2
 
 
-def test_told_once_a_late_process_is_as_all_others(world: World, both: Both) -> None:
-    here, there = both
-    world.pass_seconds(10, here)
-    assert there.beat() == -1
-    there.tell()
-    assert there.beat() == 2
-
-
 def test_process_that_told_because_redis_forgot_loses_nothing(world: World, both: Both) -> None:
     here, there = both
     world.client.delete(*world.client.keys("tickwire:*"))
@@ -163,15 +152,9 @@ def test_process_that_told_because_redis_forgot_loses_nothing(world: World, both
     assert (there.ended, here.open) == ([], 3)
 
 
-def many_of(process: str) -> list[tuple[str, int, int, int]]:
-    return [(f"{process} {number} 1.0 /ws/market", number, LIMIT, number) for number in range(1, 2001)]
-
-
 def test_dead_with_many_slots_are_taken_out_bit_by_bit(world: World) -> None:
     here, there = Process(world, "here"), Process(world, "there")
-    there.ask(
-        "tell", [(f"there {number} 1.0 /ws/market", number, LIMIT, number) for number in range(1, 2001)]
-    )
+    there.tell_of_many()
     world.pass_seconds(3, here)
     left = [here.ask("count")]
     while here.ask("bury"):
@@ -183,7 +166,7 @@ def test_dead_with_many_slots_are_taken_out_bit_by_bit(world: World) -> None:
 
 def test_what_a_process_no_longer_has_is_found_and_dropped(world: World) -> None:
     here = Process(world, "here")
-    here.ask("tell", many_of("here"))
+    here.tell_of_many()
     cursor, known = "0", dict[str, str]()
     while True:
         cursor, held = here.ask("known", cursor)

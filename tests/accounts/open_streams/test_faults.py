@@ -117,16 +117,6 @@ async def are_open(streams: OpenStreams, *paths: str) -> bool:
     return [stream.path for stream in await streams.of("1")] == list(paths)
 
 
-async def test_emptied_redis_is_told_again_and_nothing_closes(frail: PrivateRedis, ends: list[str]) -> None:
-    with frail.running():
-        async with started() as here, started() as there:
-            assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
-            with Redis.from_url(frail.url) as client:
-                client.flushall()
-            await until(lambda: is_shared(here, there, count=LIMIT))
-            assert (await fill(here, ends), ends) == (0, [])
-
-
 async def test_paused_redis_takes_no_slot_and_keeps_nobody_waiting(
     frail: PrivateRedis, ends: list[str]
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.patience import wait_until
 
-from .claims import SIGNALS
 from .stream_processes import StreamProcess, rush, stream_processes
 
 pytestmark = pytest.mark.served
@@ -48,16 +47,6 @@ def test_control_without_a_shared_redis_each_admits_its_own(
     for process in processes:
         process.ask("move", redis_url=own_redis)
     assert admitted == PROCESSES * LIMIT
-
-
-def test_replaced_stream_hears_of_it_in_its_process(processes: list[StreamProcess]) -> None:
-    here, there, _ = processes
-    before = len(there.ask("ended"))
-    assert there.claim(2, 1, limit=2, path=SIGNALS) + here.claim(2, 1, limit=2) == 2
-    assert here.claim(2, 1, limit=2, path=SIGNALS, takeover=True) == 1
-    wait_until(lambda: len(there.ask("ended")) > before)
-    assert there.ask("ended")[before:] == ["taken_over"]
-    assert here.ask("count", account_id=2) == 2
 
 
 def test_takeovers_at_once_leave_exactly_the_limit(processes: list[StreamProcess]) -> None:

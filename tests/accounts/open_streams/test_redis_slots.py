@@ -65,42 +65,28 @@ async def is_count(streams: Any, count: int) -> bool:
     return bool(await streams.count() == count)
 
 
-async def test_slot_released_here_is_free_here_at_once(shared: str) -> None:
-    async with started() as here:
-        (await claimed(here, limit=1)).release()
-        await claimed(here, limit=1)
+async def is_heard(ends: Sized, count: int) -> bool:
+    return len(ends) == count
 
 
-async def test_takeover_is_heard_in_the_other_process(shared: str) -> None:
+async def test_takeover_is_heard_in_the_other_process_without_waiting_for_a_beat(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 60)
     async with started() as here, started() as there:
         ends: list[str] = []
         await claimed(here, path=MARKET, limit=2)
         await claimed(there, path=SIGNALS, limit=2, on_end=ends.append)
+        with Redis.from_url(shared) as client:
+            await until(lambda: are_listening(client, 2))
         await claimed(here, path=SIGNALS, limit=2, takeover=True)
         await until(lambda: is_heard(ends, 1))
         assert ends == ["taken_over"]
         assert [stream.path for stream in await there.of("1")] == [MARKET, SIGNALS]
 
 
-async def test_takeover_is_heard_without_waiting_for_a_beat(
-    shared: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 60)
-    async with started() as here, started() as there:
-        ends: list[str] = []
-        await claimed(there, limit=1, on_end=ends.append)
-        with Redis.from_url(shared) as client:
-            await until(lambda: are_listening(client, 2))
-        await claimed(here, limit=1, takeover=True)
-        await until(lambda: is_heard(ends, 1))
-
-
 async def are_listening(client: Any, count: int) -> bool:
     return len(client.pubsub_channels("tickwire:streams:ends:*")) == count
-
-
-async def is_heard(ends: Sized, count: int) -> bool:
-    return len(ends) == count
 
 
 async def test_takeover_within_one_turn_is_heard_after_the_claim(shared: str) -> None:
@@ -167,9 +153,13 @@ def aged(client: Any) -> list[tuple[bytes, float]]:
 
 async def test_slots_that_are_handed_over_are_free_elsewhere_at_once(shared: str) -> None:
     async with started() as here, started() as there:
+        # And more of others than are taken at once.
+        await asyncio.gather(*(claimed(there, account) for account in range(2, 450)))
         slots = [await claimed(there, limit=3) for _ in range(3)]
         assert (await refused(here, limit=3)).open == 3
-        await there.hand_over()
+        for _ in range(2):
+            await there.hand_over()
+        assert await here.count() == 0
         for _ in range(3):
             await claimed(here, limit=3)
         assert (await refused(here, limit=3)).open == 3
@@ -190,18 +180,3 @@ async def test_who_asks_while_slots_are_handed_over_is_counted_here_alone(shared
         assert await here.count() == 1
         # Redis answered all the time.
         assert value_of(stream_fallbacks) == before
-
-
-async def test_handed_over_twice_is_handed_over(shared: str) -> None:
-    async with started() as here, started() as there:
-        await claimed(there)
-        await there.hand_over()
-        await there.hand_over()
-        assert await here.count() == 0
-
-
-async def test_more_slots_than_are_taken_at_once_are_handed_over(shared: str) -> None:
-    async with started() as here, started() as there:
-        await asyncio.gather(*(claimed(there, account, MARKET) for account in range(450)))
-        await there.hand_over()
-        assert await here.count() == 0

@@ -7,15 +7,8 @@ import time
 
 import pytest
 
-from accounts.keys.caller import of_keys
-from accounts.limits.tiers import change_tier, save_tier
-from accounts.models import Tier
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.stream_slots import SlotRefusal
-from core.events.event_feed import EventFeed
-from core.threads import in_thread
-from tests.core.events.following import follow
-from tests.factories import make_account
 
 from .claims import MARKET, SIGNALS, claimed, refused
 
@@ -33,10 +26,6 @@ async def said(ends: list[str]) -> list[str]:
     return ends
 
 
-async def paths(streams: OpenStreams) -> list[str]:
-    return [stream.path for stream in await streams.of("1")]
-
-
 async def test_stream_is_known_from_claim_to_release(streams: OpenStreams) -> None:
     before = time.time()
     slot = await claimed(streams, 1, MARKET)
@@ -49,49 +38,38 @@ async def test_stream_is_known_from_claim_to_release(streams: OpenStreams) -> No
     assert (await streams.of("1"), await streams.count()) == ([], 1)
 
 
-async def test_releasing_twice_is_harmless(streams: OpenStreams) -> None:
-    slot = await claimed(streams)
-    other = await claimed(streams)
+async def test_claim_at_the_limit_is_refused_until_a_slot_is_released(streams: OpenStreams) -> None:
+    slot, other = await claimed(streams, limit=2), await claimed(streams, limit=2)
+    assert await refused(streams, limit=2) == SlotRefusal(limit=2, open=2)
+    await claimed(streams, 2, limit=2)
     slot.release()
     slot.release()
     assert await streams.of("1") == [other.stream]
-
-
-async def test_claim_at_the_limit_is_refused_with_what_is_open(streams: OpenStreams) -> None:
-    for _ in range(2):
-        await claimed(streams, limit=2)
-    assert await refused(streams, limit=2) == SlotRefusal(limit=2, open=2)
-    await claimed(streams, 2, limit=2)
-
-
-async def test_released_slot_is_free_at_once(streams: OpenStreams) -> None:
-    (await claimed(streams, limit=1)).release()
-    await claimed(streams, limit=1)
-
-
-async def test_takeover_replaces_the_oldest_on_the_same_path(streams: OpenStreams) -> None:
-    ends: dict[int, list[str]] = {0: [], 1: [], 2: []}
-    for number, path in enumerate((SIGNALS, MARKET, MARKET)):
-        await claimed(streams, path=path, limit=3, on_end=ends[number].append)
-    await claimed(streams, path=MARKET, limit=3, takeover=True)
-    await said([])
-    assert ends == {0: [], 1: ["taken_over"], 2: []}
-    assert await paths(streams) == [SIGNALS, MARKET, MARKET]
-
-
-async def test_takeover_without_the_path_replaces_the_oldest(streams: OpenStreams) -> None:
-    ends: list[str] = []
-    await claimed(streams, path=SIGNALS, limit=2, on_end=ends.append)
-    await claimed(streams, path=SIGNALS, limit=2)
-    await claimed(streams, path=MARKET, limit=2, takeover=True)
-    assert await said(ends) == ["taken_over"]
-    assert await paths(streams) == [SIGNALS, MARKET]
-
-
-async def test_takeover_with_room_left_replaces_nobody(streams: OpenStreams) -> None:
     await claimed(streams, limit=2)
-    await claimed(streams, limit=2, takeover=True)
-    assert await streams.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("open_paths", "limit", "path", "replaced"),
+    [
+        ((SIGNALS, MARKET, MARKET), 3, MARKET, 1),
+        ((SIGNALS, SIGNALS), 2, MARKET, 0),
+        ((MARKET,), 2, MARKET, None),
+    ],
+    ids=["the oldest on the same path", "or else the oldest", "nobody with room left"],
+)
+async def test_takeover_replaces(
+    streams: OpenStreams, open_paths: tuple[str, ...], limit: int, path: str, replaced: int | None
+) -> None:
+    ends: list[tuple[int, str]] = []
+    for number, each in enumerate(open_paths):
+        await claimed(
+            streams, path=each, limit=limit, on_end=lambda code, number=number: ends.append((number, code))
+        )
+    await claimed(streams, path=path, limit=limit, takeover=True)
+    await asyncio.sleep(0)
+    assert ends == ([] if replaced is None else [(replaced, "taken_over")])
+    left = [each for number, each in enumerate(open_paths) if number != replaced]
+    assert [stream.path for stream in await streams.of("1")] == [*left, path]
 
 
 async def test_takeover_is_refused_where_the_tier_has_no_streams(streams: OpenStreams) -> None:
@@ -109,20 +87,14 @@ async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -
     assert told == ["taken_over", "answered", "stream_limit_exceeded"]
 
 
-async def test_stream_that_its_account_closes_is_not_said_to_be_taken_over(streams: OpenStreams) -> None:
+async def test_end_is_said_once_and_never_after_a_release(streams: OpenStreams) -> None:
     ends: list[str] = []
-    slot = await claimed(streams, limit=1, on_end=ends.append)
-    opened_at = round(slot.stream.opened_at, 6)
-    streams.close({"account": 1, "path": slot.stream.path, "opened_at": opened_at})
-    assert await said(ends) == ["stream_closed"]
-
-
-async def test_released_slot_hears_nothing(streams: OpenStreams) -> None:
-    ends: list[str] = []
-    slot = await claimed(streams, on_end=ends.append)
-    await streams.enforce("1", 0)
-    slot.release()
-    assert await said(ends) == []
+    ended, released = await claimed(streams, on_end=ends.append), await claimed(streams, on_end=ends.append)
+    ended.end("taken_over")
+    ended.end("stream_closed")
+    released.end("taken_over")
+    released.release()
+    assert await said(ends) == ["taken_over"]
 
 
 async def test_a_broken_listener_does_not_spare_the_others(streams: OpenStreams) -> None:
@@ -146,31 +118,3 @@ async def test_lower_limit_ends_the_newest(streams: OpenStreams) -> None:
     assert await said(lost) == ["stream_limit_exceeded"] * 8
     assert ends == []
     assert await streams.of("1") == [slot.stream for slot in kept]
-
-
-@pytest.mark.usefixtures("transactional_db")
-@pytest.mark.parametrize("change", ["another tier", "the tier's limit"])
-async def test_changed_tier_is_heard_of_and_enforced(change: str) -> None:
-    feed = EventFeed()
-    streams = OpenStreams()
-    follow(feed, streams)
-    account, other = await in_thread(make_account, tier="pro"), await in_thread(make_account, tier="premium")
-    ends: list[str] = []
-    for _ in range(5):
-        await claimed(streams, account.pk, on_end=ends.append)
-        await claimed(streams, other.pk)
-
-    def lower() -> None:
-        if change == "another tier":
-            change_tier(account, Tier.objects.get(name="free"), by="test")
-        else:
-            pro = Tier.objects.get(name="pro")
-            pro.streams = 2
-            save_tier(pro, by="test")
-
-    await feed.start()
-    await in_thread(lower)
-    await feed.read()
-    await feed.stop()
-    assert await said(ends) == ["stream_limit_exceeded"] * 3
-    assert [len(await streams.of(of_keys(pk))) for pk in (account.pk, other.pk)] == [2, 5]

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from accounts.open_streams.redis_slots import SCRIPT
-from accounts.open_streams.stream_slots import (
-    MemorySlots,
-    OpenStream,
-    Slot,
-    read_slot_name,
-    slot_name,
-    slot_number,
-)
+from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot, slot_name, slot_number
 
 from .claims import MARKET, SIGNALS, ignore
 
@@ -119,10 +112,3 @@ def test_redis_and_memory_decide_the_same(client: Any, taken: list[Claim | Relea
     decided = [plain(asks[0], answer) for asks, answer in zip(twins.asks, answers, strict=True)]
     assert decided == twins.expected
     assert {slot_number(name): code for name, code in ended} == twins.ended
-
-
-def test_name_says_what_the_stream_is() -> None:
-    stream = OpenStream("pages:7", MARKET, 1_790_000_000.125)
-    slot = Slot(stream, 1, ignore, ignore)
-    name = slot_name(slot, "me")
-    assert (slot_number(name), read_slot_name(name, "pages:7")) == (slot.number, stream)

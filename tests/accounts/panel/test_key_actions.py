@@ -3,10 +3,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, revoke_key, roll_key
+from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, roll_key
 from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from tests.accounts.back_office.office import published
+from tests.accounts.browser import logged_in
 from tests.factories import make_account, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -20,37 +22,27 @@ def account() -> Account:
 
 @pytest.fixture
 def page(account: Account) -> Client:
-    client = Client()
-    client.force_login(account.user)
-    return client
+    return logged_in(account.user)
 
 
 def a_key(account: Account) -> ApiKey:
     return issue_key(account, "laptop", by="test")[0]
 
 
-@pytest.mark.parametrize(("hours", "state"), [(0, "expired"), (1, "rolled"), (24, "rolled"), (72, "rolled")])
+@pytest.mark.parametrize(("hours", "state"), [(0, "expired"), (1, "rolled"), (72, "rolled")])
 def test_rolling_shows_the_successor_and_keeps_the_old_key_for_the_overlap(
     page: Client, account: Account, hours: int, state: str
 ) -> None:
     key = a_key(account)
     answer = page.post(f"{KEYS}/{key.pk}/roll", {"overlap_hours": hours})
     key.refresh_from_db()
-    assert answer.status_code == 200
-    assert answer.context["secret"] in answer.text
+    assert (answer.status_code, answer.context["secret"] in answer.text) == (200, True)
     assert "no-store" in answer["Cache-Control"]
     assert key.state(datetime.now(UTC)) == state
     assert key.expires_at is not None
     assert abs(key.expires_at - datetime.now(UTC) - timedelta(hours=hours)) < timedelta(minutes=1)
-    assert account.keys.count() == 2
-
-
-def test_rolling_again_makes_no_second_successor(page: Client, account: Account) -> None:
-    key = a_key(account)
-    page.post(f"{KEYS}/{key.pk}/roll", {"overlap_hours": 24})
-    again = page.post(f"{KEYS}/{key.pk}/roll", {"overlap_hours": 24})
-    assert again.status_code == 409
-    assert "nothing was done" in again.text
+    # Once.
+    assert page.post(f"{KEYS}/{key.pk}/roll", {"overlap_hours": 24}).status_code == 409
     assert account.keys.count() == 2
 
 
@@ -65,45 +57,36 @@ def test_rolling_in_a_full_account_leaves_the_old_key_alone(page: Client, accoun
     keys = [a_key(account) for _ in range(MAX_USABLE_KEYS)]
     answer = page.post(f"{KEYS}/{keys[0].pk}/roll", {"overlap_hours": 24})
     keys[0].refresh_from_db()
-    assert answer.status_code == 409
-    assert "Revoke one first." in answer.text
-    assert keys[0].expires_at is None
+    assert (answer.status_code, keys[0].expires_at) == (409, None)
 
 
 def test_rolling_on_and_on_ends_with_the_day_s_keys_and_revoking_does_not(
     page: Client, account: Account
 ) -> None:
     key = a_key(account)
-    for _ in range(MOST_KEYS_A_DAY - 6):
+    for _ in range(MOST_KEYS_A_DAY - 2):
         key, _ = roll_key(key, overlap_hours=0, by="ada")
-    for _ in range(10):
+    answers = []
+    for _ in range(2):
         newest = account.keys.latest("pk")
-        answer = page.post(f"{KEYS}/{newest.pk}/roll", {"overlap_hours": 0})
-    assert answer.status_code == 409
-    assert "No more than 100 keys are issued or rolled for an account in a day." in answer.text
+        answers.append(page.post(f"{KEYS}/{newest.pk}/roll", {"overlap_hours": 0}).status_code)
+    answers.append(page.post(KEYS, {"name": "another", "newest": str(newest.pk)}).status_code)
+    assert answers == [200, 409, 409]
     assert account.keys.count() == MOST_KEYS_A_DAY
     assert ControlEvent.objects.count() == 2 * MOST_KEYS_A_DAY - 1
-    issued = page.post(KEYS, {"name": "another", "newest": str(newest.pk)})
-    assert (issued.status_code, account.keys.count()) == (409, MOST_KEYS_A_DAY)
     page.post(f"{KEYS}/{newest.pk}/revoke")
     newest.refresh_from_db()
     assert newest.revoked_at is not None
 
 
-def test_revoking_ends_the_key_and_tells_every_process(page: Client, account: Account) -> None:
+def test_revoking_ends_the_key_and_tells_every_process_once(page: Client, account: Account) -> None:
     key = a_key(account)
-    answer = page.post(f"{KEYS}/{key.pk}/revoke", follow=True)
+    path = f"{KEYS}/{key.pk}/revoke"
+    assert "is revoked. It stops working within 2 seconds." in page.post(path, follow=True).text
+    assert "has already been revoked" in page.post(path, follow=True).text
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert "is revoked. It stops working within 2 seconds." in answer.text
-    assert ControlEvent.objects.get(kind=EventKind.KEY_REVOKED).by == "ada"
-
-
-def test_revoking_again_changes_nothing(page: Client, account: Account) -> None:
-    key = a_key(account)
-    revoke_key(key, by="test")
-    assert "has already been revoked" in page.post(f"{KEYS}/{key.pk}/revoke", follow=True).text
-    assert ControlEvent.objects.filter(kind=EventKind.KEY_REVOKED).count() == 1
+    assert published()[1:] == [(EventKind.KEY_REVOKED, "ada")]
 
 
 @pytest.mark.parametrize("action", ["roll", "revoke"])
@@ -134,8 +117,3 @@ def test_a_post_from_elsewhere_is_refused(account: Account, path: str) -> None:
     assert answer.status_code == 403
     assert "Nothing was done, to be safe" in answer.text
     assert not account.keys.exists()
-
-
-@pytest.mark.parametrize("path", ["/settings", "/settings/"])
-def test_settings_lead_to_the_keys(page: Client, path: str) -> None:
-    assert page.get(path)["Location"] == KEYS

@@ -32,6 +32,7 @@ def test_a_page_marks_itself_and_leads_to_the_others() -> None:
     client = logged_in(user)
     # As after a login a moment ago: some pages ask for the password otherwise.
     client.post("/accounts/reauthenticate/", {"password": "a long walk 7"})
+    assert client.get("/settings")["Location"] == client.get("/settings/")["Location"] == "/settings/keys"
     for path, title in PAGES.items():
         text = client.get(path).text
         navigation = text.partition('id="sections"')[2].partition("</nav>")[0]

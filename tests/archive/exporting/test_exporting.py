@@ -19,7 +19,7 @@ from core.times import MINUTE_MS
 from instruments.models import WithheldSource
 from market.models import Candle
 from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_of
-from tests.archive.test_verifying import run
+from tests.archive.test_verifying import put_a_folder, run
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,14 +78,23 @@ def test_what_is_exported_is_proved_without_the_database(archived: Path, to: Pat
     (to / EURUSD).unlink()
     run("export_archive", str(to), "--symbols", "eurusd")
     assert contents(to) == contents(archived)
+    # A whole copy stays though the original is damaged.
+    whole = contents(to)
+    (archived / EURUSD).unlink()
+    run("export_archive", str(to))
+    assert contents(to) == whole
 
 
-def test_nothing_that_may_not_be_handed_on_is_exported(archived: Path, to: Path) -> None:
+def test_nothing_that_may_not_be_handed_on_is_exported_or_named_any_more(archived: Path, to: Path) -> None:
+    run("export_archive", str(to))
     WithheldSource.objects.create(name="push")
-    said, _ = run("export_archive", str(to))
+    assert "Left out: ticks/EURUSD" in run("export_archive", str(to))[0]
+    assert exported(to).files == []
+    assert (to / EURUSD).exists()
+    said, _ = run("export_archive", str(to / "new"))
     assert "0 files" in said
     assert "whose source may not be passed on" in said
-    assert not to.exists()
+    assert not (to / "new").exists()
 
 
 def test_an_unknown_symbol_is_said(archived: Path, to: Path) -> None:
@@ -95,54 +104,29 @@ def test_an_unknown_symbol_is_said(archived: Path, to: Path) -> None:
     assert "No file of XAUUSD is" in run("export_archive", str(to), "--symbols", "XAUUSD", "EURUSD")[0]
 
 
-@pytest.mark.parametrize("place", [".", "copy", "ticks/EURUSD", "../var/ticks", "../var"])
-def test_the_archive_itself_is_no_target(archived: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", [".", "copy", "ticks/EURUSD", "../var/ticks", "../var", "../link", "../link/copy", "../to"]
+)
+def test_the_archive_itself_and_links_to_it_are_no_target(archived: Path, place: str) -> None:
+    (archived.parent / "link").symlink_to(archived)
+    (archived.parent / "to").mkdir()
+    (archived.parent / "to" / "manifests").symlink_to(archived / "manifests")
     before = contents(archived.parent)
-    said, _ = refusal(archived / place, "--symbols", "EURUSD")
-    assert "lie in one another" in said
+    assert "lie in one another" in refusal(archived / place, "--symbols", "EURUSD")[0]
     assert contents(archived.parent) == before
 
 
-def test_links_to_the_archive_are_no_target(archived: Path, to: Path) -> None:
-    before = contents(archived)
-    link = archived.parent / "link"
-    link.symlink_to(archived)
-    to.mkdir()
-    (to / "manifests").symlink_to(archived / "manifests")
-    for target in (link, link / "copy", to):
-        assert "lie in one another" in refusal(target, "--symbols", "EURUSD")[0]
-    assert contents(archived) == before
-
-
-def test_another_archive_that_is_in_use_is_no_target(archived: Path, to: Path) -> None:
-    to.mkdir()
-    (to / OWNER).write_text("{}")
-    assert "is an archive that is in use" in refusal(to)[0]
-    assert list(to.iterdir()) == [to / OWNER]
-
-
-def test_a_second_export_adds_to_the_first(archived: Path, to: Path) -> None:
+@pytest.mark.parametrize("left", ["altered since", "without its manifest"])
+def test_a_second_export_adds_to_the_first(archived: Path, to: Path, left: str) -> None:
     run("export_archive", str(to), "--symbols", "EURUSD")
     assert {file.symbol for file in exported(to).files} == {"EURUSD"}
-    (to / EURUSD).write_bytes(b"altered since")
+    if left == "altered since":
+        (to / EURUSD).write_bytes(b"altered since")
+    else:
+        (to / MANIFEST).unlink()
     said, _ = run("export_archive", str(to), "--symbols", "GBPUSD")
     assert "4 files of 1 days" in said
     assert contents(to) == contents(archived)
-
-
-def test_what_an_interrupted_export_left_is_named_as_well(archived: Path, to: Path) -> None:
-    run("export_archive", str(to), "--symbols", "EURUSD")
-    (to / MANIFEST).unlink()
-    run("export_archive", str(to), "--symbols", "GBPUSD")
-    assert contents(to) == contents(archived)
-
-
-def test_what_may_not_be_handed_on_any_more_is_named_no_longer(archived: Path, to: Path) -> None:
-    run("export_archive", str(to))
-    WithheldSource.objects.create(name="push")
-    assert "Left out: ticks/EURUSD" in run("export_archive", str(to))[0]
-    assert exported(to).files == []
-    assert (to / EURUSD).exists()
 
 
 def test_a_copy_that_the_archive_does_not_name_stays_and_is_said(archived: Path, to: Path) -> None:
@@ -166,27 +150,21 @@ def test_a_manifest_of_the_folder_that_cannot_be_read_is_said(archived: Path, to
     assert f"{to / MANIFEST} cannot be used" in fault
     assert "remove it and export again" in fault
     assert contents(to) == {MANIFEST: b"{"}
-
-
-def missing(path: Path) -> None:
-    path.unlink()
-
-
-def altered(path: Path) -> None:
-    path.write_bytes(b"another")
-
-
-def unreadable(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
+    # Another archive that is in use is no target either.
+    (to / OWNER).write_text("{}")
+    assert "is an archive that is in use" in refusal(to)[0]
 
 
 @pytest.mark.parametrize(
     ("damage", "says"),
-    [(missing, "and not in the archive"), (altered, "was altered"), (unreadable, "cannot be read")],
+    [
+        (Path.unlink, "and not in the archive"),
+        (lambda path: path.write_bytes(b"another"), "was altered"),
+        (put_a_folder, "cannot be read"),
+    ],
 )
 def test_export_goes_past_damaged_ticks_and_its_manifest_says_so(
-    archived: Path, to: Path, damage: Callable[[Path], None], says: str
+    archived: Path, to: Path, damage: Callable[[Path], object], says: str
 ) -> None:
     whole = (archived / EURUSD).read_bytes()
     damage(archived / EURUSD)
@@ -203,19 +181,11 @@ def test_export_goes_past_damaged_ticks_and_its_manifest_says_so(
     proved, _ = run("verify_archive", "--folder", str(to))
     assert "holds: 3 files, 90 ticks" in proved
     assert "Ticks are missing of EURUSD" in proved
-    if damage is unreadable:
+    if damage is put_a_folder:
         (archived / EURUSD).rmdir()
     (archived / EURUSD).write_bytes(whole)
     run("export_archive", str(to))
     assert contents(to) == contents(archived)
-
-
-def test_a_whole_copy_stays_though_the_original_is_damaged(archived: Path, to: Path) -> None:
-    run("export_archive", str(to))
-    before = contents(to)
-    (archived / EURUSD).unlink()
-    run("export_archive", str(to))
-    assert contents(to) == before
 
 
 def test_damaged_candles_leave_the_copy_incomplete(archived: Path, to: Path) -> None:
@@ -240,7 +210,6 @@ def test_a_hole_of_a_symbol_without_files_is_exported(archived: Path, to: Path) 
 def test_export_goes_on_after_a_day_whose_manifest_cannot_be_used(
     archived: Path, to: Path, content: bytes | None
 ) -> None:
-    """It has a day before, of which nothing can be used."""
     before = archived / f"ticks/EURUSD/{DAY.replace(day=17)}.parquet"
     before.write_bytes(b"ticks")
     if content is not None:
@@ -256,12 +225,8 @@ def test_export_goes_on_after_a_day_whose_manifest_cannot_be_used(
 def test_an_interrupted_export_leaves_nothing_half_and_touches_nothing_foreign(
     archived: Path, to: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    foreign = {
-        "notes.txt": b"somebody's",
-        "manifests/2026-11-17.json": b"of another day",
-        "ticks/EURUSD/2026-11-17.parquet": b"another day",
-        "ticks/EURUSD/2026-11-17.parquet.unfinished": b"left by a run that was killed",
-    }
+    others = ("notes.txt", "manifests/2026-11-17.json", "ticks/EURUSD/2026-11-17.parquet")
+    foreign = dict.fromkeys((*others, f"{others[2]}.unfinished"), b"another's")
     for path, body in foreign.items():
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (to / path).write_bytes(body)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from tests.archive.keeping import (
     DAY,
     DAY_MS,
     HOUR_MS,
-    NEXT_MS,
     NIGHT,
+    archive,
     file_of,
     fold,
     holes,
@@ -29,19 +28,16 @@ from tests.archive.keeping import (
     tick,
     write,
 )
-from tests.factories import make_instrument
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.usefixtures("eurusd")
 AFTER = NIGHT + timedelta(days=1)
 LOST = ("00:00:00", "00:00:00", 59)
 
 
 @pytest.fixture
-def late(folder: Path) -> Path:
+def late(folder: Path, eurusd: object) -> Path:
     """A day has its file, and ticks of it come after that."""
-    make_instrument()
-    write(folder, *(tick(seq, DAY_MS + seq) for seq in range(1, 60)))
-    fold(folder)
+    archive(folder, *(tick(seq, DAY_MS + seq) for seq in range(1, 60)))
     at_ms = DAY_MS + HOUR_MS
     write(folder, *(tick(seq, at_ms + seq) for seq in range(64, 69)), began=59, at_ms=DAY_MS + 60)
     return folder
@@ -51,17 +47,21 @@ def stored(folder: Path) -> Path:
     return store_of(folder).root / f"ticks/EURUSD/{DAY}.parquet"
 
 
-def test_a_damaged_file_gets_no_new_digest(late: Path) -> None:
-    path, before = stored(late), manifest_of(late)
+def flip(path: Path, place: int) -> None:
     data = bytearray(path.read_bytes())
-    # In a page of values; Parquet notices nothing there.
-    data[300] ^= 1
+    data[place] ^= 1
     path.write_bytes(data)
+
+
+def test_a_damaged_file_gets_no_new_digest(late: Path) -> None:
+    # In a page of values; Parquet notices nothing there.
+    flip(stored(late), 300)
+    data, before = stored(late).read_bytes(), manifest_of(late)
     for _ in range(2):
         with pytest.raises(NotUsable, match="its SHA-256 is .* remove it, which costs the ticks") as raised:
             fold(late, AFTER)
         assert ".." not in str(raised.value)
-    assert (manifest_of(late), path.read_bytes()) == (before, bytes(data))
+    assert (manifest_of(late), stored(late).read_bytes()) == (before, data)
     assert journal_of(late).segments() != []
 
 
@@ -136,52 +136,41 @@ def test_what_is_gone_stays_a_hole_when_the_night_is_stopped(
     assert file_of(late).rows == 5
 
 
-def damaged(segment: Path, place: Callable[[bytes], int]) -> None:
-    data = bytearray(segment.read_bytes())
-    data[place(bytes(data))] ^= 1
-    segment.write_bytes(data)
-
-
 @pytest.mark.parametrize("byte", [2, SIZES + 40])
 def test_a_damaged_frame_costs_its_own_ticks(
     folder: Path, caplog: pytest.LogCaptureFixture, byte: int
 ) -> None:
-    make_instrument()
     write(folder, *(tick(seq, DAY_MS + seq * 1000) for seq in range(1, 1501)))
     (segment,) = [each.path for each in journal_of(folder).segments()]
     whole = segment.read_bytes()
     # The second of three frames.
     start = whole.index(b"\x93\x01", whole.index(b"\x93\x01") + 1) - SIZES
     size = SIZES + int.from_bytes(whole[start : start + 4], "big")
-    damaged(segment, lambda data: start + byte)
+    flip(segment, start + byte)
     with caplog.at_level(logging.WARNING):
         fold(folder)
     assert seqs(folder) == [*range(1, 501), *range(1001, 1501)]
     assert holes(folder) == [("00:08:20", "00:16:41", 500)]
     aside = segment.with_name(f"{segment.name}.damaged")
     assert aside.stat().st_size == len(whole)
-    (said,) = [record.getMessage() for record in caplog.records]
+    (said,) = caplog.messages
     assert f"Not read: {size} bytes at byte {start}. The segment is kept as {aside}" in said
     assert journal_of(folder).segments() == []
 
 
-def test_a_segment_without_its_head_is_kept_aside(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make_instrument()
+def test_a_segment_without_its_head_is_kept_aside(folder: Path) -> None:
     write(folder, tick(1, DAY_MS + 1))
     write(folder, tick(2, DAY_MS + 2), began=1)
     write(folder, tick(3, DAY_MS + 3), began=2, at_ms=DAY_MS + 3)
     second = journal_of(folder).segments()[1].path
-    size = second.stat().st_size
-    damaged(second, lambda data: SIZES + 3)
+    flip(second, SIZES + 3)
     fold(folder)
     assert seqs(folder) == [1, 3]
     assert [missing for *_, missing in holes(folder)] == [1]
-    assert f"{size} bytes at byte 0" in caplog.text
     assert second.with_name(f"{second.name}.damaged").exists()
 
 
 def test_a_torn_end_is_ordinary(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make_instrument()
     write(folder, tick(1, DAY_MS + 1))
     (segment,) = journal_of(folder).segments()
     with segment.path.open("ab") as file:
@@ -190,8 +179,3 @@ def test_a_torn_end_is_ordinary(folder: Path, caplog: pytest.LogCaptureFixture) 
         fold(folder)
     assert (seqs(folder), caplog.records) == ([1], [])
     assert list(journal_of(folder).path.glob("*.damaged")) == []
-
-
-def test_a_late_part_is_said_by_its_day(late: Path) -> None:
-    write(late, tick(69, NEXT_MS + HOUR_MS), began=68, at_ms=NEXT_MS + 1)
-    assert fold(late, AFTER) == [DAY, date(2026, 11, 19)]

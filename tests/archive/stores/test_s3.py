@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from archive.stores import S3Bucket, S3Store, StoreFault, archive_store
+from config.environment import read_s3_url
 from tests.local_http import LocalHttp, read_request, whole_answer
 
 from .buckets import client_of, store_on_loopback
@@ -75,6 +77,32 @@ def test_settings_name_it(bucket: S3Bucket, settings: Any) -> None:
     assert archive_store() is store
 
 
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("s3://ticks", ("ticks", "")),
+        ("s3://ticks/", ("ticks", "")),
+        ("s3://my.ticks-2/wire/main/", ("my.ticks-2", "wire/main/")),
+        *((url, None) for url in ("ticks", "https://s3.example/ticks", "s3://", "s3://T/x", "s3://ticks//x")),
+        *((url, None) for url in ("s3://id:key@ticks", "s3://a b")),
+    ],
+)
+def test_bucket_and_prefix_are_read_and_what_names_none_is_refused(
+    url: str, found: tuple[str, str] | None
+) -> None:
+    if found:
+        assert read_s3_url(url) == found
+    else:
+        with pytest.raises(
+            ImproperlyConfigured, match="ARCHIVE_S3_URL should be s3://bucket or s3://bucket/"
+        ):
+            read_s3_url(url)
+
+
+def store_at(server: LocalHttp) -> S3Store:
+    return S3Store(S3Bucket("ticks", "", server.url, "eu-central-1", "id", "secret"))
+
+
 class CarefulStore(LocalHttp):
     """Takes what its sum fits to, and flips a byte of the first `bad` bodies before it looks."""
 
@@ -107,7 +135,7 @@ async def careful(request: pytest.FixtureRequest) -> AsyncIterator[CarefulStore]
 
 
 async def test_what_was_damaged_on_the_way_is_not_taken(careful: CarefulStore, local: Path) -> None:
-    store = S3Store(S3Bucket("ticks", "", careful.url, "eu-central-1", "id", "secret"))
+    store = store_at(careful)
     is_bad = careful.bad
     putting = asyncio.to_thread(store.put, TICKS, local)
     if is_bad:
@@ -136,7 +164,7 @@ class BrokenStore(LocalHttp):
 @pytest.mark.parametrize(("breaks", "is_read"), [(0, True), (2, True), (3, False)])
 async def test_body_that_breaks_off_is_asked_for_again_twice(breaks: int, is_read: bool) -> None:
     async with BrokenStore(breaks) as running:
-        store = S3Store(S3Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
+        store = store_at(running)
         reading = asyncio.to_thread(store.read, TICKS)
         if is_read:
             assert await reading == b"x" * 1000
@@ -165,5 +193,5 @@ class PagedStore(LocalHttp):
 
 async def test_all_pages_of_a_list_are_read() -> None:
     async with PagedStore() as running:
-        store = S3Store(S3Bucket("ticks", "", running.url, "eu-central-1", "id", "secret"))
+        store = store_at(running)
         assert await asyncio.to_thread(store.listing) == list(PagedStore.PATHS)

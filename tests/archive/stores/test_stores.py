@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.layout import BadPath
+from archive.layout import BadPath, candles_path, manifest_path, parse, ticks_path
 from archive.stores import ArchiveStore, DiskStore, NotStored, S3Store
 
 from .buckets import store_on_loopback
@@ -62,6 +63,20 @@ def test_no_block_is_large(kept: ArchiveStore) -> None:
     assert max(map(len, kept.open(TICKS))) <= 1 << 20
 
 
+def test_disk_has_whole_files_and_lists_no_others(tmp_path: Path, local: Path) -> None:
+    store = DiskStore(tmp_path / "archive")
+    assert store.listing() == []
+    store.put(TICKS, local)
+    with pytest.raises(IsADirectoryError):
+        store.put(TICKS, tmp_path)
+    assert store.read(TICKS) == local.read_bytes()
+    folder = (store.root / TICKS).parent
+    assert list(folder.iterdir()) == [store.root / TICKS]
+    (folder / "2026-11-20.parquet.unfinished").write_bytes(b"half")
+    (store.root / "notes.txt").write_bytes(b"somebody's")
+    assert store.listing() == store.listing("ticks/EUR") == [TICKS]
+
+
 def test_files_are_listed_in_order_below_a_prefix(store: ArchiveStore, local: Path) -> None:
     for path in (MANIFEST, GOLD, TICKS):
         store.put(path, local)
@@ -71,8 +86,11 @@ def test_files_are_listed_in_order_below_a_prefix(store: ArchiveStore, local: Pa
     assert list(store.marks("manifests/")) == [MANIFEST]
 
 
-def test_mark_changes_with_the_content_alone(store: ArchiveStore, local: Path) -> None:
+def test_mark_changes_with_the_content_alone_and_the_local_file_stays(
+    store: ArchiveStore, local: Path
+) -> None:
     store.put(GOLD, local)
+    assert local.read_bytes() == BODY[:SIZE]
     before = store.marks()
     assert store.marks() == before
     local.write_bytes(b"another")
@@ -90,13 +108,8 @@ def test_removed_file_is_gone_and_may_be_removed_again(store: ArchiveStore, loca
             ask(MANIFEST)
 
 
-def test_local_file_stays(store: ArchiveStore, local: Path) -> None:
-    store.put(GOLD, local)
-    assert local.read_bytes() == BODY[:SIZE]
-
-
 @pytest.mark.parametrize(
-    "path", ["../secret", "ticks/../../x/2026-11-17.parquet", "", "ticks/EURUSD/x.parquet"]
+    "path", ["../secret", "/etc/passwd", "ticks/../../x/2026-11-17.parquet", "", "ticks/EURUSD/x.parquet"]
 )
 def test_no_other_paths_are_touched(store: ArchiveStore, local: Path, path: str) -> None:
     for ask in (store.size, store.open, store.read, store.remove):
@@ -116,3 +129,44 @@ def test_owner_is_kept_beside_the_files(store: ArchiveStore) -> None:
         assert store.read_owner() == content
     assert store.listing() == []
     assert store.marks() == {}
+
+
+DAY = date(2026, 11, 18)
+
+
+@pytest.mark.parametrize("symbol", ["EURUSD", "BTC-USD", "BRK.B", "US_500", "0700", "A..B"])
+def test_paths_are_those_that_are_documented_and_say_what_they_were_made_of(symbol: str) -> None:
+    assert ticks_path(symbol, DAY) == f"ticks/{symbol}/2026-11-18.parquet"
+    assert candles_path(symbol, DAY) == f"candles/1m/{symbol}/2026-11-18.parquet"
+    assert manifest_path(DAY) == "manifests/2026-11-18.json"
+    assert parse(ticks_path(symbol, DAY)) == ("ticks", symbol, DAY)
+    assert parse(candles_path(symbol, DAY)) == ("candles", symbol, DAY)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/", "ticks", "ticks/EURUSD", "ticks//2026-11-18.parquet", "/ticks/EURUSD/2026-11-18.parquet"),
+        *("ticks/../2026-11-18.parquet", "ticks/./2026-11-18.parquet", "ticks/.A/2026-11-18.parquet"),
+        *("ticks/EURUSD/2026-02-30.parquet", "ticks/EURUSD/2026-11-18.parquet\n", "manifests/2026-11-18"),
+        *(
+            "candles/5m/EURUSD/2026-11-18.parquet",
+            "ticks/eurusd/2026-11-18.parquet",
+            "ticks/Ä/2026-11-18.parquet",
+        ),
+        *(
+            "ticks/EURUSD/٢٠٢٦-11-18.parquet",
+            "ticks/A/B/2026-11-18.parquet",
+            "ticks/A\x00/2026-11-18.parquet",
+        ),
+    ],
+)
+def test_anything_else_is_no_path(path: str) -> None:
+    with pytest.raises(BadPath):
+        parse(path)
+
+
+@pytest.mark.parametrize("symbol", ["", "..", "../A", "A/B", "a", ".A", "A\n"])
+def test_a_symbol_that_could_leave_the_folder_makes_no_path(symbol: str) -> None:
+    with pytest.raises(BadPath):
+        ticks_path(symbol, DAY)

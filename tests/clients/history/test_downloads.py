@@ -59,26 +59,20 @@ def test_listed_file_is_downloaded_into_a_folder(keeper: Keeper, tmp_path: Path)
     assert list(tmp_path.iterdir()) == [made]
 
 
-def test_file_gets_the_name_that_is_asked_for(download: Fetch, tmp_path: Path) -> None:
-    assert download(DAY, tmp_path / "day.parquet").read_bytes() == CONTENT
-
-
-def test_download_goes_on_where_the_connection_was_lost(
-    keeper: Keeper, download: Fetch, tmp_path: Path
+def test_download_goes_on_where_it_ended(
+    keeper: Keeper, download: Fetch, tmp_path: Path, waits: list[float]
 ) -> None:
     keeper.mishaps = {0: CUT_SHORT, 1: HUNG_UP, 2: CUT_SHORT}
-    assert download(DAY, tmp_path).read_bytes() == CONTENT
-    begun = [int(each.removeprefix("bytes=").removesuffix("-")) for each in ranges(keeper) if each]
-    assert begun == [1_800_000, 1_800_000, 2_520_000]
+    made = download(DAY, tmp_path / "day.parquet")
+    assert (made.name, made.read_bytes()) == ("day.parquet", CONTENT)
+    assert ranges(keeper) == [None, "bytes=1800000-", "bytes=1800000-", "bytes=2520000-"]
     assert all(request.headers["if-range"] for request in keeper.asked[1:])
-
-
-def test_download_goes_on_where_an_earlier_program_ended(
-    keeper: Keeper, download: Fetch, tmp_path: Path
-) -> None:
+    # An earlier program ended there, and an allowance is used up.
+    waits.clear()
     (tmp_path / "2026-11-20.parquet.part").write_bytes(CONTENT[:1_000])
+    keeper.mishaps = {4: BUSY}
     assert download(DAY, tmp_path).read_bytes() == CONTENT
-    assert ranges(keeper) == ["bytes=1000-"]
+    assert (ranges(keeper)[4:], waits) == (["bytes=1000-"] * 2, [1])
 
 
 @pytest.mark.parametrize("part", [b"of another file", CONTENT, CONTENT + b"more"])
@@ -109,14 +103,6 @@ def test_file_with_another_hash_is_not_left_behind(
     with pytest.raises(DownloadError, match="but should have"):
         download(DAY, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_used_up_allowance_is_waited_for(
-    keeper: Keeper, download: Fetch, tmp_path: Path, waits: list[float]
-) -> None:
-    keeper.mishaps = {0: BUSY}
-    assert download(DAY, tmp_path).read_bytes() == CONTENT
-    assert waits == [1]
 
 
 def test_unknown_file_is_refused_and_nothing_is_left(download: Fetch, tmp_path: Path) -> None:

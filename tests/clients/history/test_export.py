@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tickwire.cli.progress import Progress
 
 from tests.patience import PATIENCE_S, wait_until
 
@@ -51,18 +49,12 @@ def said(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, output or "", errors or ""
 
 
-def test_span_is_written_as_csv_into_a_pipe(keeper: Keeper, begin: Begin) -> None:
+def test_span_is_written_into_a_pipe_as_csv_or_as_the_last_candles_are(keeper: Keeper, begin: Begin) -> None:
     assert said(begin(*SPAN)) == (0, as_csv(keeper.candles), "")
     assert [request.query.get("limit") for request in keeper.asked] == ["10000"] * 3
-
-
-def test_span_without_csv_is_written_as_the_last_candles_are(keeper: Keeper, begin: Begin) -> None:
     del keeper.candles[2:]
     code, output, _ = said(begin("candles", "EURUSD", "1m", "--start", "2025-11-20"))
     assert (code, output.replace("  ", ",")) == (0, as_csv(keeper.candles).partition("\n")[2])
-
-
-def test_nothing_stored_is_a_table_without_rows(keeper: Keeper, begin: Begin) -> None:
     keeper.candles.clear()
     assert said(begin(*SPAN)) == (0, "time,open,high,low,close,volume\n", "")
 
@@ -74,12 +66,22 @@ def test_file_is_whole_after_whatever_happened(keeper: Keeper, begin: Begin, tmp
     assert file.read_text() == as_csv(keeper.candles)
 
 
-def test_file_that_is_there_is_not_written_over(begin: Begin, tmp_path: Path) -> None:
+def test_file_that_is_there_is_not_written_over_and_none_is_left_by_a_refusal(
+    begin: Begin, tmp_path: Path
+) -> None:
     file = tmp_path / "candles.csv"
     file.write_text("precious")
     code, _, errors = said(begin(*SPAN, "--output", str(file)))
     assert (code, file.read_text()) == (1, "precious")
     assert "already exists: add --resume" in errors
+    code, _, errors = said(begin(*SPAN, "--output", str(file), "--resume"))
+    assert (code, "is not a file of candles" in errors, file.read_text()) == (1, True, "precious")
+    file = tmp_path / "other.csv"
+    code, _, errors = said(begin("candles", "NOPE", "1m", "--output", str(file)))
+    assert (code, errors, file.exists()) == (1, "not_found.\n", False)
+    code, _, errors = said(begin(*SPAN, "--output", str(tmp_path / "nowhere/candles.csv")))
+    assert (code, errors.count("\n")) == (1, 1)
+    assert "No such file or directory" in errors
 
 
 @pytest.mark.parametrize("kept", [0, 10, 35, 900, 1_000, 31_000])
@@ -108,20 +110,6 @@ def test_words_that_do_not_go_together_are_refused(
     assert sentence in errors
 
 
-def test_file_of_something_else_is_left_alone(begin: Begin, tmp_path: Path) -> None:
-    file = tmp_path / "letter.txt"
-    file.write_text("Dear Marta,\nhow are you?\n")
-    code, _, errors = said(begin(*SPAN, "--output", str(file), "--resume"))
-    assert (code, "is not a file of candles" in errors) == (1, True)
-    assert file.read_text() == "Dear Marta,\nhow are you?\n"
-
-
-def test_folder_that_does_not_exist_is_said_in_a_line(begin: Begin, tmp_path: Path) -> None:
-    code, _, errors = said(begin(*SPAN, "--output", str(tmp_path / "nowhere/candles.csv")))
-    assert (code, errors.count("\n")) == (1, 1)
-    assert "No such file or directory" in errors
-
-
 def test_export_that_cannot_go_on_says_why_and_how(keeper: Keeper, begin: Begin, tmp_path: Path) -> None:
     file = tmp_path / "candles.csv"
     keeper.mishaps = {1: BUSY._replace(retry_after=3_600)}
@@ -129,13 +117,6 @@ def test_export_that_cannot_go_on_says_why_and_how(keeper: Keeper, begin: Begin,
     hint = f"Stopped. To continue where {file} ends, repeat the command with --resume."
     assert (code, errors) == (1, f"{hint}\nrate_limit_exceeded.\n")
     assert file.read_text() == as_csv(keeper.candles[:10_000])
-
-
-def test_refused_export_leaves_no_file(begin: Begin, tmp_path: Path) -> None:
-    file = tmp_path / "candles.csv"
-    code, _, errors = said(begin("candles", "NOPE", "1m", "--output", str(file)))
-    assert (code, file.exists()) == (1, False)
-    assert errors == "not_found.\n"
 
 
 def test_reader_that_has_enough_ends_it_without_a_word(begin: Begin) -> None:
@@ -205,20 +186,3 @@ def test_interrupted_export_says_how_to_go_on(keeper: Keeper, begin: Begin, tmp_
         f"\r\nStopped. To continue where {file} ends, repeat the command with --resume.\r\n"
     )
     assert file.read_text() == as_csv(keeper.candles[:10_000])
-
-
-def test_share_is_that_of_the_span_and_rate_that_of_the_time() -> None:
-    class Screen:
-        text = ""
-
-        def write(self, text: str) -> None:
-            self.text += text
-
-        def flush(self) -> None: ...
-
-    screen: Any = Screen()
-    start = datetime(2026, 11, 1, tzinfo=UTC)
-    moments = iter([0.0, 2.0])
-    progress = Progress("EURUSD 1m", start + timedelta(days=4), screen, lambda: next(moments))
-    progress.note(1_000, start, start + timedelta(days=1))
-    assert screen.text == "\r\033[KEURUSD 1m  █████░░░░░░░░░░░░░░░  25%  1,000 bars  500/s  2026-11-02"

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +17,8 @@ import pandas
 import pyarrow
 import pytest
 from django.core.management import call_command
-from tickwire import ApiError, AsyncClient, Candle, Client
+from tickwire import AsyncClient, Candle, Client, WalkInterrupted
 
-from core.times import iso_s
 from tests.client import Server
 from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
@@ -50,21 +48,6 @@ def exported(form: str = "csv") -> str:
     written = io.StringIO()
     call_command("export_candles", "EURUSD", "1m", format=form, stdout=written)
     return written.getvalue()
-
-
-def test_walk_equals_the_export(client: Client) -> None:
-    expected = [json.loads(line) for line in exported("jsonl").splitlines()]
-    assert len(expected) == STORED
-    assert list(client.history("EURUSD", "1m", limit=500)) == expected
-
-
-def test_asynchronous_walk_equals_it_too(server: Server, key: str) -> None:
-    async def walk() -> list[Candle]:
-        async with AsyncClient(key, server.url) as client:
-            return [candle async for candle in client.history("eurusd", "1m", limit=500)]
-
-    expected = [json.loads(line) for line in exported("jsonl").splitlines()]
-    assert asyncio.run(asyncio.wait_for(walk(), PATIENCE_S)) == expected
 
 
 Walked = Callable[[str, str], Awaitable[list[Candle]]]
@@ -122,6 +105,17 @@ def test_command_writes_what_the_export_does(server: Server, key: str, tmp_path:
     assert file.read_text() == exported()
 
 
+def test_walk_waits_for_an_allowance_that_is_used_up(server: Server, key: str) -> None:
+    slow = make_key(make_account(make_user("small"), tier=make_tier("small", requests_per_minute=1)))
+    with Client(slow, server.url, retries=0, walk_retries=0) as impatient:
+        pages = impatient.history("EURUSD", "1m", limit=2_000).pages()
+        assert len(next(pages)) == 2_000
+        with pytest.raises(WalkInterrupted, match="1 attempts") as ended:
+            next(pages)
+    cause: Any = ended.value.__cause__
+    assert (cause.code, 0 < cause.retry_after <= 60) == ("rate_limit_exceeded", True)
+
+
 def test_tables_hold_the_same_whatever_they_are_of(client: Client) -> None:
     history = client.history("EURUSD", "1m", limit=500)
     frame, table = history.to_pandas(), history.to_arrow()
@@ -131,28 +125,3 @@ def test_tables_hold_the_same_whatever_they_are_of(client: Client) -> None:
     assert table.column_names == ["time", *expected.columns]
     assert table["time"].cast(pyarrow.int64()).to_pylist() == [NOON_MS + n * MINUTE_MS for n in range(STORED)]
     assert history.to_polars()["close"].to_list() == expected["close"].to_list()
-
-
-def test_span_of_two_hours_has_its_candles(client: Client) -> None:
-    start, end = NOON_MS + 60 * MINUTE_MS, datetime.fromtimestamp(NOON_MS / 1000 + 3 * 3600, UTC)
-    found = list(client.history("EURUSD", "1m", start=start, end=end, limit=50))
-    assert [candle["time"] for candle in found] == [iso_s(start + n * MINUTE_MS) for n in range(120)]
-
-
-def test_altered_cursor_is_refused(client: Client) -> None:
-    page = next(client.history("EURUSD", "1m", limit=10).pages())
-    assert page.next is not None
-    with pytest.raises(ApiError) as refused:
-        next(client.history("EURUSD", "1m", cursor=f"{page.next}x").pages())
-    assert (refused.value.code, refused.value.field) == ("invalid_cursor", "cursor")
-
-
-def test_walk_waits_for_an_allowance_that_is_used_up(server: Server, key: str) -> None:
-    slow = make_key(make_account(make_user("small"), tier=make_tier("small", requests_per_minute=1)))
-    with Client(slow, server.url, retries=0, walk_retries=0) as impatient:
-        pages = impatient.history("EURUSD", "1m", limit=2_000).pages()
-        assert len(next(pages)) == 2_000
-        with pytest.raises(Exception, match="1 attempts") as ended:
-            next(pages)
-    cause: Any = ended.value.__cause__
-    assert (cause.code, 0 < cause.retry_after <= 60) == ("rate_limit_exceeded", True)

@@ -103,9 +103,6 @@ def test_candle_that_is_not_kept_any_more_is_not_called_a_mix(
         file, refused, "the candles that the service still has begin at 2025-11-20T01:20Z, after"
     )
     assert "another instrument" not in refused[1]
-
-
-def test_instrument_without_candles_is_said_to_have_none(keeper: Keeper, file: Path, resume: Resume) -> None:
     keeper.series["USDJPY/1m"] = []
     assert is_refused(file, resume("USDJPY"), "the service has no such candles")
 
@@ -118,25 +115,19 @@ def test_start_that_leads_to_the_first_candle_is_fine(
     assert file.read_text() == as_csv(keeper.candles)
 
 
-def test_later_start_than_that_of_the_file_is_refused(file: Path, resume: Resume) -> None:
-    later = iso(START_MS + MINUTE_MS)
-    assert is_refused(file, resume("EURUSD", "1m", "--start", later), "Z, before --start. Leave --start out")
-
-
-def test_earlier_start_with_candles_between_is_refused(keeper: Keeper, file: Path, resume: Resume) -> None:
+def test_start_that_does_not_lead_to_the_first_candle_is_refused(
+    keeper: Keeper, file: Path, resume: Resume
+) -> None:
     keeper.candles = [*make_candles(3, START_MS - 9 * MINUTE_MS), *keeper.candles]
     refused = resume("EURUSD", "1m", "--start", "2025-11-20")
     assert is_refused(file, refused, "the first candle at or after --start is that of 2025-11-20T00:51Z")
-    assert resume() == (0, "")
-
-
-def test_beginning_that_is_not_kept_any_more_is_not_called_a_mix(
-    keeper: Keeper, file: Path, resume: Resume
-) -> None:
-    del keeper.candles[:5]
+    later = iso(START_MS + MINUTE_MS)
+    assert is_refused(file, resume("EURUSD", "1m", "--start", later), "Z, before --start. Leave --start out")
+    del keeper.candles[:8]
     refused = resume("EURUSD", "1m", "--start", "2025-11-20")
     assert is_refused(file, refused, "after the first of the file at 2025-11-20T01:00Z")
     assert "another instrument" not in refused[1]
+    assert resume() == (0, "")
 
 
 def test_refused_file_keeps_its_torn_line_too(keeper: Keeper, file: Path, resume: Resume) -> None:
@@ -154,10 +145,3 @@ def test_line_that_is_no_candle_is_refused(file: Path, resume: Resume, line: str
     file.write_text(before)
     code, errors = resume()
     assert (code, "in it is not a candle" in errors, file.read_text()) == (1, True, before)
-
-
-def test_help_says_what_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["candles", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "the file's last candle with exactly the same values" in said

@@ -11,7 +11,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from tickwire import AsyncClient, Client, MissingExtra
+from tickwire import AsyncClient, Client
 
 from tests.patience import PATIENCE_S
 
@@ -62,35 +62,31 @@ def test_frame_of_pandas_is_indexed_by_time_in_utc(client: Client, keeper: Keepe
     assert [at.isoformat() for at in index] == [moment(c["time"]).isoformat() for c in keeper.candles]
     # As own data, which may be written to.
     frame.loc[index[0], "open"] = 2.0
+    # Arrow is preferred where it can be read.
+    assert {request.headers["accept"] for request in keeper.asked} == {f"{ARROW}, application/json;q=0.5"}
 
 
-def test_frame_of_polars_has_times_in_utc(client: Client, keeper: Keeper) -> None:
-    frame = client.history("EURUSD", "1m", limit=1_000).to_polars()
-    assert frame.schema["time"] == polars.Datetime("ms", "UTC")
-    assert frame.columns == ["time", *NUMBERS]
-    assert frame["close"].to_list() == [candle["close"] for candle in keeper.candles]
-    assert frame["time"].to_list() == [moment(candle["time"]) for candle in keeper.candles]
-
-
-def test_table_of_arrow_has_times_in_utc(client: Client, keeper: Keeper) -> None:
-    table = client.history("EURUSD", "1m", limit=1_000).to_arrow()
-    table.validate(full=True)
-    assert table.schema.field("time").type == pyarrow.timestamp("ms", "UTC")
-    assert table["volume"].to_pylist() == [candle["volume"] for candle in keeper.candles]
-    assert table["time"].to_pylist() == [moment(candle["time"]) for candle in keeper.candles]
-
-
-def test_asynchronous_client_makes_the_same_tables(client: Client, keeper: Keeper) -> None:
+def test_polars_and_arrow_have_the_same_as_the_asynchronous_client(client: Client, keeper: Keeper) -> None:
     async def make() -> tuple[pandas.DataFrame, polars.DataFrame, pyarrow.Table]:
         async with AsyncClient(KEY, keeper.url) as asynchronous:
             history = asynchronous.history("EURUSD", "1m", limit=1_000)
             return await history.to_pandas(), await history.to_polars(), await history.to_arrow()
 
-    frame, polar, table = asyncio.run(asyncio.wait_for(make(), PATIENCE_S))
-    history = client.history("EURUSD", "1m")
-    assert frame.equals(history.to_pandas())
-    assert polar.equals(history.to_polars())
-    assert table.equals(history.to_arrow())
+    history = client.history("EURUSD", "1m", limit=1_000)
+    polar, table = history.to_polars(), history.to_arrow()
+    table.validate(full=True)
+    assert polar.columns == ["time", *NUMBERS]
+    assert polar.schema["time"] == polars.Datetime("ms", "UTC")
+    assert table.schema.field("time").type == pyarrow.timestamp("ms", "UTC")
+    times = [moment(candle["time"]) for candle in keeper.candles]
+    assert polar["time"].to_list() == table["time"].to_pylist() == times
+    for name in NUMBERS:
+        values = [candle[name] for candle in keeper.candles]  # type: ignore[literal-required]
+        assert polar[name].to_list() == table[name].to_pylist() == values
+    of_pandas, of_polars, of_arrow = asyncio.run(asyncio.wait_for(make(), PATIENCE_S))
+    assert of_pandas.equals(history.to_pandas())
+    assert of_polars.equals(polar)
+    assert of_arrow.equals(table)
 
 
 @pytest.mark.parametrize("make", ["to_pandas", "to_polars", "to_arrow"])
@@ -101,11 +97,6 @@ def test_nothing_stored_is_a_table_without_rows(keeper: Keeper, client: Client, 
     assert len(table) == 0
     if make == "to_pandas":
         assert str(table.index.dtype) == "datetime64[ms, UTC]"
-
-
-def test_arrow_is_preferred_where_it_can_be_read(client: Client, keeper: Keeper) -> None:
-    client.history("EURUSD", "1m", limit=1_000).to_pandas()
-    assert {request.headers["accept"] for request in keeper.asked} == {f"{ARROW}, application/json;q=0.5"}
 
 
 Without = Callable[[str, str], subprocess.CompletedProcess[str]]
@@ -143,7 +134,3 @@ def test_frames_need_no_pyarrow(keeper: Keeper, without: Without, call: str) -> 
     done = without("pyarrow", call)
     assert (done.stdout, done.stderr) == ("2500\n", "")
     assert {request.headers["accept"] for request in keeper.asked} == {"application/json"}
-
-
-def test_missing_extra_is_an_import_error() -> None:
-    assert issubclass(MissingExtra, ImportError)

@@ -30,7 +30,6 @@ from .keeping import (
     Keeper,
     Mishap,
     as_csv,
-    iso,
     keeping,
     make_candles,
 )
@@ -67,41 +66,45 @@ def walked(request: pytest.FixtureRequest) -> Walked:
     return walk
 
 
-def test_walk_has_every_candle_once_and_in_order(serve: Serve, walked: Walked) -> None:
-    keeper = serve(make_candles(1_050))
+def test_walk_has_every_candle_once_and_in_order_through_whatever_happens(
+    serve: Serve, walked: Walked, waits: list[float]
+) -> None:
+    mishaps = [BUSY, CUT_SHORT, HUNG_UP, BUSY, *[IN_FRONT, CUT_SHORT, HUNG_UP] * 2]
+    keeper = serve(make_candles(1_050), {2 * number: each for number, each in enumerate(mishaps)})
     assert walked(keeper.url, limit=100) == keeper.candles
-    assert len(keeper.asked) == 11
+    assert waits.count(1) >= 2
+    cursors = [request.query.get("cursor") for request in keeper.asked]
+    assert [cursors[2 * n] for n in range(10)] == [cursors[2 * n + 1] for n in range(10)]
+    assert (len(cursors), len(set(cursors))) == (21, 11)
+    start = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(minutes=10)
+    of_span = walked(keeper.url, start=start, end=START_MS + 20 * MINUTE_MS)
+    assert of_span == keeper.candles[10:20]
+    keeper.candles.clear()
+    assert walked(keeper.url) == []
 
 
-def test_whole_pages_are_had_with_their_cursors(serve: Serve) -> None:
-    keeper = serve(make_candles(250))
-    with Client(KEY, keeper.url) as client:
-        pages = list(client.history("EURUSD", "1m", limit=100).pages())
+def test_whole_pages_are_had_with_their_cursors_or_as_csv(serve: Serve) -> None:
+    keeper = serve(make_candles(250), {1: HUNG_UP, 3: HUNG_UP})
+    # A page that came makes the count of failures begin anew.
+    with Client(KEY, keeper.url, walk_retries=1) as client:
+        history = client.history("EURUSD", "1m", limit=100)
+        pages, texts = list(history.pages()), list(history.csv_pages())
         later = list(client.history("EURUSD", "1m", limit=100, cursor=pages[0].next))
     assert [len(page) for page in pages] == [100, 100, 50]
     assert pages[-1].next is None
     assert later == keeper.candles[100:]
+    assert texts == [as_csv(keeper.candles[begin : begin + 100]) for begin in (0, 100, 200)]
 
 
-def test_nothing_stored_is_an_empty_walk(serve: Serve, walked: Walked) -> None:
-    keeper = serve()
-    assert walked(keeper.url) == []
-    assert len(keeper.asked) == 1
-
-
-@pytest.mark.parametrize("mishap", [CUT_SHORT, HUNG_UP, IN_FRONT], ids=["in a page", "before it", "in front"])
-def test_lost_connection_loses_and_repeats_nothing(serve: Serve, walked: Walked, mishap: Mishap) -> None:
-    keeper = serve(make_candles(500), {2: mishap, 4: mishap})
+def test_first_page_is_asked_for_again_unless_it_is_refused(serve: Serve, walked: Walked) -> None:
+    keeper = serve(make_candles(150), {0: CUT_SHORT, 1: HUNG_UP, 2: CUT_SHORT, 3: HUNG_UP, 6: IN_FRONT})
     assert walked(keeper.url, limit=100) == keeper.candles
-    cursors = [request.query.get("cursor") for request in keeper.asked]
-    assert (cursors[2], cursors[4]) == (cursors[3], cursors[5])
-    assert len(set(cursors)) == 5
-
-
-def test_walk_waits_as_long_as_it_is_told(serve: Serve, walked: Walked, waits: list[float]) -> None:
-    keeper = serve(make_candles(300), {0: BUSY, 2: BUSY})
-    assert walked(keeper.url, limit=100) == keeper.candles
-    assert (waits, len(keeper.asked)) == ([1, 1], 5)
+    assert len(keeper.asked) == 6
+    with pytest.raises(ApiError, match="answered 502"):
+        walked(keeper.url)
+    with pytest.raises(ApiError) as refused:
+        walked(keeper.url, cursor="5.altered")
+    assert (refused.value.code, len(keeper.asked)) == ("invalid_cursor", 8)
 
 
 def test_pages_that_fail_again_and_again_end_the_walk_with_a_place_to_go_on(serve: Serve) -> None:
@@ -117,12 +120,6 @@ def test_pages_that_fail_again_and_again_end_the_walk_with_a_place_to_go_on(serv
     assert isinstance(ended.value.__cause__, httpx.TransportError)
 
 
-def test_page_that_came_makes_the_count_of_failures_begin_anew(serve: Serve) -> None:
-    keeper = serve(make_candles(400), {1: HUNG_UP, 3: HUNG_UP, 5: HUNG_UP})
-    with Client(KEY, keeper.url, walk_retries=1) as client:
-        assert list(client.history("EURUSD", "1m", limit=100)) == keeper.candles
-
-
 def test_service_that_is_not_there_is_said_as_soon_as_by_any_call(walked: Walked) -> None:
     """By an error of the library, which those who wait for one of httpx catch as well."""
     with pytest.raises(ServiceUnreachable, match="could not be reached at http://127.0.0.1:9: ") as ended:
@@ -132,13 +129,6 @@ def test_service_that_is_not_there_is_said_as_soon_as_by_any_call(walked: Walked
     assert ended.value.request.url.path == "/api/market/EURUSD/history"
     assert isinstance(ended.value.__cause__, httpx.ConnectError)
     assert ended.value.cursor is None
-
-
-@pytest.mark.parametrize("mishap", [CUT_SHORT, HUNG_UP], ids=["in the page", "before it"])
-def test_first_page_is_asked_for_again_as_any_other(serve: Serve, walked: Walked, mishap: Mishap) -> None:
-    keeper = serve(make_candles(150), dict.fromkeys(range(4), mishap))
-    assert walked(keeper.url, limit=100) == keeper.candles
-    assert len(keeper.asked) == 6
 
 
 def test_first_page_that_never_comes_ends_the_walk_with_nothing_to_go_on_after(serve: Serve) -> None:
@@ -156,21 +146,6 @@ def test_first_page_goes_on_over_a_restart_once_the_service_was_reached() -> Non
     place = Place(Route("news", "items", {}), JSON, Address("", "", 10), retries=0, walk_retries=2)
     assert place.wait_after(httpx.ReadError("reset")) == 0.25
     assert place.wait_after(httpx.ConnectError("refused")) == 0.5
-
-
-def test_first_page_that_is_refused_says_what_the_service_does(serve: Serve, walked: Walked) -> None:
-    keeper = serve(make_candles(10), {0: IN_FRONT})
-    with pytest.raises(ApiError, match="answered 502"):
-        walked(keeper.url)
-    assert len(keeper.asked) == 1
-
-
-def test_altered_cursor_is_refused_and_not_asked_for_again(serve: Serve, walked: Walked) -> None:
-    keeper = serve(make_candles(10))
-    with pytest.raises(ApiError) as refused:
-        walked(keeper.url, cursor="5.altered")
-    assert refused.value.code == "invalid_cursor"
-    assert len(keeper.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -192,13 +167,6 @@ def test_datetime_without_a_zone_is_refused() -> None:
         client.history("EURUSD", end=datetime(2026, 11, 20))  # noqa: DTZ001
 
 
-def test_candles_are_those_of_the_span(serve: Serve, walked: Walked) -> None:
-    keeper = serve(make_candles(100))
-    start = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(minutes=10)
-    found = walked(keeper.url, start=start, end=START_MS + 20 * MINUTE_MS)
-    assert [candle["time"] for candle in found] == [iso(START_MS + n * MINUTE_MS) for n in range(10, 20)]
-
-
 def pages_in_memory() -> list[Page[Any]]:
     # No lazy object of another test may wake up when it is looked at.
     return [each for each in gc.get_objects() if type(each) is Page]
@@ -214,13 +182,6 @@ def test_pages_that_were_read_are_not_kept(serve: Serve) -> None:
             if number % 100 == 50:
                 most = max(most, len(pages_in_memory()) - len(others))
     assert most == 1
-
-
-def test_csv_is_what_the_service_wrote(serve: Serve) -> None:
-    keeper = serve(make_candles(250))
-    with Client(KEY, keeper.url) as client:
-        pages = list(client.history("EURUSD", "1m", limit=100).csv_pages())
-    assert pages == [as_csv(keeper.candles[begin : begin + 100]) for begin in (0, 100, 200)]
 
 
 @settings(max_examples=25)

@@ -27,15 +27,7 @@ pytestmark = pytest.mark.django_db
 SEES = {
     "curator": ["Drafts", "News items", "News sources", "Calibration", "Signals", "Ledger entries"],
     "support": [
-        *(
-            "API keys",
-            "Accounts",
-            "Tier requests",
-            "Publisher requests",
-            "Users",
-            "Email addresses",
-            "Tiers",
-        ),
+        *("API keys", "Accounts", "Tier requests", "Publisher requests", "Users", "Email addresses", "Tiers"),
         "AI usage",
     ],
     "operator": [

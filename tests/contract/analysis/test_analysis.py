@@ -80,36 +80,24 @@ def drivers_of(response: Response) -> dict[str, Any]:
     return {driver["name"]: driver for driver in response.json()["drivers"]}
 
 
-def test_body_has_its_fields(shared: Api) -> None:
+def test_body_has_its_fields_also_with_a_quote_of_a_clock_that_is_ahead(
+    clock: Traveller, shared: Api
+) -> None:
     symbol = new_symbol()
-    put_quote(symbol)
-
+    put_quote(symbol, at_ms=NOON_MS + 2_000)
     response = analyse(shared, symbol)
-
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
     body = response.json()
-    assert response.status_code == 200
-    assert response.headers["Content-Type"] == "application/json"
     assert set(body) == FIELDS
     assert (body["symbol"], body["model"], body["cached"]) == (symbol, MODEL, False)
     assert {driver["name"] for driver in body["drivers"]} == DRIVERS
     assert MILLISECONDS.fullmatch(body["generated_at"])
-
-
-def test_quote_from_a_clock_that_is_ahead_is_a_quote(clock: Traveller, shared: Api) -> None:
-    symbol = new_symbol()
-    put_quote(symbol, at_ms=NOON_MS + 2_000)
-
-    body = analyse(shared, symbol).json()
-
     assert body["price"] is not None
     assert body["as_of"]["quote"] == body["generated_at"]
 
 
 def test_symbol_of_which_nothing_is_known_gets_an_honest_answer(shared: Api) -> None:
-    response = analyse(shared, new_symbol())
-
-    body = response.json()
-    assert response.status_code == 200
+    body = analyse(shared, new_symbol()).json()
     assert (body["direction"], body["score"], body["confidence"]) == ("neutral", 0, 0)
     assert (body["weights_sum"], body["price"]) == (0, None)
     assert not any(driver["available"] or driver["weight"] for driver in body["drivers"])
@@ -161,197 +149,6 @@ def test_good_news_of_the_yen_are_bad_for_what_is_priced_in_it(clock: Traveller,
     assert found["direction"] == "bearish"
 
 
-def test_made_answer_costs_one_ai_call(clock: Traveller, shared: Api) -> None:
-    _, key = make_caller("free")
-
-    response = analyse(shared, new_symbol(), key)
-
-    assert response.headers["X-AI-Limit"] == "5"
-    assert response.headers["X-AI-Remaining"] == "4"
-    assert response.headers["X-AI-Reset"] == str(NOON_S + 12 * 3600)
-    assert response.headers["X-RateLimit-Remaining"] == "59"
-    assert remaining(shared, key) == 4
-
-
-def test_cached_answer_costs_none_and_is_the_same(shared: Api) -> None:
-    _, key = make_caller()
-    symbol = new_symbol()
-    first, second = (analyse(shared, symbol, key) for _ in range(2))
-
-    assert second.json() == first.json() | {"cached": True}
-    assert second.headers["X-AI-Remaining"] == first.headers["X-AI-Remaining"] == "1"
-    assert int(second.headers["X-RateLimit-Remaining"]) == int(first.headers["X-RateLimit-Remaining"]) - 1
-
-
-def test_answer_that_somebody_else_paid_is_free(shared: Api) -> None:
-    symbol = new_symbol()
-    analyse(shared, symbol)
-    _, key = make_caller()
-
-    response = analyse(shared, symbol, key)
-
-    assert response.json()["cached"] is True
-    assert response.headers["X-AI-Remaining"] == "2"
-
-
-@pytest.mark.parametrize("again", [str.lower, "{}/".format, ("{}?model=" + MODEL).format])
-def test_however_it_is_written_the_answer_is_one(shared: Api, again: Any) -> None:
-    symbol = new_symbol()
-    analyse(shared, symbol)
-
-    assert analyse(shared, again(symbol)).json()["cached"] is True
-
-
-def test_head_costs_what_get_costs(shared: Api) -> None:
-    _, key = make_caller()
-    symbol = new_symbol()
-
-    response = analyse(shared, symbol, key, method="HEAD")
-
-    assert (response.status_code, response.content) == (200, b"")
-    assert response.headers["X-AI-Remaining"] == "1"
-    assert analyse(shared, symbol, key).json()["cached"] is True
-
-
-def test_answer_is_kept_for_five_minutes_and_no_longer(clock: Traveller, shared: Api) -> None:
-    symbol = new_symbol()
-    cached = []
-    for seconds in (0, 299.9, 0.1):
-        clock.shift(seconds)
-        cached.append(analyse(shared, symbol).json()["cached"])
-
-    assert cached == [False, True, False]
-
-
-def test_over_the_allowance_is_refused_until_midnight(clock: Traveller, shared: Api) -> None:
-    key = used_up(shared)
-
-    response = analyse(shared, new_symbol(), key)
-
-    message = refusal(response, 429, "ai_quota_exceeded")
-    assert "2 AI calls a day" in message
-    assert "New ones begin at 00:00 UTC, in 12 h 0 min;" in message
-    assert response.headers["Retry-After"] == str(12 * 3600)
-    assert response.headers["X-AI-Remaining"] == "0"
-    assert response.headers["X-AI-Reset"] == str(NOON_S + 12 * 3600)
-
-
-def test_waiting_as_long_as_was_said_succeeds(clock: Traveller, shared: Api) -> None:
-    key = used_up(shared)
-    symbol = new_symbol()
-    clock.shift(0.25)
-    wait_s = int(analyse(shared, symbol, key).headers["Retry-After"])
-    clock.shift(wait_s)
-
-    response = analyse(shared, symbol, key)
-
-    assert response.status_code == 200
-    assert response.headers["X-AI-Remaining"] == "1"
-
-
-def test_midnight_gives_the_allowance_once(clock: Traveller, shared: Api) -> None:
-    key = used_up(shared)
-    clock.move_to(datetime(2026, 11, 18, 23, 59, 59, 999_000, tzinfo=UTC))
-    before = analyse(shared, new_symbol(), key)
-    clock.move_to(datetime(2026, 11, 19, tzinfo=UTC))
-    after = [analyse(shared, new_symbol(), key) for _ in range(3)]
-
-    assert before.headers["Retry-After"] == "1"
-    assert [response.status_code for response in (before, *after)] == [429, 200, 200, 429]
-    assert after[0].headers["X-AI-Reset"] == str(NOON_S + 36 * 3600)
-
-
-def test_what_is_cached_is_given_though_the_allowance_is_used_up(shared: Api) -> None:
-    symbol = new_symbol()
-    analyse(shared, symbol)
-
-    response = analyse(shared, symbol, used_up(shared))
-
-    assert (response.status_code, response.json()["cached"]) == (200, True)
-
-
-def test_allowance_of_nothing_gets_what_is_cached_and_no_more(shared: Api) -> None:
-    key = make_key(make_account(tier=make_tier("none", ai_calls_per_day=0)))
-    symbol = new_symbol()
-    refused = analyse(shared, symbol, key)
-    analyse(shared, symbol)
-
-    assert "no AI calls" in refusal(refused, 429, "ai_quota_exceeded")
-    assert refused.headers["X-AI-Limit"] == "0"
-    assert analyse(shared, symbol, key).status_code == 200
-
-
-def test_keys_of_one_account_share_the_allowance(shared: Api) -> None:
-    account, first = make_caller()
-    second = make_key(account)
-
-    statuses = [analyse(shared, new_symbol(), key).status_code for key in (first, second, first)]
-
-    assert statuses == [200, 200, 429]
-
-
-def test_changed_tier_counts_what_was_used_before(shared: Api) -> None:
-    account, key = make_caller("free")
-    analyse(shared, new_symbol(), key)
-    change_tier(account, Tier.objects.get(name="premium"), by="test")
-    wait_until(lambda: remaining(shared, key) == 49)
-
-    assert analyse(shared, new_symbol(), key).headers["X-AI-Remaining"] == "48"
-
-
-def test_lowered_tier_leaves_nothing_and_not_less(shared: Api) -> None:
-    account, key = make_caller("premium")
-    AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=30)
-    change_tier(account, Tier.objects.get(name="free"), by="test")
-    wait_until(lambda: remaining(shared, key) == 0)
-
-    assert analyse(shared, new_symbol(), key).headers["X-AI-Remaining"] == "0"
-
-
-def test_unknown_model_is_refused_with_those_there_are_and_costs_no_ai_call(shared: Api) -> None:
-    _, key = make_caller()
-
-    response = analyse(shared, new_symbol(), key, "?model=oracle")
-
-    refusal(response, 400, "invalid_parameter", field="model", allowed=[MODEL])
-    assert response.headers["X-AI-Remaining"] == "2"
-    assert remaining(shared, key) == 2
-
-
-@pytest.mark.parametrize("query", ["?model=", "?model=TICKWIRE-ANALYST-1", f"?model={MODEL}&model={MODEL}"])
-def test_model_is_one_of_the_words_once(shared: Api, query: str) -> None:
-    assert analyse(shared, new_symbol(), query=query).status_code == 400
-
-
-def test_unknown_symbol_costs_no_ai_call(shared: Api) -> None:
-    _, key = make_caller()
-
-    refusal(analyse(shared, "NOSUCH", key), 404, "symbol_not_found", field="symbol")
-    assert remaining(shared, key) == 2
-
-
-def test_inactive_instrument_is_not_analysed(shared: Api) -> None:
-    make_instrument("DORMANT", active=False)
-
-    refusal(analyse(shared, "DORMANT"), 404, "symbol_not_found", field="symbol")
-
-
-def test_checks_come_in_their_order(shared: Api) -> None:
-    key, worn = used_up(shared), make_key(make_account(tier=make_tier("one", requests_per_minute=1)))
-    shared.ask("/api/symbols", key=worn)
-
-    refusal(shared.ask("/api/analysis/NOSUCH?model=oracle", key=None), 401, "missing_api_key")
-    refusal(analyse(shared, "NOSUCH", worn, "?model=oracle"), 429, "rate_limit_exceeded")
-    refusal(analyse(shared, "NOSUCH", key, "?model=oracle"), 429, "ai_quota_exceeded")
-    refusal(analyse(shared, "NOSUCH", query="?model=oracle"), 404, "symbol_not_found", field="symbol")
-
-
-def test_stranger_is_not_told_of_any_allowance(shared: Api) -> None:
-    response = shared.ask(f"/api/analysis/{new_symbol()}", key=None)
-
-    assert not [name for name in response.headers if name.startswith("x-ai")]
-
-
 def test_stale_market_lowers_the_confidence(clock: Traveller, shared: Api) -> None:
     confidences = []
     for age_ms in (1_000, 61_000):
@@ -360,11 +157,113 @@ def test_stale_market_lowers_the_confidence(clock: Traveller, shared: Api) -> No
         put_candles(symbol, "1h", [NOON_MS - number * HOUR_MS for number in range(80, 0, -1)])
         body = analyse(shared, symbol).json()
         confidences.append((body["market_state"], body["confidence"]))
-
     (fresh, surer), (stale, less_sure) = confidences
     assert (fresh, stale) == ("open", "stale")
     assert 0 < less_sure < surer
 
 
-def test_session_lists_the_model_that_always_answers(shared: Api) -> None:
-    assert MODEL in shared.ask("/api/session").json()["ai_models_available"]
+# What it costs.
+def test_made_answer_costs_one_ai_call_and_the_same_again_none_whoever_asks(
+    clock: Traveller, shared: Api
+) -> None:
+    _, key = make_caller("free")
+    symbol = new_symbol()
+    first = analyse(shared, symbol, key)
+    told = [first.headers[f"X-AI-{name}"] for name in ("Limit", "Remaining", "Reset")]
+    assert told == ["5", "4", str(NOON_S + 12 * 3600)]
+    assert first.headers["X-RateLimit-Remaining"] == "59"
+    for written in (symbol, symbol.lower(), f"{symbol}/", f"{symbol}?model={MODEL}"):
+        again = analyse(shared, written, key)
+        assert again.json() == first.json() | {"cached": True}
+        assert again.headers["X-AI-Remaining"] == "4"
+    assert again.headers["X-RateLimit-Remaining"] == "55"
+    assert remaining(shared, key) == 4
+    other = analyse(shared, symbol, make_caller()[1])
+    assert (other.json()["cached"], other.headers["X-AI-Remaining"]) == (True, "2")
+
+
+def test_head_costs_what_get_costs(shared: Api) -> None:
+    _, key = make_caller()
+    symbol = new_symbol()
+    response = analyse(shared, symbol, key, method="HEAD")
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["X-AI-Remaining"] == "1"
+    assert analyse(shared, symbol, key).json()["cached"] is True
+
+
+def test_refusal_costs_no_ai_call_and_a_used_up_allowance_is_told_first(shared: Api) -> None:
+    _, key = make_caller()
+    response = analyse(shared, new_symbol(), key, "?model=oracle")
+    refusal(response, 400, "invalid_parameter", field="model", allowed=[MODEL])
+    assert response.headers["X-AI-Remaining"] == "2"
+    refusal(analyse(shared, "NOSUCH", key), 404, "symbol_not_found", field="symbol")
+    assert remaining(shared, key) == 2
+    refusal(analyse(shared, "NOSUCH", used_up(shared), "?model=oracle"), 429, "ai_quota_exceeded")
+
+
+def test_answer_is_kept_for_five_minutes_and_no_longer(clock: Traveller, shared: Api) -> None:
+    symbol = new_symbol()
+    cached = []
+    for seconds in (0, 299.9, 0.1):
+        clock.shift(seconds)
+        cached.append(analyse(shared, symbol).json()["cached"])
+    assert cached == [False, True, False]
+
+
+def test_over_the_allowance_is_refused_until_midnight_and_what_is_cached_is_not(
+    clock: Traveller, shared: Api
+) -> None:
+    key, known, symbol = used_up(shared), new_symbol(), new_symbol()
+    analyse(shared, known)
+    refused = analyse(shared, symbol, key)
+    message = refusal(refused, 429, "ai_quota_exceeded")
+    assert "2 AI calls a day" in message
+    assert "New ones begin at 00:00 UTC, in 12 h 0 min;" in message
+    assert refused.headers["Retry-After"] == str(12 * 3600)
+    assert refused.headers["X-AI-Remaining"] == "0"
+    assert refused.headers["X-AI-Reset"] == str(NOON_S + 12 * 3600)
+    assert analyse(shared, known, key).json()["cached"] is True
+    clock.shift(0.25)
+    clock.shift(int(analyse(shared, symbol, key).headers["Retry-After"]))
+    assert analyse(shared, symbol, key).headers["X-AI-Remaining"] == "1"
+
+
+def test_midnight_gives_the_allowance_once(clock: Traveller, shared: Api) -> None:
+    key = used_up(shared)
+    clock.move_to(datetime(2026, 11, 18, 23, 59, 59, 999_000, tzinfo=UTC))
+    before = analyse(shared, new_symbol(), key)
+    clock.move_to(datetime(2026, 11, 19, tzinfo=UTC))
+    after = [analyse(shared, new_symbol(), key) for _ in range(3)]
+    assert before.headers["Retry-After"] == "1"
+    assert [response.status_code for response in (before, *after)] == [429, 200, 200, 429]
+    assert after[0].headers["X-AI-Reset"] == str(NOON_S + 36 * 3600)
+
+
+def test_allowance_of_nothing_gets_what_is_cached_and_no_more(shared: Api) -> None:
+    key = make_key(make_account(tier=make_tier("none", ai_calls_per_day=0)))
+    symbol = new_symbol()
+    refused = analyse(shared, symbol, key)
+    analyse(shared, symbol)
+    assert "no AI calls" in refusal(refused, 429, "ai_quota_exceeded")
+    assert refused.headers["X-AI-Limit"] == "0"
+    assert analyse(shared, symbol, key).status_code == 200
+
+
+def test_keys_of_one_account_share_the_allowance(shared: Api) -> None:
+    account, first = make_caller()
+    second = make_key(account)
+    statuses = [analyse(shared, new_symbol(), key).status_code for key in (first, second, first)]
+    assert statuses == [200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("used", "before", "after", "left"), [(1, "free", "premium", 49), (30, "premium", "free", 0)]
+)
+def test_changed_tier_counts_what_was_used_before(
+    shared: Api, used: int, before: str, after: str, left: int
+) -> None:
+    account, key = make_caller(before)
+    AiUsage.objects.create(account=account, day=datetime.now(UTC).date(), used=used)
+    change_tier(account, Tier.objects.get(name=after), by="test")
+    wait_until(lambda: remaining(shared, key) == left)
+    assert analyse(shared, new_symbol(), key).headers["X-AI-Remaining"] == str(max(left - 1, 0))

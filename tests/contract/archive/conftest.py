@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import time_machine
 from django.test import override_settings
 
 from archive.api.index import archive_index
 from tests.client import Api, Server
-from tests.factories import make_account, make_key, make_tier
+from tests.factories import NOON, make_account, make_key, make_tier
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("archive")
     with override_settings(ARCHIVE_DIR=folder, ARCHIVE_S3_URL=None):
         yield folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def noon() -> Iterator[None]:
+    with time_machine.travel(NOON, tick=False):
+        yield
 
 
 @pytest.fixture(autouse=True)

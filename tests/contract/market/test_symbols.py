@@ -1,3 +1,5 @@
+"""GET /api/symbols and /api/session: what is on offer, and how the service is."""
+
 from __future__ import annotations
 
 from decimal import Decimal
@@ -6,9 +8,12 @@ from typing import Any
 import pytest
 from time_machine import Traveller
 
-from tests.client import Api
-from tests.contract.answers import refusal
-from tests.factories import make_calendar, make_instrument, put_quote
+from accounts.open_streams.registry import open_streams
+from tests.accounts.open_streams.claims import claimed, release
+from tests.client import Api, Server
+from tests.factories import make_calendar, make_instrument, make_signal, put_quote
+
+pytestmark = pytest.mark.services
 
 FIELDS = {"symbol", "name", "type", "pip_size", "contract_size", "margin_rate", "min_lot", "max_lot"}
 EXPANSIONS = ["digits", "hours", "state", "order_flow_source", "volume_kind"]
@@ -27,6 +32,8 @@ def instruments(shared: Api) -> None:
     make_instrument("SPX500", type="index")
     make_instrument("EURUSD", type="forex")
     make_instrument("OLDONE", active=False)
+    for status in ("active", "active", "closed"):
+        make_signal(status=status)
 
 
 def item(shared: Api, symbol: str, query: str = "") -> dict[str, Any]:
@@ -34,16 +41,16 @@ def item(shared: Api, symbol: str, query: str = "") -> dict[str, Any]:
     return next(item for item in items if item["symbol"] == symbol)
 
 
-def test_body_is_items_and_count(shared: Api) -> None:
+def test_instruments_on_offer_come_by_symbol_with_exactly_the_fields_of_the_specification(
+    shared: Api,
+) -> None:
     response = shared.ask("/api/symbols")
-
-    assert response.status_code == 200
-    assert response.headers["Content-Type"] == "application/json"
-    assert set(response.json()) == {"items", "count"}
-
-
-def test_instrument_has_exactly_the_fields_of_the_specification(shared: Api) -> None:
-    assert item(shared, "XAUUSD") == {
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+    body = response.json()
+    assert (set(body), body["count"]) == ({"items", "count"}, 5)
+    types = {"AAPL": "stock", "BTCUSD": "crypto", "EURUSD": "forex", "SPX500": "index", "XAUUSD": "commodity"}
+    assert [(each["symbol"], each["type"]) for each in body["items"]] == list(types.items())
+    assert body["items"][-1] == {
         "symbol": "XAUUSD",
         "name": "Gold",
         "type": "commodity",
@@ -53,29 +60,9 @@ def test_instrument_has_exactly_the_fields_of_the_specification(shared: Api) -> 
         "min_lot": 0.01,
         "max_lot": 50,
     }
-    assert all(set(each) == FIELDS for each in shared.ask("/api/symbols").json()["items"])
-
-
-@pytest.mark.parametrize("field", ["pip_size", "contract_size", "margin_rate", "min_lot", "max_lot"])
-def test_sizes_are_json_numbers(shared: Api, field: str) -> None:
-    for each in shared.ask("/api/symbols").json()["items"]:
-        assert type(each[field]) in (int, float)
-
-
-def test_instruments_come_in_order_of_their_symbols_without_inactive_ones(shared: Api) -> None:
-    symbols = [each["symbol"] for each in shared.ask("/api/symbols").json()["items"]]
-
-    assert symbols == ["AAPL", "BTCUSD", "EURUSD", "SPX500", "XAUUSD"]
-
-
-def test_count_is_the_number_of_items(shared: Api) -> None:
-    assert shared.ask("/api/symbols").json()["count"] == 5
-
-
-def test_types_are_the_five_of_the_contract(shared: Api) -> None:
-    types = {each["type"] for each in shared.ask("/api/symbols").json()["items"]}
-
-    assert types == {"forex", "commodity", "crypto", "index", "stock"}
+    for each in body["items"]:
+        assert set(each) == FIELDS
+        assert all(type(each[name]) in (int, float) for name in FIELDS - {"symbol", "name", "type"})
 
 
 @pytest.mark.parametrize("name", EXPANSIONS)
@@ -84,44 +71,50 @@ def test_an_expansion_adds_its_one_field(shared: Api, name: str) -> None:
 
 
 def test_all_expansions_can_be_asked_for_at_once(shared: Api) -> None:
-    expanded = item(shared, "AAPL", f"?expand={','.join(EXPANSIONS)}")
-
-    assert set(expanded) == FIELDS | set(EXPANSIONS)
-    assert expanded["digits"] == 5
-    assert expanded["hours"] == {
+    query = f"?expand={','.join(EXPANSIONS)}"
+    stock, crypto = item(shared, "AAPL", query), item(shared, "BTCUSD", query)
+    assert set(stock) == FIELDS | set(EXPANSIONS)
+    assert stock["digits"] == 5
+    assert stock["hours"] == {
         "timezone": "UTC",
         "sessions": "Mon-Fri 13:00-14:00",
         "holidays": ["2026-12-25", "2026-11-27@13:30"],
     }
-    assert (expanded["volume_kind"], expanded["order_flow_source"]) == ("ticks", "tick_rule")
+    kinds = [(each["volume_kind"], each["order_flow_source"]) for each in (stock, crypto)]
+    assert kinds == [("ticks", "tick_rule"), ("traded", "trades")]
 
 
-def test_expansions_say_where_volume_and_order_flow_come_from(shared: Api) -> None:
-    expanded = item(shared, "BTCUSD", "?expand=order_flow_source,volume_kind")
-
-    assert (expanded["volume_kind"], expanded["order_flow_source"]) == ("traded", "trades")
-
-
-def test_expanded_state_is_closed_outside_the_hours(clock: Traveller, shared: Api) -> None:
-    put_quote("AAPL")
-
-    assert item(shared, "AAPL", "?expand=state")["state"] == "closed"
-
-
-def test_expanded_state_is_open_while_quotes_come(clock: Traveller, shared: Api) -> None:
-    put_quote("EURUSD")
-
-    assert item(shared, "EURUSD", "?expand=state")["state"] == "open"
+@pytest.mark.parametrize(
+    ("symbol", "silent_s", "state"), [("AAPL", 0, "closed"), ("EURUSD", 0, "open"), ("EURUSD", 61, "stale")]
+)
+def test_expanded_state_is_that_of_the_market(
+    clock: Traveller, shared: Api, symbol: str, silent_s: int, state: str
+) -> None:
+    put_quote(symbol)
+    clock.shift(silent_s)
+    assert item(shared, symbol, "?expand=state")["state"] == state
 
 
-def test_expanded_state_is_stale_after_a_minute_of_silence(clock: Traveller, shared: Api) -> None:
-    put_quote("EURUSD")
-    clock.shift(61)
+# The session.
+def test_session_counts_what_is_active(clock: Traveller, shared: Api) -> None:
+    clock.shift(0.5)
+    response = shared.ask("/api/session")
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+    body = response.json()
+    assert body.pop("ai_models_available")[0] == "tickwire-analyst-1"
+    # It began by a clock that was set back since.
+    assert body == {
+        "instruments_active": 5,
+        "clients_connected": 0,
+        "signals_active": 2,
+        "uptime_seconds": 0,
+        "server_time": "2026-11-18T12:00:00.500Z",
+    }
+    assert {type(value) for value in body.values()} == {int, str}
 
-    assert item(shared, "EURUSD", "?expand=state")["state"] == "stale"
 
-
-def test_unknown_expansion_is_refused_with_the_allowed_ones(shared: Api) -> None:
-    response = shared.ask("/api/symbols?expand=digits,colour")
-
-    refusal(response, 400, "invalid_parameter", field="expand", allowed=EXPANSIONS)
+def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, shared: Api) -> None:
+    slots = [shared_server.run(claimed(open_streams, account)) for account in (1, 1, 2)]
+    during = shared.ask("/api/session").json()["clients_connected"]
+    shared_server.run(release(slots))
+    assert (during, shared.ask("/api/session").json()["clients_connected"]) == (3, 0)

@@ -1,21 +1,26 @@
+"""GET /api/signals and GET /api/signals/{id}: which signals, what is said of them, and of their results."""
+
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.models import Signal
 from tests.client import Api
-from tests.contract.answers import MILLISECONDS, refusal
+from tests.contract.answers import refusal
 from tests.factories import NOON, make_instrument, make_signal, make_user
 
 pytestmark = pytest.mark.services
 
 FIELDS = {"id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "status", "timestamp"}
 RESULT = {"pnl", "pnl_percent", "pnl_r", "close_price", "closed_at", "close_reason"}
+NO_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 
 
 def uuid(last: int) -> UUID:
@@ -25,20 +30,21 @@ def uuid(last: int) -> UUID:
 @pytest.fixture(scope="module", autouse=True)
 def feed(shared: Api) -> None:
     """One instrument for each question, so that a test may filter for its own."""
-    for symbol in ("EURUSD", "TIES", "EMPTY"):
-        make_instrument(symbol)
-    anna = make_user("anna")
-    eurusd = Instrument.objects.get(symbol="EURUSD")
+    anna, ben = make_user("anna"), make_user("ben@home")
+    make_user("reader")
+    eurusd, ties, _ = (make_instrument(symbol) for symbol in ("EURUSD", "TIES", "EMPTY"))
+    make_instrument("USDJPY", digits=3, pip_size=Decimal("0.01"))
     make_signal(eurusd, anna, id=uuid(1), published_at=NOON)
     make_signal(eurusd, anna, id=uuid(2), published_at=NOON + timedelta(seconds=2), status="closed")
-    make_signal(eurusd, anna, id=uuid(3), published_at=NOON + timedelta(seconds=1))
+    make_signal(eurusd, ben, id=uuid(3), published_at=NOON + timedelta(seconds=1))
     for last in (11, 13, 12):
-        make_signal(Instrument.objects.get(symbol="TIES"), anna, id=uuid(last))
-    make_signal(make_instrument("DORMANT", active=False), anna, id=uuid(31))
-    many = make_instrument("MANY")
+        make_signal(ties, anna, id=uuid(last))
+    dormant = make_instrument("DORMANT", active=False)
+    make_signal(dormant, anna, id=uuid(31), published_at=NOON - timedelta(days=300))
+    many, crowd = make_instrument("MANY"), make_user("crowd")
     prices = {"entry": 2, "tradable_price": 2, "stop_loss": 1, "take_profit": 3}
     terms = {"direction": "buy", "published_at": NOON - timedelta(days=1), **prices}
-    Signal.objects.bulk_create(Signal(user=anna, instrument=many, **terms) for _ in range(501))
+    Signal.objects.bulk_create(Signal(user=crowd, instrument=many, **terms) for _ in range(501))
 
 
 def items(shared: Api, query: str) -> list[dict[str, Any]]:
@@ -46,20 +52,12 @@ def items(shared: Api, query: str) -> list[dict[str, Any]]:
     return found
 
 
-def ids(shared: Api, query: str) -> list[int]:
-    return [UUID(item["id"]).int for item in items(shared, query)]
-
-
-def test_body_is_items_and_count(shared: Api) -> None:
-    response = shared.ask("/api/signals")
-
-    assert response.status_code == 200
-    assert response.headers["Content-Type"] == "application/json"
-    assert set(response.json()) == {"items", "count"}
-
-
 def test_active_signal_has_exactly_the_fields_of_the_specification(shared: Api) -> None:
-    assert items(shared, "symbol=EURUSD")[-1] == {
+    response = shared.ask("/api/signals?symbol=EURUSD")
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+    body = response.json()
+    assert (set(body), body["count"]) == ({"items", "count"}, 2)
+    assert body["items"][-1] == {
         "id": str(uuid(1)),
         "user": "anna",
         "symbol": "EURUSD",
@@ -70,75 +68,36 @@ def test_active_signal_has_exactly_the_fields_of_the_specification(shared: Api) 
         "status": "active",
         "timestamp": "2026-11-18T12:00:00.000Z",
     }
-
-
-def test_no_active_signal_carries_any_of_a_result(shared: Api) -> None:
     everything = items(shared, "status=all&limit=500")
-
     assert {item["status"] for item in everything} == {"active", "closed"}
     for item in everything:
         assert set(item) == (FIELDS if item["status"] == "active" else FIELDS | RESULT)
 
 
-def test_numbers_are_json_numbers_and_times_have_milliseconds(shared: Api) -> None:
-    for item in items(shared, "status=closed"):
-        prices = ("entry", "stop_loss", "take_profit", "close_price", "pnl", "pnl_percent", "pnl_r")
-        assert all(type(item[name]) in (int, float) for name in prices)
-        assert MILLISECONDS.fullmatch(item["timestamp"])
-        assert MILLISECONDS.fullmatch(item["closed_at"])
-
-
-def test_newest_come_first(shared: Api) -> None:
-    assert ids(shared, "symbol=EURUSD&status=all") == [2, 3, 1]
-
-
-def test_ties_are_ordered_by_id_descending(shared: Api) -> None:
-    assert ids(shared, "symbol=TIES") == [13, 12, 11]
-
-
 @pytest.mark.parametrize(
     ("query", "found"),
-    [("", [3, 1]), ("&status=active", [3, 1]), ("&status=closed", [2]), ("&status=all", [2, 3, 1])],
+    [
+        ("symbol=EURUSD", [3, 1]),
+        ("symbol=EURUSD&status=active", [3, 1]),
+        ("symbol=EURUSD&status=closed", [2]),
+        ("symbol=EURUSD&status=all", [2, 3, 1]),
+        ("symbol=eurusd", [3, 1]),
+        ("symbol=EUR%55SD", [3, 1]),
+        ("symbol=TIES", [13, 12, 11]),
+        ("symbol=dormant", [31]),
+        ("symbol=EMPTY", []),
+        ("user=anna&status=all", [2, 13, 12, 11, 1, 31]),
+        ("user=anna", [13, 12, 11, 1, 31]),
+        ("user=anna&symbol=EURUSD&status=closed", [2]),
+        ("user=ben%40home&limit=1", [3]),
+        ("user=ben%40home&status=closed", []),
+        ("status=all&limit=6", [2, 3, 13, 12, 11, 1]),
+    ],
 )
-def test_status_filters_and_is_active_by_default(shared: Api, query: str, found: list[int]) -> None:
-    assert ids(shared, f"symbol=EURUSD{query}") == found
-
-
-@pytest.mark.parametrize("symbol", ["eurusd", "EurUsd", "EUR%55SD"])
-def test_case_and_coding_of_the_symbol_do_not_matter(shared: Api, symbol: str) -> None:
-    assert ids(shared, f"symbol={symbol}") == [3, 1]
-
-
-def test_without_a_symbol_all_instruments_are_in_the_feed(shared: Api) -> None:
-    assert {item["symbol"] for item in items(shared, "status=all")} >= {"EURUSD", "TIES", "MANY"}
-
-
-def test_known_symbol_without_signals_is_an_empty_feed(shared: Api) -> None:
-    assert shared.ask("/api/signals?symbol=EMPTY").json() == {"items": [], "count": 0}
-
-
-@pytest.mark.parametrize("symbol", ["NOSUCH", "", "EURUSD,TIES", "*", "EURUSD%00", "%D0%95URUSD", "E" * 2000])
-def test_unknown_symbol_is_404(shared: Api, symbol: str) -> None:
-    refusal(shared.ask(f"/api/signals?symbol={symbol}"), 404, "symbol_not_found", field="symbol")
-
-
-def test_unknown_symbol_suggests_a_close_one(shared: Api) -> None:
-    message = refusal(shared.ask("/api/signals?symbol=EURUD"), 404, "symbol_not_found", field="symbol")
-
-    assert "EURUSD" in message
-
-
-def test_unknown_symbol_is_told_before_a_bad_parameter(shared: Api) -> None:
-    refusal(shared.ask("/api/signals?limit=0&symbol=NOSUCH"), 404, "symbol_not_found", field="symbol")
-
-
-def test_symbol_given_twice_is_refused(shared: Api) -> None:
-    refusal(shared.ask("/api/signals?symbol=EURUSD&symbol=TIES"), 400, "invalid_parameter", field="symbol")
-
-
-def test_signals_of_an_inactive_instrument_stay_filterable(shared: Api) -> None:
-    assert ids(shared, "symbol=dormant") == [31]
-    assert "DORMANT" not in {each["symbol"] for each in shared.ask("/api/symbols").json()["items"]}
+def test_filters_leave_the_newest_first_and_ties_by_id_descending(
+    shared: Api, query: str, found: list[int]
+) -> None:
+    assert [UUID(item["id"]).int for item in items(shared, query)] == found
 
 
 @pytest.mark.parametrize(
@@ -146,19 +105,93 @@ def test_signals_of_an_inactive_instrument_stay_filterable(shared: Api) -> None:
 )
 def test_limit_is_50_by_default_and_500_at_most(shared: Api, query: str, count: int) -> None:
     body = shared.ask(f"/api/signals?symbol=MANY{query}").json()
-
     assert len(body["items"]) == body["count"] == count
 
 
-@pytest.mark.parametrize("limit", ["0", "501"])
-def test_limit_out_of_range_is_refused_with_the_most(shared: Api, limit: str) -> None:
-    response = shared.ask(f"/api/signals?limit={limit}")
-
-    refusal(response, 400, "parameter_out_of_range", field="limit", max=500)
+@pytest.mark.parametrize("user", ["nobody", "reader", "Anna", "", "%00", "anna%20", "'or 1=1"])
+def test_who_never_published_is_404_whether_or_not_somebody_has_the_name(shared: Api, user: str) -> None:
+    refusal(shared.ask(f"/api/signals?user={user}"), 404, "not_found", field="user")
 
 
-@pytest.mark.parametrize("status", ["open", "ACTIVE", "", "active,closed"])
-def test_other_statuses_are_refused_with_the_allowed_ones(shared: Api, status: str) -> None:
-    response = shared.ask("/api/signals", params={"status": status})
+@pytest.mark.parametrize("signal", [1, 2, 31])
+def test_one_signal_is_what_the_feed_shows_of_it(shared: Api, signal: int) -> None:
+    (listed,) = (each for each in items(shared, "status=all&user=anna") if each["id"] == str(uuid(signal)))
+    for path in (uuid(signal), f"{str(uuid(signal)).upper()}/"):
+        response = shared.ask(f"/api/signals/{path}")
+        assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+        assert response.json() == listed
 
-    refusal(response, 400, "invalid_parameter", field="status", allowed=["active", "closed", "all"])
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        *(str(uuid(99)), "none", uuid(1).hex, f"{{{uuid(1)}}}", f"urn:uuid:{uuid(1)}", f"{uuid(1)}0"),
+        *("ledgers", "1", "%00", "%FF", "x" * 5_000),
+    ],
+)
+def test_unknown_id_is_404(shared: Api, signal: str) -> None:
+    for path in (f"/api/signals/{signal}", f"/api/signals/{signal}/proof"):
+        assert refusal(shared.ask(path), 404, "not_found") == NO_SIGNAL
+
+
+# What a closed signal says of its result.
+def told(shared: Api, symbol: str, **terms: Any) -> tuple[Signal, dict[str, Any]]:
+    user = User.objects.filter(username="reader").first()
+    signal = make_signal(Instrument.objects.get(symbol=symbol), user, status="closed", **terms)
+    return signal, shared.ask(f"/api/signals/{signal.pk}").json()
+
+
+def test_closed_signal_carries_the_six_fields_of_its_result(shared: Api) -> None:
+    prices = {"entry": "151.20", "stop_loss": "151.60", "take_profit": "150.00", "close_price": "151.60"}
+    signal, item = told(
+        shared,
+        "USDJPY",
+        **{name: Decimal(price) for name, price in prices.items()},
+        direction="sell",
+        close_reason="stop_loss",
+        closed_at=NOON + timedelta(hours=3, milliseconds=250),
+    )
+    assert item == {
+        "id": str(signal.pk),
+        "user": "reader",
+        "symbol": "USDJPY",
+        "direction": "sell",
+        "entry": 151.2,
+        "stop_loss": 151.6,
+        "take_profit": 150,
+        "status": "closed",
+        "timestamp": "2026-11-18T12:00:00.000Z",
+        "pnl": -40,
+        "pnl_percent": -0.2646,
+        "pnl_r": -1,
+        "close_price": 151.6,
+        "closed_at": "2026-11-18T15:00:00.250Z",
+        "close_reason": "stop_loss",
+    }
+
+
+@pytest.mark.parametrize("reason", ["take_profit", "stop_loss", "manual", "expired", "cancelled"])
+def test_reason_is_one_of_five(shared: Api, reason: str) -> None:
+    why = "a written one" if reason == "cancelled" else ""
+    _, item = told(shared, "EURUSD", close_reason=reason, cancel_reason=why)
+    assert item["close_reason"] == reason
+    assert "a written one" not in str(item)
+
+
+@pytest.mark.parametrize(
+    ("tradable", "closed_at", "pnl"),
+    [
+        ("1.0842", "1.0843", 1),
+        ("1.0842", "1.084325", 1.3),
+        ("1.0842", "1.084075", -1.3),
+        ("1.0842", "1.084324", 1.2),
+        ("1.0842", "1.0842", 0),
+        ("1.0845", "1.0855", 10),
+    ],
+)
+def test_pnl_is_in_pips_half_away_from_zero_from_the_worse_of_entry_and_tradable_price(
+    shared: Api, tradable: str, closed_at: str, pnl: float
+) -> None:
+    prices = {"tradable_price": Decimal(tradable), "close_price": Decimal(closed_at)}
+    _, item = told(shared, "EURUSD", **prices)
+    assert (item["entry"], item["pnl"]) == (1.0842, pnl)

@@ -11,11 +11,9 @@ OWN_CLOSES = "daphne answers this before the application hears of it, and hangs 
 
 EXCEPTED: dict[str, str] = {
     "test_restart.py::test_restart_is_announced_and_closes_with_1012": "daphne just hangs up",
-    "test_slow.py::test_who_does_not_read_is_closed_with_4430": NO_PRESSURE,
-    "test_slow.py::test_place_of_a_slow_client_is_free_at_once": NO_PRESSURE,
+    "test_slow.py::test_who_does_not_read_is_closed_with_4430_and_its_place_is_free_at_once": NO_PRESSURE,
     "test_slow.py::test_latest_gives_the_newest_price_and_says_how_many_were_left_out": NO_PRESSURE,
     "test_refusals.py::test_message_above_16_kib_closes_with_1009": "daphne has no 1009: 4400",
     "test_refusals.py::test_text_that_is_no_utf8_closes_with_1007": OWN_CLOSES,
-    "test_refusals.py::test_flood_of_pings_is_told_why_it_ends": "daphne answers pings itself, however many",
 }
 """By the name of the test, with its file."""

@@ -72,9 +72,7 @@ def test_ended_socket_leaves_nothing(
     socket = opened(path, key=key)
     socket.subscribe(symbol)
     assert len(service.state.connections) == 1
-
     ended(service, socket)
-
     # What another test had just closed may have been there before, and is gone now.
     wait_until(lambda: there() <= before)
 
@@ -84,7 +82,6 @@ def test_open_socket_keeps_neither_scope_nor_headers(opened: Open, key: str, sym
     # Other tests may keep scopes that they made themselves.
     before = scopes()
     opened(path, key=key).subscribe(symbol)
-
     known = set(map(id, before))
     assert not [each for each in scopes() if id(each) not in known]
 

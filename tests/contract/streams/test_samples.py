@@ -1,4 +1,4 @@
-"""What /docs/without-client gives to copy of a stream does what it says."""
+"""What the service publishes of its streams: a sample to copy that works, and figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from html import unescape
 
 import httpx
 
+from market.streams import market_streams as streams
 from tests.client import Server
 from tests.patience import PATIENCE_S
+
+from .conftest import Open
+from .ticker import Ticker
 
 
 def sample(server: Server, name: str) -> str:
@@ -25,7 +29,6 @@ def test_python_sample_subscribes_as_it_stands(service: Server, key: str, symbol
     code = sample(service, "plain-stream-python")
     code = re.sub(r'"symbols": \["[^"]+"\]', f'"symbols": ["{symbol}"]', code)
     assert sum(map(bool, code.splitlines())) <= 10
-
     own = {**os.environ, "TICKWIRE_KEY": key}
     command = [sys.executable, "-u", "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as running:
@@ -34,3 +37,19 @@ def test_python_sample_subscribes_as_it_stands(service: Server, key: str, symbol
         running.kill()
     assert "'type': 'subscribed'" in said
     assert f"'symbols': ['{symbol}']" in said
+
+
+def test_each_write_of_a_tick_is_measured_and_each_close_counted_by_its_code(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    hub = streams.prices.hub
+    measured, refused = hub.latency.count, hub.closed[4401]
+    socket, bad = opened(key=key), opened()
+    socket.subscribe(symbol)
+    for _ in range(3):
+        ticker(symbol)
+        socket.hear()
+    bad.refused({"action": "subscribe", "symbols": [symbol], "api_key": "no-such-key"})
+    assert bad.closed == 4401
+    assert socket.is_open
+    assert (hub.latency.count, hub.closed[4401]) == (measured + 3, refused + 1)

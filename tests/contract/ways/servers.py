@@ -28,9 +28,6 @@ make_server = SERVERS[CHOSEN]
 COUNTED = "statements are counted from where uvicorn begins a request"
 
 EXCEPTED: dict[str, str] = {
-    "test_proof.py::test_proof_costs_three_queries": COUNTED,
-    "test_ledger.py::test_page_costs_two_queries": COUNTED,
-    "test_publishers.py::test_scorecard_of_very_many_signals_is_added_to_and_not_read_again": COUNTED,
     "test_publishers.py::test_unchanged_scorecard_costs_one_query_and_a_new_result_two": COUNTED,
     "test_history.py::test_page_costs_a_query_for_every_thousand_candles_and_one_more": COUNTED,
     "test_queries.py::test_cold_key_costs_one_query_and_at_most_a_look_at_the_events": COUNTED,
@@ -38,7 +35,6 @@ EXCEPTED: dict[str, str] = {
 """What has to fail there, by the name of the test, with its file."""
 
 LEFT_OUT: dict[str, str] = {
-    "test_downloads.py::test_downloads_that_begin_at_once_are_no_more": "it takes a whole body at once",
     "test_downloads.py::test_one_account_may_have_so_many_downloads_at_once": "it takes a whole body at once",
     "test_downloads.py::test_slow_readers_hold_nobody_up_and_nothing_stays_of_those_who_leave": (
         "it takes a whole body at once"
@@ -46,7 +42,6 @@ LEFT_OUT: dict[str, str] = {
     "test_file.py::test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again": (
         "it keeps the connection"
     ),
-    "test_file.py::test_part_that_is_all_of_it_is_looked_at_as_well": "it keeps the connection",
     "test_history_connections.py::test_page_is_read_no_further_once_its_client_hangs_up": "it does not tell",
     "test_history_connections.py::test_page_whose_database_fails_breaks_off": "it keeps the connection",
     "test_queries.py::test_queries_of_a_warm_path": COUNTED,

@@ -66,7 +66,6 @@ def test_key_that_crossed_the_network_in_the_clear_is_refused_alike(
     settings.PRODUCTION = True
     asked = get(QUOTE, *PLAIN, b"X-Forwarded-Proto: " + said.encode())
     short, ordinary, daphne = (visitor.ask_again(asked) for visitor in visitors)
-
     is_plain = said.lower().startswith(("http ", "ws")) or said == "http"
     assert [answer.split(b" ")[1] for answer in ordinary] == [b"403" if is_plain else b"200"] * TIMES
     assert short == ordinary
@@ -85,6 +84,10 @@ def test_control_another_value_of_one_header_is_seen(server: DaphneServer) -> No
 
 
 def test_who_is_over_the_limit_is_refused_alike(doors: Doors) -> None:
+    with Visitor(doors[0], 5) as one, Visitor(doors[1], 5) as other:
+        together = one.ask_together(*[get()] * 8)
+        assert together == other.ask_together(*[get()] * 8)
+    assert [together.count(b"HTTP/1.1 " + status) for status in (b"200", b"429")] == [5, 3]
     heard = len(doors[0].heard)
     with ExitStack() as stack:
         visitors = [stack.enter_context(Visitor(door, 3)) for door in doors]

@@ -24,7 +24,6 @@ from tests.contract.streams.daphne_server import DaphneServer
 from tests.factories import make_tier
 from tests.serving.websocket.wires import handshake
 
-from .conftest import Doors
 from .requests import BARS, HEADERS, TARGETS, Asked, get
 from .visitors import TIMES, Visitor
 
@@ -165,7 +164,6 @@ def test_remembered_head_does_not_outlive_a_change(
     was_short = len(visitors[0].door.heard) == heard
     change.undo()
     server.run(feed.make_sure())
-
     assert short == ordinary
     assert short[0].split(b" ")[1] == change.status
     assert short[0] not in before
@@ -179,7 +177,6 @@ def test_process_that_is_about_to_stop_says_so_in_both_ways(
         visitor.ask(get())
     monkeypatch.setattr(draining, "is_on", True)
     short, ordinary = (visitor.ask_again(get()) for visitor in visitors[:2])
-
     assert short == ordinary
     assert all(b"\r\nconnection: close\r\n" in answer for answer in short)
 
@@ -208,16 +205,3 @@ def test_requests_that_come_together_are_answered_alike(visitors: Visitors, name
         [visitor.ask_together(*TOGETHER[name]) for _ in range(TIMES)] for visitor in visitors[:2]
     )
     assert short == ordinary
-
-
-def test_over_the_limit_in_the_middle_is_answered_alike(doors: Doors) -> None:
-    with Visitor(doors[0], 5) as one, Visitor(doors[1], 5) as other:
-        short, ordinary = one.ask_together(*[get()] * 8), other.ask_together(*[get()] * 8)
-    assert short == ordinary
-    assert [short.count(b"HTTP/1.1 " + status) for status in (b"200", b"429")] == [5, 3]
-
-
-def test_socket_behind_an_answer_opens_in_both_ways(visitors: Visitors) -> None:
-    for visitor in visitors[:2]:
-        visitor.ask(get())
-        assert visitor.ask(Asked(handshake(path="/ws/market"))).startswith(b"HTTP/1.1 101")

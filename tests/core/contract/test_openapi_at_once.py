@@ -21,6 +21,5 @@ def test_many_that_ask_first_get_the_same_document() -> None:
 
     with ThreadPoolExecutor(CROWD) as threads:
         bodies = list(threads.map(ask, range(CROWD)))
-
     assert len(set(bodies)) == 1
     assert bodies[0].startswith(b'{"openapi"')

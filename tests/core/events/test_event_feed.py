@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +16,9 @@ from core.contract.errors import Overloaded
 from core.events import event_feed
 from core.events.event_feed import BATCH, EventFeed, Handler
 from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent, EventMessage, send_to_processes
+from core.events.outbox import ChannelListener, ControlEvent, EventMessage, send_to_processes
 from core.threads import in_reserved_thread, in_thread
 from tests.patience import PATIENCE_S, until
-
-from .test_outbox import publish_and_fail
 
 pytestmark = [pytest.mark.usefixtures("transactional_db"), pytest.mark.services, pytest.mark.pooled]
 
@@ -62,22 +63,24 @@ async def publish(*numbers: int, kind: EventKind = EventKind.INSTRUMENTS_CHANGED
     await in_thread(publish_now, *numbers, kind=kind)
 
 
-async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
-    listener = Listener()
+async def test_events_are_heard_once_and_in_order_by_functions_and_coroutines(feed: EventFeed) -> None:
+    listener, other = Listener(), Listener()
+
+    async def handle(facts: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        other(facts)
+
     feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, handle)
     await publish(1, 2)
-    await publish(3)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(publish_and_fail)
     await publish(9, kind=EventKind.CANDLES_IMPORTED)
-    assert await listener.hears(3) == [1, 2, 3]
+    more = range(3, BATCH + 6)
+    await publish(*more)
+    assert await other.hears(2 + len(more)) == [1, 2, *more]
     await feed.read()
-    assert listener.heard == [1, 2, 3]
-
-
-async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
-    listener = Listener()
-    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
-    await publish(*range(BATCH + 3))
-    assert await listener.hears(BATCH + 3) == list(range(BATCH + 3))
+    assert listener.heard == other.heard == [1, 2, *more]
 
 
 async def test_feed_starts_after_what_was_there_before() -> None:
@@ -88,15 +91,6 @@ async def test_feed_starts_after_what_was_there_before() -> None:
     await publish(2)
     assert await listener.hears(1) == [2]
     await feed.stop()
-
-
-async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
-    listener = Listener()
-    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
-    with pytest.raises(ZeroDivisionError):
-        await in_thread(publish_and_fail)
-    await publish(2)
-    assert await listener.hears(1) == [2]
 
 
 async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +131,6 @@ async def test_handler_that_hangs_deafens_nobody_for_long(
 async def test_handler_that_takes_long_is_not_cut_short(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes on beside, again after a fault that passes, and those after it only then."""
     go, faults, slow = asyncio.Event(), [OperationalError("away")], Listener()
 
     async def take_long(facts: dict[str, Any]) -> None:
@@ -185,7 +178,6 @@ async def test_who_waits_no_longer_leaves_the_handler_at_work(feed: EventFeed) -
 async def test_events_whose_positions_went_back_are_heard(
     feed: EventFeed, caplog: pytest.LogCaptureFixture, *, is_filled_again: bool
 ) -> None:
-    """A backup was restored, or a standby took over that had not heard all."""
     listener = Listener()
     asked_anew: list[dict[str, Any]] = []
     feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
@@ -227,18 +219,6 @@ def go_back(refilled: int) -> None:
         ControlEvent.objects.create(position=lost[0].position + 1, kind=EventKind.CANDLES_IMPORTED).delete()
 
 
-async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:
-    listener = Listener()
-
-    async def handle(facts: dict[str, Any]) -> None:
-        await asyncio.sleep(0)
-        listener(facts)
-
-    feed.on(EventKind.INSTRUMENTS_CHANGED, handle)
-    await publish(1)
-    assert await listener.hears(1) == [1]
-
-
 @pytest.mark.parametrize("fault", [OperationalError("the database is away"), Overloaded(retry_after=1)])
 async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
     feed: EventFeed, fault: Exception
@@ -252,12 +232,16 @@ async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
 
 
 async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
+    def publish_and_leave() -> None:
+        publish_now(1)
+        connection.close()
+
     listener, go = Listener(), threading.Event()
     feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     busy = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(100)]
     try:
         await asyncio.sleep(0)
-        publisher = threading.Thread(target=publish_and_leave, args=(1,))
+        publisher = threading.Thread(target=publish_and_leave)
         publisher.start()
         assert await listener.hears(1) == [1]
         await until(lambda: feed.is_current)
@@ -270,7 +254,6 @@ async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFee
 async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also before it is known to be away: in between nobody is refused."""
     go, asked = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -285,26 +268,18 @@ async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
     feed.read_at -= 2 * feed.STALE_AFTER_S
     trusted = feed.is_current, feed.may_be_trusted
     go.set()
-
     assert trusted == (False, True)
 
 
-def publish_and_leave(number: int) -> None:
-    publish_now(number)
-    connection.close()
-
-
-async def test_stopped_feed_is_not_current(feed: EventFeed) -> None:
+async def test_stopped_feed_is_not_current_and_stops_at_once_also_when_it_was_just_woken(
+    feed: EventFeed,
+) -> None:
     await until(lambda: feed.is_current)
-    await feed.stop()
-    assert not feed.is_current
-
-
-async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -> None:
     for _ in range(20):
         feed.look_now()
         await asyncio.sleep(0)
         await asyncio.wait_for(feed.stop(), PATIENCE_S)
+        assert not feed.is_current
         await feed.start()
 
 
@@ -321,5 +296,186 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     await publish(2)
     heard = await ours.hears(1)
     await feed.stop()
-
     assert heard == [2]
+
+
+# What is known while a handler takes its time, or whoever asked went away.
+@pytest.fixture
+async def quick(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 0.05)
+    monkeypatch.setattr("core.events.event_feed.HANDLE_WITHIN_S", 3600)
+    monkeypatch.setattr(EventFeed, "STALE_AFTER_S", 0.5)
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+class Slow:
+    """A handler that ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, facts: dict[str, Any]) -> None:
+        self.begun.set()
+        await self.go.wait()
+
+
+class Frozen:
+    """A database that does not answer until it is thawed."""
+
+    def __init__(self, quick: EventFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._thawed, self._next = threading.Event(), quick.next_events
+        monkeypatch.setattr(quick, "next_events", self.ask)
+
+    def ask(self) -> list[ControlEvent]:
+        self._thawed.wait(PATIENCE_S)
+        return self._next()
+
+    def thaw(self) -> None:
+        self._thawed.set()
+
+
+async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
+    quick: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow()
+    quick.on(EventKind.INSTRUMENTS_CHANGED, slow)
+    await publish(1)
+    await slow.begun.wait()
+    frozen = Frozen(quick, monkeypatch)
+    quick.read_at -= 2 * quick.STALE_AFTER_S
+    try:
+        await until(lambda: quick.may_be_trusted)
+        assert not quick.is_current
+        await until(lambda: quick.is_database_away)
+    finally:
+        frozen.thaw()
+        slow.go.set()
+
+
+@pytest.mark.parametrize("kind", [EventKind.KEY_REVOKED, EventKind.TIER_CHANGED])
+async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_else(
+    quick: EventFeed, kind: EventKind
+) -> None:
+    slow, revoked = Slow(), Listener()
+    quick.on(EventKind.INSTRUMENTS_CHANGED, slow)
+    quick.on(kind, revoked)
+    await publish(1, kind=EventKind.INSTRUMENTS_CHANGED)
+    await slow.begun.wait()
+    await publish(2, kind=kind)
+    assert await revoked.hears(1) == [2]
+    slow.go.set()
+    await quick.read()
+    await quick.read()
+    assert revoked.heard == [2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends_access"), [(EventKind.TIER_CHANGED, False), (EventKind.ACCOUNT_CHANGED, True)]
+)
+async def test_keys_stay_known_beside_a_slow_handler_of_what_ends_nobodys_access_alone(
+    quick: EventFeed, kind: EventKind, ends_access: bool
+) -> None:
+    slow, early = Slow(), Listener()
+    quick.on(kind, slow)
+    quick.on(EventKind.KEY_REVOKED, early)
+    await publish(1, kind=kind)
+    await slow.begun.wait()
+    await publish(2, kind=EventKind.KEY_REVOKED)
+    assert await early.hears(1) == [2]
+    quick.read_at -= 2 * quick.STALE_AFTER_S
+    # A read that began before the first event may still count for a while.
+    await until(lambda: quick.is_current is not ends_access)
+    slow.go.set()
+
+
+async def test_question_that_its_asker_left_still_counts_as_unanswered(
+    quick: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.events.event_feed.SURE_WITHIN_S", 0.05)
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 3600)
+    await quick.read()
+    frozen, asked_at = Frozen(quick, monkeypatch), quick.own_now()
+    with contextlib.suppress(Overloaded):
+        await quick.make_sure()
+    left_at = quick.own_now()
+    try:
+        assert quick.asked_at is not None
+        assert asked_at <= quick.asked_at <= left_at
+    finally:
+        frozen.thaw()
+    await until(lambda: quick.asked_at is None)
+
+
+async def test_standstill_of_our_own_is_no_silence_of_the_database(
+    quick: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "STALE_AFTER_S", PATIENCE_S)
+    frozen = Frozen(quick, monkeypatch)
+    await until(lambda: quick.asked_at is not None)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * PATIENCE_S)
+    monkeypatch.setattr("core.events.trust.time", later)
+    monkeypatch.setattr("core.events.event_feed.time", later)
+    try:
+        assert not quick.is_current
+        assert not quick.is_database_away
+    finally:
+        frozen.thaw()
+    await quick.make_sure()
+    await until(lambda: quick.is_current)
+
+
+def publish_and_fail() -> None:
+    with transaction.atomic():
+        ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, number=1)
+        raise ZeroDivisionError
+
+
+def test_without_a_whole_transaction_there_is_no_event() -> None:
+    with pytest.raises(transaction.TransactionManagementError):
+        ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED)
+    with pytest.raises(ZeroDivisionError):
+        publish_and_fail()
+    assert not ControlEvent.objects.exists()
+
+
+def test_readers_are_nudged_once_a_transaction_also_after_a_savepoint_was_rolled_back() -> None:
+    with transaction.atomic():
+        with pytest.raises(ZeroDivisionError):
+            publish_and_fail()
+        for number in (1, 2):
+            with transaction.atomic():
+                ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, number=number)
+        assert len(connection.run_on_commit) == 1
+
+
+async def test_installations_in_two_databases_of_one_redis_do_not_hear_each_other(
+    shared: str, settings: Any
+) -> None:
+    lines = [Line(shared), Line(shared[:-1] + "1")]
+    listening = [asyncio.create_task(line.listener.listen(line.url)) for line in lines]
+    await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
+    for position, line in enumerate(lines, 1):
+        line.hears.clear()
+        settings.REDIS_URL = line.url
+        send_to_processes(EventMessage(position, EventKind.INSTRUMENTS_CHANGED))
+    await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
+    await cancel_and_wait(*listening)
+    # Each heard a reason to look as soon as it was connected.
+    assert [line.positions for line in lines] == [[0, 1], [0, 2]]
+
+
+class Line:
+    """What an installation in this database hears."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.positions: list[int] = []
+        self.hears = asyncio.Event()
+        self.listener = ChannelListener(self._hear)
+
+    def _hear(self, told: EventMessage) -> None:
+        self.positions.append(told.position)
+        self.hears.set()

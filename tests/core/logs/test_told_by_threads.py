@@ -73,7 +73,6 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
     oldest.looked_up = intruder = Intruder(lambda: log.tell("401", "third", "third"), lock)
     log.tell("401", "second", "second")
     intruder.leave()
-
     assert sorted(heard.messages) == ["first", "second", "third"]
 
 
@@ -81,7 +80,6 @@ def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
 def test_kind_that_comes_while_the_rest_is_told_is_counted(
     heard: pytest.LogCaptureFixture, lock: Lock, nth: int
 ) -> None:
-    """At whichever of the times that it is looked up."""
     log = SampledLog(logger, logging.INFO, Rate(0, 0), Rate(0, 0))
     kind, times = Caller("404"), itertools.count(1)
     intruder = Intruder(log.tell_rest, lock)
@@ -90,7 +88,6 @@ def test_kind_that_comes_while_the_rest_is_told_is_counted(
     log.tell(kind, "a", "left out")
     intruder.leave()
     log.tell_rest()
-
     ending = "were not logged one by one"
     assert sorted(heard.messages) == [f"1 more of 401 {ending}", f"1 more of 404 {ending}"]
 
@@ -111,7 +108,6 @@ def test_warning_that_two_threads_give_at_once_is_one_line(
     intruder.leave()
     clock.now_s += LOG_REPEATED_EVERY_S
     warning.tell()
-
     assert heard.messages == ["1 came", "2 came"]
 
 

@@ -22,24 +22,12 @@ PAGE = Path("docs/operate/redis-and-postgresql.md")
 (RULE,) = re.findall(r"^ACL SETUSER (.*)$", PAGE.read_text(), re.MULTILINE)
 NEIGHBOUR = "us:secret"
 ANYBODYS = (
-    "SCAN 0",
-    "KEYS *",
-    "RANDOMKEY",
-    "DBSIZE",
-    "SCRIPT FLUSH",
-    "SCRIPT KILL",
-    "FLUSHDB",
-    "FLUSHALL",
-    "SWAPDB 0 1",
+    *("SCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE", "SCRIPT FLUSH", "SCRIPT KILL"),
+    *("FLUSHDB", "FLUSHALL", "SWAPDB 0 1"),
 )
 CHANNELS = ("PUBSUB CHANNELS *", "PUBSUB NUMSUB us:news", "PUBSUB NUMPAT")
 SERVER = (
-    "CONFIG GET *",
-    "ACL LIST",
-    "CLIENT LIST",
-    "CLIENT KILL TYPE normal",
-    "MONITOR",
-    "INFO",
+    *("CONFIG GET *", "ACL LIST", "CLIENT LIST", "CLIENT KILL TYPE normal", "MONITOR", "INFO"),
     "SLOWLOG GET",
 )
 OF_NEIGHBOUR = (

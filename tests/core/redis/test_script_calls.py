@@ -15,10 +15,8 @@ import redis
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from core.redis.script_calls import ScriptCalls
-from tests.certificates import make_certificate
 from tests.patience import PATIENCE_S, until
 from tests.programs import services
-from tests.programs.debian import require_debian
 from tests.programs.redis_group import FORGETFUL, RedisGroup, RedisNode
 
 pytestmark = pytest.mark.served
@@ -117,21 +115,25 @@ def are_faults(heard: Heard) -> bool:
     return all(isinstance(outcome, RedisError | OSError) for _, outcome in heard)
 
 
-async def test_outcomes_come_in_the_order_of_the_calls(url: str, store: Any) -> None:
-    async with calling(url) as caller:
-        caller.call(*range(100, 200))
-        assert await caller.hear(100) == [(100 + n, [100 + n, n + 1]) for n in range(100)]
-
-
-async def test_they_share_a_connection_and_a_task(url: str, store: Any) -> None:
+async def test_outcomes_come_in_order_over_one_connection_and_one_task(url: str, store: Any) -> None:
     before = store.info("stats")["total_connections_received"]
     tasks = len(asyncio.all_tasks())
     async with calling(url) as caller:
         for turn in range(5):
-            caller.call(*range(20, 40))
+            caller.call(*range(100, 120))
             assert len(asyncio.all_tasks()) == tasks + 1
             await caller.hear(20 * (turn + 1))
+        assert caller.heard == [
+            (100 + n, [100 + n, 20 * turn + n + 1]) for turn in range(5) for n in range(20)
+        ]
     assert store.info("stats")["total_connections_received"] == before + 1
+
+
+async def test_calls_are_encrypted_where_the_address_says_so(encrypted: tuple[int, Path]) -> None:
+    port, certificate = encrypted
+    async with calling(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}") as caller:
+        caller.call(*range(20, 60))
+        assert await caller.hear(40) == [(20 + n, [20 + n, n + 1]) for n in range(40)]
 
 
 async def test_an_error_of_the_script_is_the_outcome_of_its_own_call_alone(url: str, store: Any) -> None:
@@ -224,13 +226,12 @@ async def test_nobody_there_is_heard(store: Any) -> None:
         assert caller.numbers == [1, 2, 3]
 
 
-async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Accepts and reads, and never answers."""
-    await reader.read()
-
-
 @pytest.fixture
 async def silent_url() -> AsyncIterator[str]:
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Accepts and reads, and never answers."""
+        await reader.read()
+
     async with serving(swallow) as url:
         yield url
 
@@ -301,30 +302,3 @@ async def test_sentinel_names_the_next_one(tmp_path: Path) -> None:
             assert (await caller.get_at_last(2))[0] == 2
             with group.master.client as at_master:
                 assert at_master.lrange(KEY, -1, -1) == [b"2"]
-
-
-@pytest.fixture
-def encrypted(tmp_path: Path) -> Iterator[str]:
-    key, certificate = make_certificate(tmp_path)
-    for path in (key, certificate, tmp_path):
-        path.chmod(0o755)
-    port = services.free_port()
-    options = (
-        "--tls-cert-file",
-        certificate,
-        "--tls-key-file",
-        key,
-        "--tls-auth-clients",
-        "no",
-        "--tls-port",
-        port,
-    )
-    server = RedisNode(tmp_path / "redis", (*FORGETFUL, *map(str, options)), require_debian("redis-server"))
-    with server.running():
-        yield f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
-
-
-async def test_calls_are_encrypted_where_the_address_says_so(encrypted: str) -> None:
-    async with calling(encrypted) as caller:
-        caller.call(*range(20, 60))
-        assert await caller.hear(40) == [(20 + n, [20 + n, n + 1]) for n in range(40)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from redis.exceptions import RedisError
@@ -20,6 +20,7 @@ from tests.programs.redis_group import RedisGroup, RedisNode
 
 pytestmark = pytest.mark.served
 
+T = TypeVar("T")
 AWAY = (RedisError, OSError)
 # Of the product: so long it waits for a server that stands still, and the test tries again.
 WAITS = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5}
@@ -32,34 +33,18 @@ def group(tmp_path: Path) -> Iterator[RedisGroup]:
         yield made
 
 
-async def written(client: Any, value: str) -> None:
-    """Until somebody takes it."""
+async def at_last(ask: Callable[[], Awaitable[T]]) -> T:
+    """As soon as somebody answers."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             with suppress(*AWAY):
-                await client.set("fact", value)
-                return
-            await asyncio.sleep(0.05)
-
-
-async def answer(client: Any) -> bytes:
-    """As soon as somebody gives one."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            with suppress(*AWAY):
-                return bytes(await client.get("fact"))
+                return await ask()
             await asyncio.sleep(0.05)
 
 
 def is_told(client: Any, fact: bytes) -> bool:
     with suppress(*AWAY):
         return bool(client.get("fact") == fact)
-    return False
-
-
-def is_answered(client: Any) -> bool:
-    with suppress(*AWAY):
-        return bool(client.ping())
     return False
 
 
@@ -70,7 +55,7 @@ async def test_the_same_clients_go_on_with_the_new_master(group: RedisGroup) -> 
     await until(lambda: is_told(of_threads, b"old"))
     before.kill()
     await asyncio.to_thread(group.wait_for_another, before)
-    await written(client, "new")
+    await at_last(lambda: client.set("fact", "new"))
     with group.master.client as at_master:
         assert at_master.get("fact") == b"new"
     await until(lambda: is_told(of_threads, b"new"))
@@ -83,10 +68,10 @@ async def test_master_that_wakes_up_late_is_not_written_to(group: RedisGroup) ->
     await client.set("fact", "old")
     with before.stopped():
         await asyncio.to_thread(group.wait_for_another, before)
-        await written(client, "new")
+        await at_last(lambda: client.set("fact", "new"))
     # It is awake and still takes itself for the master, until the Sentinels tell it otherwise.
     fresh = connect_redis(group.url)
-    assert await answer(fresh) == b"new"
+    assert await at_last(lambda: fresh.get("fact")) == b"new"
     await fresh.aclose()
     await client.aclose()
 
@@ -95,10 +80,10 @@ async def test_sentinels_that_are_gone_are_not_waited_for(group: RedisGroup) -> 
     group.sentinels[0].kill()
     with group.sentinels[1].stopped():
         client = connect_redis(group.url, **WAITS)
-        await written(client, "fact")
+        await at_last(lambda: client.set("fact", "told"))
         await client.aclose()
         of_threads = connect_redis_of_threads(group.url)
-        await until(lambda: is_answered(of_threads))
+        await until(lambda: is_told(of_threads, b"told"))
         of_threads.close()
 
 
@@ -112,11 +97,14 @@ async def test_whenever_nobody_waits_any_more_nothing_is_left_open(
             await asyncio.sleep(0)
         await cancel_and_wait(asking)
     gc.collect()
-
     assert [str(each.message) for each in recwarn if issubclass(each.category, ResourceWarning)] == []
 
 
 async def test_without_a_master_it_is_said_why(group: RedisGroup) -> None:
+    def wait_until_down(watching: RedisNode) -> None:
+        with watching.client as sentinel:
+            wait_until(lambda: sentinel.sentinel_master("prices")["is_sdown"])
+
     unknown = connect_redis(group.url.replace("/prices/", "/metals/"))
     with pytest.raises(RedisError, match="No Sentinel says where 'metals' is: No such master with that name"):
         await unknown.get("fact")
@@ -127,8 +115,3 @@ async def test_without_a_master_it_is_said_why(group: RedisGroup) -> None:
     client = connect_redis(group.url)
     with pytest.raises(RedisError, match="takes 'prices' for down, and no other server has taken over yet"):
         await client.get("fact")
-
-
-def wait_until_down(watching: RedisNode) -> None:
-    with watching.client as sentinel:
-        wait_until(lambda: sentinel.sentinel_master("prices")["is_sdown"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,12 +51,8 @@ async def numbers_after(reads: StreamReads, last: str) -> list[int]:
     return [int(entry.fields[1]) for entry in await reads.after(last)]
 
 
-def readers_that_wait(client: redis.Redis) -> list[str]:
-    clients: Any = client.client_list()
-    return [each["id"] for each in clients if each["cmd"] == "xread"]
-
-
 def test_entries_come_in_their_order_and_no_more_than_asked_for(url: str, client: redis.Redis) -> None:
+    assert read(url, lambda reads: reads.after("0-0"), SHORT_MS) == []
     add(client, 1, 2, 3, 4, 5)
 
     async def act(reads: StreamReads) -> list[list[int]]:
@@ -66,27 +61,33 @@ def test_entries_come_in_their_order_and_no_more_than_asked_for(url: str, client
     assert read(url, act) == [[1, 2, 3], [4, 5]]
 
 
+async def asking(reads: StreamReads, client: redis.Redis) -> tuple[asyncio.Task[list[int]], str]:
+    """A question that waits at the server, and its connection."""
+
+    def waiting() -> list[str]:
+        clients: Any = client.client_list()
+        return [each["id"] for each in clients if each["cmd"] == "xread"]
+
+    task = asyncio.create_task(numbers_after(reads, "0-0"))
+    await until(lambda: len(waiting()) == 1)
+    return task, waiting()[0]
+
+
 def test_next_entry_is_waited_for(url: str, client: redis.Redis) -> None:
     async def act(reads: StreamReads) -> list[int]:
-        waiting = asyncio.create_task(numbers_after(reads, "0-0"))
-        await until(lambda: len(readers_that_wait(client)) == 1)
+        question, _ = await asking(reads, client)
         add(client, 1)
-        return await waiting
+        return await question
 
     assert read(url, act) == [1]
 
 
-def test_where_nothing_comes_nothing_is_returned(url: str, client: redis.Redis) -> None:
-    assert read(url, lambda reads: reads.after("0-0"), SHORT_MS) == []
-
-
 def test_lost_connection_is_told_and_the_next_question_is_answered(url: str, client: redis.Redis) -> None:
     async def act(reads: StreamReads) -> list[int]:
-        waiting = asyncio.create_task(reads.after("0-0"))
-        await until(lambda: len(readers_that_wait(client)) == 1)
-        client.client_kill_filter(_id=readers_that_wait(client)[0])
+        question, connection = await asking(reads, client)
+        client.client_kill_filter(_id=connection)
         with pytest.raises((RedisError, OSError)):
-            await waiting
+            await question
         add(client, 1)
         return await numbers_after(reads, "0-0")
 
@@ -97,34 +98,27 @@ def test_answer_to_a_question_that_was_given_up_is_not_taken_for_the_next(
     url: str, client: redis.Redis
 ) -> None:
     async def act(reads: StreamReads) -> list[int]:
-        waiting = asyncio.create_task(reads.after("0-0"))
-        await until(lambda: len(readers_that_wait(client)) == 1)
-        waiting.cancel()
+        question, _ = await asking(reads, client)
+        question.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await waiting
+            await question
         add(client, 1, 2)
         return await numbers_after(reads, "1-0")
 
     assert read(url, act) == [2]
 
 
-def test_refusal_is_told(url: str, client: redis.Redis) -> None:
+def test_refusal_and_a_redis_that_is_not_there_are_told(url: str, client: redis.Redis) -> None:
     client.set(STREAM, "no stream")
 
-    async def act(reads: StreamReads) -> str:
-        with pytest.raises(RedisError) as refused:
-            await reads.after("0-0")
-        return str(refused.value)
-
-    assert "WRONGTYPE" in read(url, act) or "wrong kind" in read(url, act)
-
-
-def test_redis_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with services.redis(tmp_path) as address:
-        pass
-
     async def act(reads: StreamReads) -> None:
+        with pytest.raises(RedisError, match="WRONGTYPE|wrong kind"):
+            await reads.after("0-0")
+
+    read(url, act)
+
+    async def ask_nobody(reads: StreamReads) -> None:
         with pytest.raises((RedisError, OSError)):
             await reads.after("0-0")
 
-    read(address, act)
+    read(f"redis://127.0.0.1:{services.free_port()}/0", ask_nobody)

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
+from redis import Redis
 
-from .journal_processes import started
+from tests.programs.services import redis as redis_server
 
 
-@pytest.fixture(autouse=True)
-def _closed_journals() -> Iterator[None]:
-    yield
-    while started:
-        asyncio.run(started.pop().bus.close())
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with redis_server(tmp_path_factory.mktemp("bus")) as address:
+        yield address
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Redis]:
+    with Redis.from_url(url) as client:
+        client.flushdb()
+        yield client

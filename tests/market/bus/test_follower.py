@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from market.engine.bus.price_follower import BusListener, PriceFollower
-from market.prices.quotes import Prices
+from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, CandlesEnded, SeriesBegan, TickAccepted
 from market.store.checkpoints import Checkpoint
 from tests.factories import make_instrument
@@ -119,17 +119,11 @@ def test_put_off_or_not_the_prices_and_what_is_heard_of_a_symbol_are_the_same(ea
     assert lazy.of == eager.of
 
 
-def test_nothing_that_nobody_wants_is_heard_at_once() -> None:
-    _, lazy = asyncio.run(run([("tick", "EURUSD"), ("tick", "GBPUSD"), ("read", "")]))
-
-    assert lazy.in_turn == []
-    assert lazy.of["EURUSD"] == []
-
-
-def test_what_is_followed_is_heard_at_once() -> None:
+def test_only_what_is_followed_is_heard_at_once() -> None:
     _, lazy = asyncio.run(run([("follow", "GBPUSD"), ("tick", "EURUSD"), ("tick", "GBPUSD")]))
 
     assert [record.symbol for record in lazy.in_turn] == ["GBPUSD"]
+    assert lazy.of["EURUSD"] == []
 
 
 def test_series_begins_after_all_of_the_one_before() -> None:
@@ -149,25 +143,16 @@ def test_series_begins_after_all_of_the_one_before() -> None:
     assert [bar.open for bar in bars] == [1.002]
 
 
-def test_thread_that_looks_finds_what_was_put_off() -> None:
-    async def act() -> float:
-        process = Followed(set())
-        process.follower.start()
-        await process.follower.take([], [record_of(("tick", "EURUSD"), 1, NOON_MS)])
-        quote = await asyncio.to_thread(process.prices.quote, "EURUSD")
-        assert quote is not None
-        return quote.bid
-
-    assert asyncio.run(act()) == 1.001
-
-
-def test_thread_that_looks_after_the_loop_has_ended_is_not_held_up() -> None:
+def test_thread_that_looks_finds_what_was_put_off_as_long_as_the_loop_runs() -> None:
     process = Followed(set())
 
-    async def act() -> None:
+    async def act(symbol: str) -> Quote | None:
         process.follower.start()
-        await process.follower.take([], [record_of(("tick", "EURUSD"), 1, NOON_MS)])
+        await process.follower.take([], [record_of(("tick", symbol), 1, NOON_MS)])
+        return await asyncio.to_thread(process.prices.quote, "EURUSD")
 
-    asyncio.run(act())
-
-    assert asyncio.run(asyncio.to_thread(process.prices.quote, "EURUSD")) is None
+    quote = asyncio.run(act("EURUSD"))
+    assert quote is not None
+    assert quote.bid == 1.001
+    asyncio.run(act("GBPUSD"))
+    assert asyncio.run(asyncio.to_thread(process.prices.quote, "GBPUSD")) is None

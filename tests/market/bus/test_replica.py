@@ -16,9 +16,10 @@ from market.engine.bus.replica_watch import LATE_S, LOOK_S, ReplicaWatch
 from market.prices.records import AnyRecord
 from market.runtime import EngineLiveness
 from tests.factories import make_instrument
-from tests.market.bus.test_bus import Following, number_of_entries, opened, publish, write_position
 from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.redis_group import FORGETFUL, QUICK, RedisNode
+
+from .buses import Following, number_of_entries, opened, publish, write_position
 
 pytestmark = [
     pytest.mark.served,

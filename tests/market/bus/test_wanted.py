@@ -32,22 +32,16 @@ def taken(symbol: str, seq: int) -> TickAccepted:
     return TickAccepted(symbol, 1.0, 1.5, NOON_MS + seq, 1.0, seq)
 
 
-def test_symbol_that_is_looked_at_once_is_not_wanted() -> None:
-    symbols = wanted()
-    symbols.look("EURUSD", NOW_S)
-    symbols.look("EURUSD", NOW_S + APART_S / 2)
-
-    assert "EURUSD" not in symbols
-    assert symbols.are_none
-
-
-@pytest.mark.parametrize(("passed_s", "is_wanted"), [(APART_S * 2, True), (WANTED_S + 1, False)])
+@pytest.mark.parametrize(
+    ("passed_s", "is_wanted"), [(APART_S / 2, False), (APART_S * 2, True), (WANTED_S + 1, False)]
+)
 def test_symbol_that_is_looked_at_again_soon_is_wanted(passed_s: float, is_wanted: bool) -> None:
     symbols = wanted()
     symbols.look("EURUSD", NOW_S)
     symbols.look("EURUSD", NOW_S + passed_s)
 
     assert ("EURUSD" in symbols) is is_wanted
+    assert symbols.are_none is not is_wanted
 
 
 @pytest.mark.parametrize(("followed", "is_wanted"), [({"EURUSD"}, True), ({"GBPUSD"}, False), (None, True)])
@@ -57,13 +51,7 @@ def test_symbol_is_wanted_as_long_as_somebody_follows_it(followed: set[str] | No
     symbols.check(LATER_S)
 
     assert ("EURUSD" in symbols) is is_wanted
-
-
-def test_all_are_wanted_where_somebody_follows_all() -> None:
-    symbols = wanted(None)
-
-    assert "GBPUSD" in symbols
-    assert not symbols.are_none
+    assert ("XAUUSD" in symbols) is (followed is None)
 
 
 def test_what_is_wanted_and_what_has_no_symbol_comes_at_once_in_its_order() -> None:

@@ -61,63 +61,39 @@ async def edit(digits: int) -> None:
     await market.market.refresh_feeds({})
 
 
-def test_all_candles_have_the_digits_that_are_written_now_and_lose_none() -> None:
-    make_instrument("EURUSD", source="push", digits=5)
-
-    async def run() -> list[list[float]]:
-        async with running():
-            seen = [closes()]
-            for digits in (3, 5):
-                await edit(digits)
-                seen += [closes()]
-            return seen
-
-    assert asyncio.run(run()) == [BIDS, [1.081, 1.085, 1.088], BIDS]
-
-
-def quoted() -> tuple[float, float, int]:
+def seen() -> tuple[list[float], tuple[float, float, int]]:
     quote = market.quote("EURUSD")
     assert quote is not None
-    return quote.bid, quote.spread, quote.seq
+    return closes(), (quote.bid, quote.spread, quote.seq)
 
 
-def test_quote_that_no_tick_follows_has_the_digits_of_its_candles() -> None:
+def test_candles_and_the_quote_have_the_digits_that_are_written_now_and_lose_none() -> None:
     make_instrument("EURUSD", source="push", digits=5)
 
-    async def run() -> list[tuple[float, float, int]]:
+    async def run() -> list[Any]:
         async with running():
-            seen = [quoted()]
+            found = [seen()]
             for digits in (3, 5):
                 await edit(digits)
-                seen += [quoted()]
-            return seen
+                found.append(seen())
+            return found
 
-    assert asyncio.run(run()) == [(1.08789, 0.0001, 3), (1.088, 0.0, 3), (1.08789, 0.0001, 3)]
+    before, shortened, after = asyncio.run(run())
+    assert before == after == (BIDS, (1.08789, 0.0001, 3))
+    assert shortened == ([1.081, 1.085, 1.088], (1.088, 0.0, 3))
 
 
-def test_process_without_an_engine_serves_the_digits_that_are_written_now() -> None:
+def test_process_without_an_engine_and_one_that_begins_late_have_them_too() -> None:
     make_instrument("EURUSD", source="push", digits=5)
 
     async def run() -> list[list[float]]:
         async with running():
             pass
-        try:
-            await in_thread(load, market.prices)
-            before = closes("1h")
-            await edit(3)
-            return [before, closes("1h"), closes()]
-        finally:
-            market.prices.clear()
-
-    assert asyncio.run(run()) == [[1.08456, 1.08789], [1.085, 1.088], [1.081, 1.085, 1.088]]
-
-
-def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_written_then() -> None:
-    make_instrument("EURUSD", source="push", digits=5)
-
-    async def run() -> list[float]:
-        async with running():
-            pass
+        await in_thread(load, market.prices)
+        found = [closes("1h")]
+        await edit(3)
+        found += [closes("1h"), closes()]
+        market.prices.clear()
         runner = market.market.own_engine()
         market.market.runner = runner
         try:
@@ -125,35 +101,29 @@ def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_writte
                 await edit(digits)
             assert await runner.writer.try_lease()
             await runner.start()
-            return closes()
+            return [*found, closes()]
         finally:
             await market.stop()
 
-    assert asyncio.run(run()) == [1.081, 1.085, 1.088]
-
-
-def take(engine: Engine, *bids: float, **fields: Any) -> list[TickAccepted]:
-    """A tick a second."""
-    first_s = engine.instruments["EURUSD"].seq if engine.instruments else 0
-    for second, bid in enumerate(bids, first_s):
-        at_ms = NOON_MS + second * 1000
-        assert engine.accept(Tick("EURUSD", bid, bid + 0.2, at_ms, **fields), at_ms) is None
-    taken = [record for record in engine.records if isinstance(record, TickAccepted)]
-    engine.records.clear()
-    return taken
+    short = [1.081, 1.085, 1.088]
+    assert asyncio.run(run()) == [[1.08456, 1.08789], short[1:], short, short]
 
 
 def test_order_flow_goes_on_with_the_new_digits_and_its_running_sum() -> None:
     make_instrument("EURUSD", source="push", digits=1)
     engine = Engine(Prices("bid"))
-    assert [taken.cumulative_delta for taken in take(engine, 1.0, 1.1, 1.2)] == [0, 1, 2]
+
+    def take(*bids: float) -> list[tuple[float, float | None]]:
+        at_ms = NOON_MS + 1000 * len(engine.records)
+        ticks = [Tick("EURUSD", bid, bid + 0.2, at_ms + 1000 * n) for n, bid in enumerate(bids)]
+        assert engine.take("push", ticks, at_ms) == [None] * len(bids)
+        taken = [record for record in engine.records if isinstance(record, TickAccepted)]
+        return [(each.cumulative_delta, each.price) for each in taken[-len(bids) :]]
+
+    assert [delta for delta, _ in take(1.0, 1.1, 1.2)] == [0, 1, 2]
     write(digits=3)
-
     # The same again is no move, whatever it is measured by.
-    same, higher, lower = take(engine, 1.2, 1.204, 1.203)
-
-    assert [same.cumulative_delta, higher.cumulative_delta, lower.cumulative_delta] == [3, 4, 3]
-    assert [same.price, higher.price, lower.price] == [1.3, 1.304, 1.303]
+    assert take(1.2, 1.204, 1.203) == [(3, 1.3), (4, 1.304), (3, 1.303)]
 
 
 def test_absorption_remembers_what_is_usual_and_goes_by_the_new_pip() -> None:

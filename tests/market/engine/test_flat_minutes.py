@@ -76,21 +76,38 @@ def quoted_day(origin: str = "push:desk", *others: str) -> Day:
     return day
 
 
-def test_quiet_source_that_is_alive_makes_flat_minutes() -> None:
+@pytest.mark.parametrize("others", [[], ["push:coins"]])
+def test_nothing_is_flat_while_the_source_is_silent(others: list[str]) -> None:
+    day = quoted_day("push:desk", *others)
+    for until_s in range(90, 610, 60):
+        day.go_on(until_s, *others)
+        for other in others:
+            assert day.send(other, Tick("BTCUSD", 90_000.0, 90_001.0, day.at_ms)) is None
+
+    # For a minute after its last word it may still be there.
+    assert day.closed == [0]
+
+
+def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     day = quoted_day()
+    day.go_on(60, "push:desk")
+    day.engine.feed_state("push:desk").lost()
+    day.go_on(120)
     day.go_on(310, "push:desk")
 
-    assert day.closed == [0, 1, 2, 3, 4]
+    assert day.closed == [0, 3, 4]
 
 
-def test_nothing_is_flat_because_another_source_is_alive() -> None:
-    day = quoted_day("push:desk", "push:coins")
-    for until_s in range(90, 610, 60):
-        day.go_on(until_s, "push:coins")
-        assert day.send("push:coins", Tick("BTCUSD", 90_000.0, 90_001.0, day.at_ms)) is None
+def test_tick_right_after_a_quiet_minute_does_not_hide_it() -> None:
+    day = quoted_day()
+    day.go_on(50, "push:desk")
+    day.at_s = 100
+    day.engine.take("push:desk", [], day.at_ms)
+    day.at_s = 120
+    assert day.send("push:desk", changed(time_ms=day.at_ms)) is None
+    day.engine.keep_time(day.at_ms)
 
-    # For a minute after its last word nobody knows that it is gone.
-    assert day.closed == [0]
+    assert day.closed == [0, 1]
 
 
 def test_source_that_takes_over_is_the_one_that_has_to_be_alive() -> None:
@@ -151,38 +168,28 @@ def test_source_with_a_clock_that_is_behind_makes_no_flat_minutes(every_s: int) 
     assert all(row["volume"] > 0 for row in day.rows[2:])
 
 
+OLDER = changed(time_ms=NOON_MS + 20_000, bid=1.07)
+
+
 @pytest.mark.parametrize(
-    ("again", "reason"),
+    ("at_s", "origin", "again", "reasons"),
     [
-        ({}, "duplicate"),
-        ({"time_ms": NOON_MS + 20_000, "bid": 1.07}, "older_than_last"),
-        ({"time_ms": NOON_MS - 5_000, "bid": 1.07}, "too_late"),
+        (40, "push:desk", [], []),
+        (40, "push:desk", [GOOD], ["duplicate"]),
+        (40, "push:desk", [OLDER], ["older_than_last"]),
+        (40, "push:desk", [changed(time_ms=NOON_MS - 5_000, bid=1.07)], ["too_late"]),
+        (130, "push:desk", [OLDER, GOOD], ["too_late", "duplicate"]),
+        (30, "push:coins", [changed(time_ms=NOON_MS + 90_000)], ["future"]),
     ],
 )
-def test_flat_minutes_go_on_after_what_is_sent_again_or_is_older(again: dict[str, Any], reason: str) -> None:
-    day = quoted_day()
-    day.go_on(40, "push:desk")
-    assert day.send("push:desk", changed(**again)) == reason
-    day.go_on(310, "push:desk")
-
-    assert day.closed == [0, 1, 2, 3, 4]
-
-
-def test_flat_minutes_go_on_after_all_that_was_sent_is_sent_again() -> None:
-    day = quoted_day()
-    first = changed(time_ms=NOON_MS + 20_000, bid=1.07)
-    day.go_on(130, "push:desk")
-    assert [day.send("push:desk", tick) for tick in (first, GOOD)] == ["too_late", "duplicate"]
-    day.go_on(310, "push:desk")
-
-    assert day.closed == [0, 1, 2, 3, 4]
-
-
-def test_what_a_stranger_sends_stops_no_flat_minutes(instrument: Instrument) -> None:
+def test_flat_minutes_go_on_after_what_is_sent_again_or_is_older_or_of_a_stranger(
+    instrument: Instrument, at_s: int, origin: str, again: list[Tick], reasons: list[str]
+) -> None:
     Instrument.objects.filter(pk=instrument.pk).update(source="push:desk")
     catalogue.load_now()
     day = quoted_day()
-    assert day.send("push:coins", changed(time_ms=day.at_ms + 60_000)) == "future"
+    day.go_on(at_s, "push:desk")
+    assert [day.send(origin, tick) for tick in again] == reasons
     day.go_on(310, "push:desk")
 
     assert day.closed == [0, 1, 2, 3, 4]
@@ -216,13 +223,14 @@ def test_after_a_restart_it_is_still_known_who_sent_the_last_tick(origin: str) -
 
 
 @pytest.mark.parametrize("origin", ["push:desk", "push:coins"])
-def test_successor_knows_who_sent_the_last_numbered_tick(origin: str) -> None:
-    day, successor = Day(), Engine(Prices("bid"))
+def test_successor_knows_who_sent_the_last_tick_and_its_number(origin: str) -> None:
+    day, successor, numbered = Day(), Engine(Prices("bid")), changed(source_seq=7)
     day.go_on(30, "push:desk")
-    assert day.send("push:desk", changed(source_seq=7)) is None
+    assert day.send("push:desk", numbered) is None
     for record in day.engine.records:
         successor.repeat(record, day.at_ms)
     later = Day(successor, at_s=30)
+    assert later.send("push:desk", numbered) == "duplicate"
     later.go_on(310, origin)
 
     assert later.closed == ([0, 1, 2, 3, 4] if origin == "push:desk" else [0])

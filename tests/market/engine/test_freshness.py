@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from httpx import Response
 from pytest_django import Settings
 from time_machine import Traveller
 
@@ -52,12 +51,10 @@ class Stage:
 
     def row(self) -> tuple[bool, str]:
         """Whether the page shows it red, and its words."""
-        found = re.search(r'<tr role="row" class="([^"]*)">\s*<th(.*?)</tr>', self.page().text, re.DOTALL)
+        text = self.api.get(PAGE).text
+        found = re.search(r'<tr role="row" class="([^"]*)">\s*<th(.*?)</tr>', text, re.DOTALL)
         assert found is not None
         return "status-row-bad" in found[1], " ".join(re.sub(r"<[^>]*>", " ", found[2]).split())
-
-    def page(self) -> Response:
-        return self.api.get(PAGE)
 
     async def _push(self, tick: Tick) -> None:
         assert self.runner.push("push:desk", [tick]) == [None]
@@ -109,7 +106,9 @@ def test_silent_source_makes_the_quote_stale_until_it_is_back(stage: Stage, cloc
     assert "open quoted 0.0 s ago 1.09000 1.09020" in words
 
     # Said by the engine itself, once a second: what it said before the clock was moved is a minute old.
-    wait_until(lambda: "push:desk" in (text := stage.page().text) and "No engine is running" not in text)
+    wait_until(
+        lambda: "push:desk" in (text := stage.api.get(PAGE).text) and "No engine is running" not in text
+    )
     bearer = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
     metrics = stage.api.get("/metrics", headers=bearer).text
     assert 'tickwire_instrument_state{state="open",symbol="EURUSD"} 1.0' in metrics

@@ -51,40 +51,27 @@ def kept(engine: Engine, timeframe: str = "1m") -> dict[int, str]:
     return {(candle.opened_ms - NOON_MS) // MINUTE_MS: basis for candle, basis in rows}
 
 
-def asks(engine: Engine) -> dict[int, tuple[float, float, float]]:
-    rows = [candle for _, name, candle, _ in engine.rows if name == "1m"]
-    return {
-        (each.opened_ms - NOON_MS) // MINUTE_MS: (each.close, each.ask_low, each.ask_high) for each in rows
-    }
+def test_quiet_minute_between_trades_is_of_trades_as_well_and_so_is_what_holds_one(engine: Engine) -> None:
+    fill(engine, bar(1), bar(3), bar(6))
+
+    assert kept(engine) == {-2: "bid", -1: "bid", **dict.fromkeys(range(1, 7), "trades")}
+    assert kept(engine, "5m") == {-5: "bid", 0: "trades"}
+    assert kept(engine, "1h") == {-60: "bid"}
 
 
-def test_quiet_minute_between_trades_is_of_trades_as_well(engine: Engine) -> None:
-    fill(engine, bar(1), bar(3))
-
-    assert kept(engine) == {-2: "bid", -1: "bid", 1: "trades", 2: "trades", 3: "trades"}
-
-
-def test_quiet_minutes_after_trades_are_of_trades_until_a_tick_comes(engine: Engine) -> None:
+def test_quiet_minutes_after_trades_are_of_trades_until_a_tick_comes_also_for_a_successor(
+    engine: Engine,
+) -> None:
     fill(engine, bar(8), bar(9))
     go_on(engine, 10, 13)
     engine.accept(Tick("EURUSD", 1.0, 1.1, at_ms(13) + 30_000, 1.0), at_ms(13) + 30_000, "kraken")
     go_on(engine, 14, 16)
+    successor = Engine(Prices("bid"))
+    for record in engine.records:
+        successor.repeat(record, LAST_MS)
 
-    told = kept(engine)
-    assert [told[minute] for minute in range(9, 15)] == ["trades"] * 4 + ["bid"] * 2
-
-
-def test_what_ended_before_the_trades_is_our_own(engine: Engine) -> None:
-    fill(engine, bar(1))
-
-    assert kept(engine, "1h") == {-60: "bid"}
-    assert kept(engine, "5m") == {-5: "bid"}
-
-
-def test_what_holds_a_minute_of_trades_is_of_trades(engine: Engine) -> None:
-    fill(engine, bar(4), bar(6))
-
-    assert kept(engine, "5m") == {-5: "bid", 0: "trades"}
+    assert [kept(engine)[minute] for minute in range(9, 15)] == ["trades"] * 4 + ["bid"] * 2
+    assert successor.rows == engine.rows
 
 
 @pytest.mark.parametrize(("basis", "above", "ask"), [("trades", 0.0, 1.05), ("bid", 0.02, 1.07)])
@@ -93,16 +80,5 @@ def test_quiet_minute_has_the_ask_that_the_minute_before_ended_with(
 ) -> None:
     fill(engine, bar(1, above), bar(3, above), basis=basis)
 
-    assert asks(engine)[2] == (1.05, ask, ask)
-
-
-def test_successor_comes_to_the_same(engine: Engine) -> None:
-    fill(engine, bar(8), bar(9))
-    go_on(engine, 10, 13)
-    successor = Engine(Prices("bid"))
-
-    for record in engine.records:
-        successor.repeat(record, LAST_MS)
-
-    assert successor.rows == engine.rows
-    assert kept(engine)[11] == "trades"
+    (quiet,) = [row for _, name, row, _ in engine.rows if name == "1m" and row.opened_ms == at_ms(2)]
+    assert (quiet.close, quiet.ask_low, quiet.ask_high) == (1.05, ask, ask)

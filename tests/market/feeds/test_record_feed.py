@@ -58,9 +58,7 @@ def replayed(settings: Settings, tmp_path: Path) -> Path:
 async def test_everything_is_recorded_the_bad_as_well() -> None:
     out, feed = io.BytesIO(), EndlessFeed()
     recorder = TickRecorder(out)
-
     await record(feed, recorder, seconds=0.01)
-
     assert out.getvalue() == encode(TICKS)
     assert (recorder.ticks, recorder.refused) == (2, {"malformed": 1})
     assert feed.was_cancelled
@@ -68,10 +66,8 @@ async def test_everything_is_recorded_the_bad_as_well() -> None:
 
 async def test_full_disk_ends_it() -> None:
     recorder = TickRecorder(FullDisk())
-
     async with asyncio.timeout(PATIENCE_S):
         await record(EndlessFeed(), recorder)
-
     assert "No space left" in str(recorder.fault)
 
 
@@ -85,49 +81,29 @@ async def test_feed_that_breaks_is_not_hidden() -> None:
 
 
 @pytest.mark.django_db
-def test_recording_of_a_recording_is_the_same(replayed: Path, tmp_path: Path) -> None:
+def test_recording_of_a_recording_is_the_same_and_appended_to(
+    replayed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "recording.jsonl"
-
     call_command("record_feed", "replay", "--output", str(output))
-
     assert output.read_bytes() == replayed.read_bytes()
-
-
-@pytest.mark.django_db
-def test_recording_is_appended_to(replayed: Path, tmp_path: Path) -> None:
-    output = tmp_path / "recording.jsonl"
+    told = r"2 ticks recorded, half within \d+ ms and 99% within \d+ ms of their own time\n"
+    assert re.fullmatch(told, capsys.readouterr().err)
     output.write_bytes(encode(TICKS[:1]))
-
     call_command("record_feed", "replay", "--symbols", "eurusd", "--output", str(output))
-
     assert output.read_bytes() == encode([TICKS[0], *TICKS])
 
 
 @pytest.mark.django_db
-def test_number_of_ticks_is_told_at_the_end(
-    replayed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call_command("record_feed", "replay", "--output", str(tmp_path / "recording.jsonl"))
-
-    said = capsys.readouterr().err
-    assert re.fullmatch(
-        r"2 ticks recorded, half within \d+ ms and 99% within \d+ ms of their own time\n", said
-    )
-
-
-@pytest.mark.django_db
-def test_feed_that_nobody_names_is_told_with_the_way_out(replayed: Path) -> None:
-    with pytest.raises(CommandError, match=r"No instrument has kraken as its source.*--symbols"):
-        call_command("record_feed", "kraken")
-
-
-@pytest.mark.django_db
-def test_place_that_cannot_be_written_is_told(replayed: Path) -> None:
-    with pytest.raises(CommandError, match="x cannot be written: No such file"):
-        call_command("record_feed", "replay", "--output", "/nowhere/x")
-
-
-@pytest.mark.django_db
-def test_feed_that_does_not_exist_is_told() -> None:
-    with pytest.raises(CommandError, match="invalid choice: 'nasdaq'"):
-        call_command("record_feed", "nasdaq")
+@pytest.mark.usefixtures("replayed")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["kraken"], r"No instrument has kraken as its source.*--symbols"),
+        (["replay", "--output", "/nowhere/x"], "x cannot be written: No such file"),
+        (["nasdaq"], "invalid choice: 'nasdaq'"),
+    ],
+)
+def test_what_cannot_be_recorded_is_told(words: list[str], complaint: str) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        call_command("record_feed", *words)

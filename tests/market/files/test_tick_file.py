@@ -36,139 +36,87 @@ def ticks_of(path: Path, block: int = 64) -> list[Tick]:
         return [tick for batch in file.batches("EURUSD", 0.00001) for tick in batch.ticks]
 
 
+def zipped(*names: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in names:
+            packed.writestr(name, QUOTES)
+    return content.getvalue()
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_format_is_told_by_the_content(path: Path, name: str) -> None:
     path.write_text(SAMPLES[name])
-
     with TickFile(str(path)) as file:
         assert file.format.name == name
+        list(file.batches("EURUSD", 0.00001))
+        assert file.position == file.size == len(SAMPLES[name])
 
 
-def test_bad_first_line_does_not_hide_the_format(path: Path) -> None:
+def test_bad_first_line_does_not_hide_the_format_and_one_that_is_named_is_not_guessed(path: Path) -> None:
     path.write_text("oops\n" + SAMPLES["histdata"])
-
     assert len(ticks_of(path)) == 1
-
-
-def test_format_that_is_named_is_not_guessed(path: Path) -> None:
     path.write_text("timestamp;bid\n1,2\n")
-
     with TickFile(str(path), "quotes") as file:
         assert file.format.name == "quotes"
 
 
-def test_gzip_is_unpacked(path: Path) -> None:
-    path.write_bytes(gzip.compress(QUOTES.encode()))
-
-    assert len(ticks_of(path)) == 50
-
-
-def test_zip_with_one_member_is_unpacked(path: Path) -> None:
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("EURUSD.csv", QUOTES)
-
-    assert len(ticks_of(path)) == 50
-
-
-def test_zip_with_two_members_is_refused(path: Path) -> None:
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("a.csv", QUOTES)
-        packed.writestr("b.csv", QUOTES)
-
-    with pytest.raises(BadFile, match="holds 2 files"):
-        TickFile(str(path))
-
-
-def test_gzip_that_was_cut_short_is_told_where_it_breaks(path: Path) -> None:
-    path.write_bytes(gzip.compress(QUOTES.encode())[:-20])
-
-    with pytest.raises(BadFile, match="cannot be read"):
-        ticks_of(path)
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_reading_goes_on_from_any_batch(path: Path, packed: bool) -> None:
-    path.write_bytes(gzip.compress(QUOTES.encode()) if packed else QUOTES.encode())
+@pytest.mark.parametrize(
+    "content",
+    [QUOTES.encode(), gzip.compress(QUOTES.encode()), zipped("a.csv")],
+    ids=["plain", "gzip", "zip"],
+)
+def test_reading_goes_on_from_any_batch_to_the_end(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     with TickFile(str(path), block=100) as file:
         batches = list(file.batches("EURUSD", 0.00001))
-
+    assert batches[0].position == FilePosition(0, 1)
     for batch in batches:
         with TickFile(str(path), block=100) as file:
             rest = [line for later in file.batches("EURUSD", 0.00001, batch.position) for line in later.lines]
         assert rest == list(range(batch.lines[0], 52))
 
 
-def test_position_comes_to_the_size(path: Path) -> None:
-    path.write_text(QUOTES)
-
-    with TickFile(str(path), block=100) as file:
-        assert sum(len(batch.ticks) for batch in file.batches("EURUSD", 0.00001)) == 50
-        assert file.position == file.size == len(QUOTES)
-
-
-def test_empty_file_is_refused(path: Path) -> None:
-    path.touch()
-
-    with pytest.raises(BadFile, match="is empty"):
-        TickFile(str(path))
-
-
-def test_missing_file_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (zipped("a.csv", "b.csv"), "holds 2 files"),
+        (gzip.compress(QUOTES.encode())[:-20], "cannot be read"),
+        (b"", "is empty"),
+        (b"20120201 000100;1.306570;1.306570;1.306470;1.306560;0\n", "download the ticks"),
+        (b"date,price\n2026-11-18,1.1\n", r"(?s)--format.*histdata.*20120201 000003660"),
+    ],
+    ids=["two members", "cut short", "empty", "bars", "unknown"],
+)
+def test_what_is_no_file_of_ticks_is_refused_with_the_way_out(
+    path: Path, content: bytes, complaint: str
+) -> None:
+    path.write_bytes(content)
+    with pytest.raises(BadFile, match=complaint):
+        ticks_of(path)
     with pytest.raises(BadFile, match="No such file"):
-        TickFile(str(path))
+        TickFile(str(path.with_name("nowhere")))
 
 
-def test_bars_are_refused_with_the_way_to_ticks(path: Path) -> None:
-    path.write_text("20120201 000100;1.306570;1.306570;1.306470;1.306560;0\n")
-
-    with pytest.raises(BadFile, match="download the ticks"):
-        TickFile(str(path))
-
-
-def test_unknown_content_is_refused_with_a_sample_of_each_format(path: Path) -> None:
-    path.write_text("date,price\n2026-11-18,1.1\n")
-
-    with pytest.raises(BadFile, match=r"(?s)--format.*histdata.*20120201 000003660"):
-        TickFile(str(path))
-
-
-def test_place_of_the_first_batch_is_the_beginning(path: Path) -> None:
-    path.write_text(QUOTES)
-
-    with TickFile(str(path)) as file:
-        assert next(file.batches("EURUSD", 0.00001)).position == FilePosition(0, 1)
-
-
-def damaged_zip(path: Path, at: int, value: int) -> None:
-    """With a byte of the member's two headers changed: `at` counts within the local one."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("EURUSD.csv", QUOTES)
-    content = bytearray(path.read_bytes())
+@pytest.mark.parametrize(
+    ("at", "value", "complaint"),
+    [(6, 1, "is encrypted. Unpack it with its password"), (8, 97, "cannot be read")],
+    ids=["encrypted", "packed in an unknown way"],
+)
+def test_zip_that_cannot_be_unpacked_is_refused(path: Path, at: int, value: int, complaint: str) -> None:
+    """A byte of the member's two headers is changed: `at` counts within the local one."""
+    content = bytearray(zipped("EURUSD.csv"))
     content[at] = content[content.index(b"PK\x01\x02") + at + 2] = value
     path.write_bytes(content)
-
-
-def test_encrypted_zip_is_refused_with_the_way_out(path: Path) -> None:
-    damaged_zip(path, 6, 1)
-
-    with pytest.raises(BadFile, match="is encrypted. Unpack it with its password"):
-        TickFile(str(path))
-
-
-def test_zip_that_is_packed_in_an_unknown_way_is_refused(path: Path) -> None:
-    damaged_zip(path, 8, 97)
-
-    with pytest.raises(BadFile, match="cannot be read"):
+    with pytest.raises(BadFile, match=complaint):
         TickFile(str(path))
 
 
 @given(st.data())
 @settings(max_examples=300)
 def test_damaged_archive_is_a_sentence_whatever_is_wrong(path: Path, data: st.DataObject) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("EURUSD.csv", QUOTES)
-    content = bytearray(data.draw(st.sampled_from([packed.getvalue(), gzip.compress(QUOTES.encode())])))
+    archive = data.draw(st.sampled_from([zipped("EURUSD.csv"), gzip.compress(QUOTES.encode())]))
+    content = bytearray(archive)
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
         content[at] = data.draw(st.integers(0, 255))
     path.write_bytes(content[: data.draw(st.integers(1, len(content)))])

@@ -6,6 +6,7 @@ import gzip
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from core.events.kinds import EventKind
@@ -49,125 +50,76 @@ def imported_events() -> list[dict[str, str]]:
     return list(ControlEvent.objects.filter(kind=EventKind.CANDLES_IMPORTED).values_list("facts", flat=True))
 
 
-def test_minutes_and_all_that_is_coarser_are_stored(tmp_path: Path) -> None:
+def test_minutes_and_all_that_is_coarser_are_stored_and_twice_changes_nothing(tmp_path: Path) -> None:
     ticks = walk("2026-11-16T22:50", 130)
-
-    import_files(write(tmp_path / "a.jsonl", ticks))
-
+    path = write(tmp_path / "a.jsonl", ticks)
+    import_files(path)
     assert stored("1m") == list(minutes_of(ticks))
     assert_coarser_are_aggregates(NOON_MS)
-
-
-def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", walk("2026-11-16T23:30", 70))
-    import_files(path)
     before = rows()
-
     import_files(path)
-
-    assert rows() == before
-
-
-def test_file_that_goes_on_within_an_hour_completes_it(tmp_path: Path) -> None:
-    ticks = walk("2026-11-16T10:00", 90)
-    import_files(write(tmp_path / "a.jsonl", ticks[: 40 * 3]))
-    import_files(write(tmp_path / "b.jsonl", ticks[40 * 3 :]))
-
-    assert stored("1m") == list(minutes_of(ticks))
-    assert_coarser_are_aggregates(NOON_MS)
-
-
-def test_older_file_completes_the_hour_as_well(tmp_path: Path) -> None:
-    ticks = walk("2026-11-16T10:00", 90)
-    import_files(write(tmp_path / "b.jsonl", ticks[40 * 3 :]))
-    import_files(write(tmp_path / "a.jsonl", ticks[: 40 * 3]))
-
-    assert_coarser_are_aggregates(NOON_MS)
-
-
-def test_minute_cut_in_two_is_whole_where_both_files_are_named(tmp_path: Path) -> None:
-    ticks = walk("2026-11-16T10:00", 5)
-
-    tally = import_files(write(tmp_path / "a.jsonl", ticks[:7]), write(tmp_path / "b.jsonl", ticks[7:]))
-
-    assert stored("1m") == list(minutes_of(ticks))
-    assert tally.minutes == 5
-
-
-def test_file_named_twice_changes_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 1))
-    import_files(path)
-    before = rows()
-
     import_files(path, path)
-
     assert rows() == before
 
 
-def test_tick_that_ends_one_file_and_begins_the_next_counts_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_older", [False, True])
+def test_file_that_goes_on_within_an_hour_completes_it(tmp_path: Path, is_older: bool) -> None:
+    ticks = walk("2026-11-16T10:00", 90)
+    halves = [write(tmp_path / "a.jsonl", ticks[: 40 * 3]), write(tmp_path / "b.jsonl", ticks[40 * 3 :])]
+    for path in reversed(halves) if is_older else halves:
+        import_files(path)
+    assert stored("1m") == list(minutes_of(ticks))
+    assert_coarser_are_aggregates(NOON_MS)
+
+
+def test_minute_cut_in_two_is_whole_and_a_tick_of_both_files_counts_once(tmp_path: Path) -> None:
     Instrument.objects.update(volume_kind="ticks")
     catalogue.load_now()
-    ticks = walk("2026-11-16T10:00", 1)
-
-    import_files(write(tmp_path / "a.jsonl", ticks[:2]), write(tmp_path / "b.jsonl", ticks[1:]))
-
-    assert stored("1m")[0].volume == 3
+    ticks = walk("2026-11-16T10:00", 5)
+    tally = import_files(write(tmp_path / "a.jsonl", ticks[:8]), write(tmp_path / "b.jsonl", ticks[7:]))
+    assert stored("1m") == list(minutes_of([msgspec.structs.replace(tick, volume=1.0) for tick in ticks]))
+    assert tally.minutes == 5
 
 
 def test_quiet_minutes_between_two_files_are_flat(tmp_path: Path) -> None:
     ticks = [*walk("2026-11-16T10:58", 1), *walk("2026-11-16T11:03", 1)]
-
     import_files(write(tmp_path / "a.jsonl", ticks[:3]), write(tmp_path / "b.jsonl", ticks[3:]))
-
     assert opened("1m") == ["16 10:58", "16 10:59", "16 11:00", "16 11:01", "16 11:02", "16 11:03"]
 
 
 def test_what_is_still_running_is_not_stored(tmp_path: Path) -> None:
     import_files(write(tmp_path / "a.jsonl", walk("2026-11-18T10:59", 61)), now_ms=NOON_MS - MINUTE_MS // 2)
-
     assert opened("1m")[-1] == "18 11:58"
     assert opened("1h") == ["18 10:00"]
 
 
 def test_future_is_refused(tmp_path: Path) -> None:
     tally = import_files(write(tmp_path / "a.jsonl", walk("2026-11-18T11:59", 2)))
-
     assert tally.faults == {"future": 2}
     assert opened("1m") == ["18 11:59"]
 
 
 @pytest.mark.usefixtures("forex")
-def test_ticks_of_a_weekend_are_left_out(tmp_path: Path) -> None:
-    ticks = [*walk("2026-11-13T21:58", 2), *walk("2026-11-14T12:00", 2), *walk("2026-11-15T22:00", 1)]
-
+def test_ticks_of_a_weekend_are_left_out_and_the_day_that_it_ended_is_closed(tmp_path: Path) -> None:
+    friday = walk("2026-11-13T21:58", 2)
+    import_files(write(tmp_path / "friday.jsonl", friday), now_ms=ms("2026-11-13T22:30"))
+    assert opened("4h") == ["13 20:00"]
+    ticks = [*friday, *walk("2026-11-14T12:00", 2), *walk("2026-11-15T22:00", 1)]
     tally = import_files(write(tmp_path / "a.jsonl", ticks))
-
     assert tally.faults == {"market_closed": 6}
     assert opened("1m") == ["13 21:58", "13 21:59", "15 22:00"]
-
-
-@pytest.mark.usefixtures("forex")
-def test_day_that_the_weekend_ended_is_closed(tmp_path: Path) -> None:
-    evening_ms = ms("2026-11-13T22:30")
-
-    import_files(write(tmp_path / "a.jsonl", walk("2026-11-13T21:58", 2)), now_ms=evening_ms)
-
-    assert opened("4h") == ["13 20:00"]
 
 
 @pytest.mark.parametrize("price", ["bid", "mid"])
 def test_candles_say_what_they_were_made_of(tmp_path: Path, price: str) -> None:
     import_files(write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 1)), price=price)
-
     assert set(Candle.objects.values_list("basis", flat=True)) == {price}
 
 
 def test_candles_of_trades_have_their_sizes_as_volume(tmp_path: Path) -> None:
     path = tmp_path / "EURUSD-aggTrades.csv"
     path.write_text(f"1,1.08,2.5,1,1,{ms('2026-11-16T10:00')},True,True\n")
-
     import_files(str(path))
-
     row = Candle.objects.get(timeframe="1m")
     assert (row.basis, row.volume) == ("trades", Decimal("2.5"))
 
@@ -183,7 +135,6 @@ def test_each_bad_line_is_named_with_its_reason(tmp_path: Path) -> None:
     )
 
     tally = import_files(str(path))
-
     assert sorted((fault.line, fault.reason) for fault in tally.named) == [
         (2, "malformed"),
         (4, "older_than_last"),
@@ -198,10 +149,8 @@ def test_strict_import_stops_at_the_first_bad_line_and_keeps_what_was_before(tmp
     ticks = walk("2026-11-16T10:00", 600)
     ticks.insert(1500, Tick("EURUSD", 1.09, 1.08, ticks[1500].time_ms))
     path = write(tmp_path / "a.jsonl", ticks, line_bytes=500)
-
     with pytest.raises(StoppedAtFault) as stopped:
         import_files(path, strict=True)
-
     assert (stopped.value.fault.line, stopped.value.fault.reason) == (1501, "crossed")
     assert 400 < len(stored("1m")) <= 500
 
@@ -210,22 +159,14 @@ def test_file_that_breaks_off_leaves_what_came_before(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 600), line_bytes=500)
     packed = tmp_path / "a.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "a.jsonl").read_bytes())[:-100])
-
     with pytest.raises(BadFile, match="cannot be read"):
         import_files(str(packed))
-
     assert len(stored("1m")) > 400
 
 
-def test_all_processes_hear_of_it_once(tmp_path: Path) -> None:
-    first, second = walk("2026-11-16T10:00", 5), walk("2026-11-16T10:05", 5)
-
-    import_files(write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second))
-
-    assert imported_events() == [{"symbol": "EURUSD"}]
-
-
-def test_nobody_hears_of_an_import_that_made_nothing(tmp_path: Path) -> None:
-    import_files(write(tmp_path / "a.jsonl", walk("2026-11-19T10:00", 5)))
-
+def test_all_processes_hear_once_of_an_import_that_made_something(tmp_path: Path) -> None:
+    import_files(write(tmp_path / "future.jsonl", walk("2026-11-19T10:00", 5)))
     assert imported_events() == []
+    first, second = walk("2026-11-16T10:00", 5), walk("2026-11-16T10:05", 5)
+    import_files(write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second))
+    assert imported_events() == [{"symbol": "EURUSD"}]

@@ -1,22 +1,28 @@
-"""`import_ticks` as a person types it."""
+"""`import_ticks` as a person types it, and the last quote that it leaves."""
 
 from __future__ import annotations
 
 import io
 import sys
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
 from market.management.terminal import ProgressBar
-from market.models import Candle
+from market.models import Candle, FormerQuote, LastQuote
 from tests.factories import make_instrument
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 START = "timestamp,bid,ask\n"
-GOOD = "2026-10-05T12:00:00Z,1.08,1.0802\n2026-10-05T12:01:00Z,1.081,1.0812\n"
+GOOD = "2026-10-05T12:00:00Z,1.08,1.0802\n2026-10-05T12:01:30Z,1.081,1.0812\n"
+LAST_AT = datetime(2026, 10, 5, 12, 1, 30, tzinfo=UTC)
+TRADES = "".join(f"1234{n},0.00{n},100.0,100,105,{1759665600000 + n},True,True\n" for n in (5, 6))
 
 
 class Terminal(io.StringIO):
@@ -36,25 +42,32 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def run(*words: str) -> tuple[str, str]:
+def run(*words: str | Path) -> tuple[str, str]:
     """What it said, and what it complained of."""
     out, err = io.StringIO(), io.StringIO()
-    call_command("import_ticks", *words, stdout=out, stderr=err)
+    call_command("import_ticks", *map(str, words), stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
 
-def test_summary_says_what_was_made_of_what(path: Path) -> None:
-    assert run("EURUSD", str(path)) == (
-        "EURUSD: 2 ticks made 2 one-minute candles, 2026-10-05 12:00 to 2026-10-05 12:01 UTC.\n",
-        "",
-    )
+def quoted(row: LastQuote | FormerQuote) -> tuple[Any, ...]:
+    row.refresh_from_db()
+    return row.bid, row.ask, row.quoted_at, row.source
+
+
+def test_summary_says_what_was_made_of_what_and_gaps_of_days(
+    path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = "EURUSD: 2 ticks made 2 one-minute candles, 2026-10-05 12:00 to 2026-10-05 12:01 UTC.\n"
+    assert run("EURUSD", path) == (made, "")
+    # Nothing moves where nobody looks.
+    assert capfd.readouterr() == ("", "")
+    path.write_text(START + GOOD + "2026-10-08T12:00:00Z,1.08,1.0802\n")
+    assert "1 gap of more than a trading day" in run("EURUSD", path)[0]
 
 
 def test_bad_lines_are_named_and_counted(path: Path) -> None:
     path.write_text(START + "oops\n" * 12 + GOOD + "2026-10-05T12:02:00Z,1.08,1.07\n")
-
-    out, err = run("eurusd", str(path))
-
+    out, err = run("eurusd", path)
     assert out.splitlines()[1] == "13 bad lines were left out."
     assert err.splitlines()[0] == f"{path}, line 2: no line of this format"
     assert err.splitlines()[-2:] == [
@@ -63,71 +76,78 @@ def test_bad_lines_are_named_and_counted(path: Path) -> None:
     ]
 
 
-def test_strict_stops_at_the_line_and_names_it(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["EURUSD", "--strict"], r"line 4: no line of this format\. The minutes before it are"),
+        (["EURUSF"], r"no instrument EURUSF\. Did you mean EURUSD\?"),
+        (["EURUSD", "nowhere.csv"], "nowhere.csv cannot be read: No such file"),
+        (["EURUSD", "--format", "histdata"], "Is it the right file"),
+    ],
+)
+def test_what_goes_wrong_is_told(path: Path, words: list[str], complaint: str) -> None:
     path.write_text(START + GOOD + "oops\n")
-
-    with pytest.raises(CommandError, match=r"line 4: no line of this format\. The minutes before it are"):
-        run("EURUSD", str(path), "--strict")
-
-
-def test_misspelt_symbol_is_guessed(path: Path) -> None:
-    with pytest.raises(CommandError, match=r"no instrument EURUSF\. Did you mean EURUSD\?"):
-        run("EURUSF", str(path))
-
-
-def test_one_missing_file_among_several_is_told_before_anything_is_done(path: Path) -> None:
-    with pytest.raises(CommandError, match="nowhere.csv cannot be read: No such file"):
-        run("EURUSD", str(path), str(path.with_name("nowhere.csv")))
-
-    assert not Candle.objects.exists()
-
-
-def test_unknown_content_is_told_with_the_formats_there_are(path: Path) -> None:
-    path.write_text("date,price\n")
-
-    with pytest.raises(CommandError, match=r"(?s)--format.*histdata  +20120201"):
-        run("EURUSD", str(path))
-
-
-def test_file_without_a_single_tick_is_an_error(path: Path) -> None:
-    with pytest.raises(CommandError, match="Is it the right file"):
-        run("EURUSD", str(path), "--format", "histdata")
-
-
-def test_days_without_ticks_are_told(path: Path) -> None:
-    path.write_text(START + GOOD + "2026-10-08T12:00:00Z,1.08,1.0802\n")
-
-    assert "1 gap of more than a trading day" in run("EURUSD", str(path))[0]
-
-
-def test_nothing_moves_where_nobody_looks(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run("EURUSD", str(path))
-
-    assert capfd.readouterr() == ("", "")
+    with pytest.raises(CommandError, match=complaint):
+        run(words[0], path, *words[1:])
+    # A missing file among several is told before anything is done.
+    assert not ("nowhere.csv" in words and Candle.objects.exists())
 
 
 def test_terminal_shows_a_bar_and_clears_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-
-    run("EURUSD", str(path))
-
+    run("EURUSD", path)
     assert terminal.getvalue().endswith("\r\033[K")
 
 
-def test_bar_shows_the_share_of_the_bytes_and_the_speed() -> None:
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(1000, f" 50% [{'#' * 15}{' ' * 15}]  300,000 ticks, 150,000/s"), (0, "300,000 ticks, 150,000/s")],
+)
+def test_bar_shows_the_share_of_the_bytes_if_it_is_known_and_the_speed(size: int, shown: str) -> None:
     terminal, moments = Terminal(), iter([0.0, 2.0, 2.01])
-    bar = ProgressBar(terminal, 1000, lambda: next(moments))
-
+    bar = ProgressBar(terminal, size, lambda: next(moments))
     bar.show(500, 300_000)
     bar.show(501, 300_001)
+    assert terminal.getvalue() == f"\r\033[K{shown}"
 
-    assert terminal.getvalue() == f"\r\033[K 50% [{'#' * 15}{' ' * 15}]  300,000 ticks, 150,000/s"
+
+def test_the_last_bid_and_ask_of_the_file_are_the_last_quote(path: Path) -> None:
+    run("EURUSD", path)
+    assert quoted(LastQuote.objects.get()) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
 
 
-def test_bar_of_unknown_length_shows_the_speed_alone() -> None:
-    terminal, moments = Terminal(), iter([0.0, 2.0])
+def test_an_older_quote_goes_but_for_its_number_and_a_newer_one_stays(
+    path: Path, instrument: Instrument
+) -> None:
+    older, newer = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 10, 5, 12, 1, 31, tzinfo=UTC)
+    row = LastQuote.objects.create(instrument=instrument, bid=2, ask=3, quoted_at=older, seq=9)
+    run("EURUSD", path)
+    row.refresh_from_db()
+    assert (row.bid, row.seq) == (Decimal("1.081"), 9)
+    LastQuote.objects.update(bid=2, ask=3, quoted_at=newer, source="push")
+    run("EURUSD", path)
+    assert quoted(row) == (Decimal(2), Decimal(3), newer, "push")
 
-    ProgressBar(terminal, 0, lambda: next(moments)).show(0, 500)
 
-    assert terminal.getvalue() == "\r\033[K500 ticks, 250/s"
+def test_trades_make_candles_and_no_quote(path: Path) -> None:
+    path.write_text(TRADES)
+    run("EURUSD", path)
+    assert Candle.objects.filter(timeframe="1m").exists()
+    assert not LastQuote.objects.exclude(bid=None).exists()
+
+
+def test_beside_simulated_prices_it_waits_until_they_are_real(
+    path: Path, instrument: Instrument, settings: LazySettings
+) -> None:
+    settings.DEMO = True
+    now = datetime(2026, 11, 18, tzinfo=UTC)
+    simulated = LastQuote.objects.create(
+        instrument=instrument, bid=2, ask=3, quoted_at=now, source="demo", simulated=True
+    )
+    output, _ = run("EURUSD", path)
+    assert quoted(simulated) == (Decimal(2), Decimal(3), now, "demo")
+    assert quoted(FormerQuote.objects.get())[3] == "import"
+    assert "priced by a simulated source" in output
+    assert "If the service runs with DEMO=0, import them again with DEMO=0" in output
+    assert set(Candle.objects.values_list("simulated", flat=True)) == {False}

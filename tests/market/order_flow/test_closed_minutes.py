@@ -23,8 +23,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.services]
 LATER_MS = NOON_MS + WINDOWS * WINDOW_MS
 
 
-def make_engine(order_flow_source: str = "trades") -> Engine:
-    make_instrument("EURUSD", source="push", order_flow_source=order_flow_source, volume_kind="traded")
+@pytest.fixture(autouse=True)
+def _markets() -> None:
+    make_markets()
+
+
+def make_engine() -> Engine:
+    make_instrument("EURUSD", source="push", order_flow_source="trades", volume_kind="traded")
     return Engine(Prices("bid"))
 
 
@@ -34,8 +39,8 @@ def trade(engine: Engine, time_ms: int, volume: float = 1.0, side: int = 1, at_m
 
 
 def minutes(engine: Engine, symbol: str = "EURUSD") -> list[MinuteFlow]:
-    own = [each for each in engine.minute_flows if each.instrument_id == catalogue.get(symbol).id]
-    return [each.minute for each in own]
+    own = catalogue.get(symbol).id
+    return [each.minute for each in engine.minute_flows if each.instrument_id == own]
 
 
 def alive(engine: Engine, since_ms: int, until_ms: int) -> None:
@@ -53,29 +58,16 @@ def absorbing(engine: Engine) -> None:
     trade(engine, NOON_MS + 6 * MINUTE_MS - 2_000, 200.0)
 
 
-def test_tick_that_closes_a_minute_is_not_in_it() -> None:
+@pytest.mark.parametrize("closer", ["a trade", "a quote", "the clock"])
+def test_minute_is_closed_without_the_tick_that_closes_it(closer: str) -> None:
     engine = make_engine()
     trade(engine, NOON_MS + 1, 2.5)
     trade(engine, NOON_MS + 2, 1.0, -1)
-    trade(engine, NOON_MS + MINUTE_MS, 4.0)
-
+    if closer == "the clock":
+        engine.keep_time(NOON_MS + MINUTE_MS + CLOSE_GRACE_MS)
+    else:
+        trade(engine, NOON_MS + MINUTE_MS, 4.0, int(closer == "a trade"))
     assert minutes(engine) == [MinuteFlow(NOON_MS, 1.0, 2.5, 1.5, 0)]
-
-
-def test_clock_closes_it_too() -> None:
-    engine = make_engine()
-    trade(engine, NOON_MS + 1, 2.5)
-    engine.keep_time(NOON_MS + MINUTE_MS + CLOSE_GRACE_MS)
-
-    assert minutes(engine) == [MinuteFlow(NOON_MS, 0.0, 2.5, 2.5, 0)]
-
-
-def test_quote_closes_a_minute_of_trades() -> None:
-    engine = make_engine()
-    trade(engine, NOON_MS + 1, 2.5)
-    trade(engine, NOON_MS + MINUTE_MS, 0.0, 0)
-
-    assert minutes(engine) == [MinuteFlow(NOON_MS, 0.0, 2.5, 2.5, 0)]
 
 
 def test_flat_minute_has_no_volume_and_the_running_sum() -> None:
@@ -169,14 +161,12 @@ def sums_of(records: list[AnyRecord], symbol: str) -> dict[int, tuple[Decimal, D
         if record.symbol != symbol:
             continue
         if isinstance(record, TickAccepted) and record.flow_seq:
-            minute = record.time_ms // MINUTE_MS
-            sold, bought, many = sums[minute]
+            sold, bought, many = sums[record.time_ms // MINUTE_MS]
             more = Decimal(repr(record.bid_volume)), Decimal(repr(record.ask_volume))
-            sums[minute] = sold + more[0], bought + more[1], many
+            sums[record.time_ms // MINUTE_MS] = sold + more[0], bought + more[1], many
         elif isinstance(record, AbsorptionFound):
-            minute = (record.time_ms - 1) // MINUTE_MS
-            sold, bought, many = sums[minute]
-            sums[minute] = sold, bought, many + 1
+            sold, bought, many = sums[(record.time_ms - 1) // MINUTE_MS]
+            sums[(record.time_ms - 1) // MINUTE_MS] = sold, bought, many + 1
     return sums
 
 
@@ -194,8 +184,3 @@ def test_every_closed_minute_has_the_sums_of_what_was_published(days: TradingDay
             told = Decimal(repr(flow.bid_volume)), Decimal(repr(flow.ask_volume)), flow.absorptions
             assert told == published[opened_ms // MINUTE_MS]
         assert set(published) <= {opened_ms // MINUTE_MS for opened_ms in flows}
-
-
-@pytest.fixture(autouse=True)
-def _markets() -> None:
-    make_markets()

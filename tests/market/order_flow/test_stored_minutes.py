@@ -26,13 +26,8 @@ from tests.market.ticking import NOON_MS
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock"), pytest.mark.services]
 # Seconds after noon, volumes, and the side of the taker.
 TRADES = [
-    (1, 2.5, 1),
-    (20, 0.5, -1),
-    (50, 1.25, 1),
-    (61, 4.0, -1),
-    (100, 0.125, 1),
-    (130, 8.0, 1),
-    (200, 1.0, -1),
+    *((1, 2.5, 1), (20, 0.5, -1), (50, 1.25, 1)),
+    *((61, 4.0, -1), (100, 0.125, 1), (130, 8.0, 1), (200, 1.0, -1)),
 ]
 
 
@@ -41,10 +36,10 @@ def instrument(transactional_db: None) -> Instrument:
     return make_instrument("EURUSD", order_flow_source="trades", volume_kind="traded")
 
 
-def feed(engine: Engine, trades: list[tuple[int, float, int]], symbol: str = "EURUSD") -> Engine:
+def feed(engine: Engine, trades: list[tuple[int, float, int]]) -> Engine:
     for after_s, volume, side in trades:
         at_ms = NOON_MS + after_s * 1000
-        assert engine.accept(Tick(symbol, 1.0, 1.01, at_ms, volume, side), at_ms) is None
+        assert engine.accept(Tick("EURUSD", 1.0, 1.01, at_ms, volume, side), at_ms) is None
     return engine
 
 
@@ -69,11 +64,11 @@ def stored() -> list[tuple[object, ...]]:
     return list(rows.values_list("opened_at", "bid_volume", "ask_volume", "cumulative_delta", "absorptions"))
 
 
-def test_what_is_written_is_read_again(instrument: Instrument) -> None:
+def test_what_is_written_is_read_again_once_there_is_a_quote(instrument: Instrument) -> None:
     exact = MinuteFlow(NOON_MS, 0.1, 123_456_789.12345678, -0.00000001, 24)
     write(instrument, exact, minute(1), minute(0), exact)
+    assert read_flows(instrument.pk, 10) == []
     quoted(instrument)
-
     assert read_flows(instrument.pk, 10) == [exact, minute(1)]
 
 
@@ -119,36 +114,14 @@ def test_what_may_not_be_handed_on_is_left_out_as_its_candle_is(
     assert read_flows(instrument.pk, 10, withheld=withheld) == [minute(number) for number in numbers]
 
 
-def test_nothing_quoted_has_none(instrument: Instrument) -> None:
-    assert read_flows(instrument.pk, 10) == []
-
-
-def test_they_are_written_with_their_candles() -> None:
-    flush(make_engine(TRADES))
-
-    assert OrderFlowMinute.objects.count() == Candle.objects.filter(timeframe="1m").count() == 3
-
-
 @pytest.mark.parametrize("table", ["market_candle", "market_orderflowminute", "market_lastquote"])
 def test_what_could_not_be_written_is_written_later(table: str) -> None:
     engine = make_engine(TRADES)
     with broken_database(table):
         assert not flush(engine)
     assert stored() == []
-
     flush(engine)
-
-    assert len(stored()) == 3
-
-
-def test_those_of_a_deleted_instrument_do_not_hold_up_the_others() -> None:
-    deleted = make_instrument("GONE", order_flow_source="trades")
-    engine = feed(make_engine(TRADES), TRADES, "GONE")
-    Instrument.objects.filter(pk=deleted.pk).delete()
-
-    flush(engine)
-
-    assert len(stored()) == 3
+    assert len(stored()) == Candle.objects.filter(timeframe="1m").count() == 3
 
 
 @pytest.mark.parametrize("written", range(len(TRADES)))

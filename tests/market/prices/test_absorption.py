@@ -55,57 +55,51 @@ def test_sellers_are_absorbed_by_the_bid() -> None:
     trading.sell(40.0, LATER_MS + 1_000, 100.0)
     trading.sell(20.0, LATER_MS + 2_000, 100.06)
     trading.buy(5.0, LATER_MS + 3_000, 100.1)
-
     (seen,) = trading.end()
-
     assert (seen.side, seen.volume, seen.delta) == ("bid", 60.0, -55.0)
     assert (seen.price, seen.price_range) == (100.02, 0.1)
     assert (seen.strength, seen.time_ms) == (round(45 / DEVIATION, 2), LATER_MS + WINDOW_MS)
 
 
-def test_buyers_are_absorbed_by_the_ask() -> None:
-    trading = Trading()
+def test_buyers_are_absorbed_by_the_ask_and_both_sides_of_one_window_may_absorb() -> None:
+    trading, both = Trading(), Trading()
     trading.buy(60.0)
-
+    both.buy(60.0)
+    both.sell(60.0)
     assert [(seen.side, seen.volume, seen.delta) for seen in trading.end()] == [("ask", 60.0, 60.0)]
-
-
-def test_both_sides_of_one_window_may_absorb() -> None:
-    trading = Trading()
-    trading.buy(60.0)
-    trading.sell(60.0)
-
-    assert [(seen.side, seen.delta) for seen in trading.end()] == [("bid", 0.0), ("ask", 0.0)]
+    assert [(seen.side, seen.delta) for seen in both.end()] == [("bid", 0.0), ("ask", 0.0)]
 
 
 @pytest.mark.parametrize(("deviations", "is_seen"), [(1.999, False), (2.001, True)])
 def test_volume_must_be_two_deviations_above_the_mean(deviations: float, is_seen: bool) -> None:
     trading = Trading()
     trading.sell(15 + deviations * DEVIATION)
-
     assert bool(trading.end()) == is_seen
 
 
-@pytest.mark.parametrize("windows", [0, 1, 59])
-def test_nothing_is_said_before_sixty_windows_are_known(windows: int) -> None:
-    trading = Trading(ORDINARY[:windows])
+@pytest.mark.parametrize(
+    "ordinary", [[], ORDINARY[:1], ORDINARY[:59], [(0.1, 0.1)] * 60], ids=["none", "one", "59", "all alike"]
+)
+def test_nothing_is_said_before_sixty_windows_that_differ_are_known(
+    ordinary: list[tuple[float, float]],
+) -> None:
+    trading = Trading(ordinary)
     trading.sell(1_000.0)
-
     assert trading.end() == []
 
 
-def test_nothing_is_said_while_all_volumes_are_alike() -> None:
-    trading = Trading([(0.1, 0.1)] * 60)
-    trading.sell(1_000.0)
-
-    assert trading.end() == []
-
-
-def test_only_the_last_sixty_windows_count() -> None:
-    trading = Trading([(9_000.0, 1.0), (1.0, 9_000.0), *ORDINARY], NOON_MS - 2 * WINDOW_MS)
+@pytest.mark.parametrize(
+    ("ordinary", "deviation"),
+    [
+        ([(9_000.0, 1.0), (1.0, 9_000.0), *ORDINARY], DEVIATION),
+        # A window without a seller counts as nought for the bid.
+        ([(30.0, 1.0), (0.0, 2.0)] * 30, stdev([30.0, 0.0] * 30)),
+    ],
+)
+def test_only_the_last_sixty_windows_count(ordinary: list[tuple[float, float]], deviation: float) -> None:
+    trading = Trading(ordinary, LATER_MS - len(ordinary) * WINDOW_MS)
     trading.sell(60.0)
-
-    assert [seen.strength for seen in trading.end()] == [round(45 / DEVIATION, 2)]
+    assert [seen.strength for seen in trading.end()] == [round(45 / deviation, 2)]
 
 
 def test_windows_without_trades_do_not_count() -> None:
@@ -113,15 +107,7 @@ def test_windows_without_trades_do_not_count() -> None:
     for minutes in range(5, 60):
         trading.quote(0.05, NOON_MS - 3_600_000 + minutes * 60_000)
     trading.sell(60.0)
-
     assert [seen.strength for seen in trading.end()] == [round(45 / DEVIATION, 2)]
-
-
-def test_window_without_a_seller_counts_as_nought_for_the_bid() -> None:
-    trading = Trading([(30.0, 1.0), (0.0, 2.0)] * 30)
-    trading.sell(60.0)
-
-    assert [seen.strength for seen in trading.end()] == [round(45 / stdev([30.0, 0.0] * 30), 2)]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +119,6 @@ def test_price_must_not_move(spread: float, moved: float, is_seen: bool) -> None
     trading = Trading()
     trading.sell(60.0, spread=spread)
     trading.sell(1.0, price=100.0 + moved, spread=spread)
-
     assert bool(trading.end()) == is_seen
 
 
@@ -143,7 +128,6 @@ def test_quotes_between_the_trades_have_a_say_in_the_median_spread() -> None:
     trading.sell(1.0, price=101.0, spread=0.01)
     for _ in range(3):
         trading.quote(0.5)
-
     assert [seen.price_range for seen in trading.end()] == [1.0]
 
 
@@ -152,28 +136,16 @@ def test_next_tick_ends_a_window_as_the_clock_does() -> None:
     trading.sell(60.0, LATER_MS)
     trading.sell(60.0, LATER_MS + WINDOW_MS - 1)
     assert trading.found == []
-
     trading.quote(0.05, LATER_MS + WINDOW_MS)
-
     assert [(seen.volume, seen.time_ms) for seen in trading.found] == [(120.0, LATER_MS + WINDOW_MS)]
 
 
-def test_clock_does_not_end_a_window_early_and_not_twice() -> None:
+def test_clock_does_not_end_a_window_early_and_not_twice_whatever_was_under_way() -> None:
     trading = Trading()
     trading.sell(60.0)
-
     assert trading.end(LATER_MS + WINDOW_MS - 1) == []
     assert len(trading.end(LATER_MS + WINDOW_MS)) == 1
-    assert len(trading.end(LATER_MS + 2 * WINDOW_MS)) == 1
-
-
-def test_tick_that_was_under_way_while_its_window_ended_says_no_more() -> None:
-    trading = Trading()
-    trading.sell(60.0)
-    trading.end()
-
     trading.sell(5_000.0, LATER_MS + WINDOW_MS - 1)
-
     assert len(trading.end(LATER_MS + 2 * WINDOW_MS)) == 1
 
 
@@ -182,9 +154,7 @@ def test_fractions_are_given_without_binary_noise() -> None:
     for _ in range(300):
         trading.sell(0.1)
         trading.sell(0.2)
-
     (seen,) = trading.end()
-
     assert (seen.volume, seen.delta) == (90.0, -90.0)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.prices.candles import COARSER, TIMEFRAMES, CandleBuilder, PriceBar
+from market.prices.candles import TIMEFRAMES, CandleBuilder, PriceBar
 from market.prices.records import Tick
 from tests.market.ticking import (
     GRACE_MS,
-    HOURS,
     Rows,
     TickSequence,
-    aggregate,
     candles_of,
     copy,
     drive,
@@ -22,35 +20,25 @@ from tests.market.ticking import (
     tick_sequences,
 )
 
+NOON_MS, NEXT_DAY_MS = ms("2026-11-18T12:00"), ms("2026-11-20")
 
-def ticks_at(hours: str, *ticks: tuple[str, float]) -> TickSequence:
-    made = [Tick("X", bid, bid + 0.01, ms(at), 1.0) for at, bid in ticks]
-    return TickSequence(HOURS[hours], made, [300] * len(made))
+
+def at(second: int) -> int:
+    return NOON_MS + second * 1000
+
+
+def builder_of(*ticks: tuple[int, float, float]) -> CandleBuilder:
+    """Ticks as (seconds after noon, bid, ask)."""
+    builder = CandleBuilder()
+    for second, bid, ask in ticks:
+        list(builder.add(at(second), bid, ask, 1.0))
+    return builder
 
 
 @settings(max_examples=150)
 @given(tick_sequences())
 def test_every_interval_is_what_its_ticks_say(sequence: TickSequence) -> None:
     assert candles_of(sequence) == expected(sequence.ticks)
-
-
-@settings(max_examples=60)
-@given(tick_sequences(), st.sampled_from(list(COARSER)))
-def test_every_interval_is_the_aggregate_of_its_minutes(sequence: TickSequence, timeframe: str) -> None:
-    rows = candles_of(sequence)
-    minutes = [rows[key] for key in sorted(rows) if key[0] == "1m"]
-
-    coarser = [rows[key] for key in sorted(rows) if key[0] == timeframe]
-
-    assert coarser == list(aggregate(minutes, TIMEFRAMES[timeframe]))
-
-
-@settings(max_examples=60)
-@given(tick_sequences())
-def test_low_is_lowest_and_high_is_highest(sequence: TickSequence) -> None:
-    for candle in candles_of(sequence).values():
-        assert candle.low <= min(candle.open, candle.close) <= max(candle.open, candle.close) <= candle.high
-        assert candle.ask_low <= candle.ask_high
 
 
 @settings(max_examples=60)
@@ -87,117 +75,53 @@ def test_closed_candle_is_never_changed_in_place(sequence: TickSequence) -> None
     assert all(candle == copied for candle, copied in seen)
 
 
-def test_four_hours_go_on_after_the_daily_pause() -> None:
-    sequence = ticks_at(
-        "metals", ("2026-11-18T21:10", 5.0), ("2026-11-18T21:50", 7.0), ("2026-11-18T23:30", 4.0)
-    )
-
-    rows = candles_of(sequence)
-
-    four_hours = rows["4h", ms("2026-11-18T20:00")]
-    assert (four_hours.open, four_hours.high, four_hours.low, four_hours.close) == (5.0, 7.0, 4.0, 4.0)
-    assert rows["1d", ms("2026-11-18")].volume == 3
-
-
-def test_week_ends_with_the_market_and_not_with_the_day() -> None:
-    sequence = ticks_at(
-        "forex", ("2026-11-20T21:59:30", 5.0), ("2026-11-22T22:00", 6.0), ("2026-11-23T00:00", 7.0)
-    )
-
-    days = [opened_ms for timeframe, opened_ms in candles_of(sequence) if timeframe == "1d"]
-
-    assert sorted(days) == [ms("2026-11-20"), ms("2026-11-22"), ms("2026-11-23")]
-
-
-def test_year_ends_between_two_days() -> None:
-    sequence = ticks_at("always", ("2026-12-31T23:59:59", 5.0), ("2027-01-01T00:00:00", 6.0))
-
-    rows = candles_of(sequence)
-
-    assert (rows["1d", ms("2026-12-31")].close, rows["1d", ms("2027-01-01")].open) == (5.0, 6.0)
-
-
 def test_minutes_that_were_missed_are_added_to_the_hour_that_the_clock_had_closed() -> None:
-    builder, rows, now_ms = CandleBuilder(), Rows(), ms("2026-11-20")
-    ticks = [Tick("X", 5.0 + n, 5.1 + n, ms("2026-11-18T12:00") + n * 20_000, 1.0) for n in range(40)]
+    builder, rows = CandleBuilder(), Rows()
+    ticks = [Tick("X", 5.0 + n, 5.1 + n, at(n * 20), 1.0) for n in range(40)]
     for tick in ticks:
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
         if (tick.time_ms + 20_000) % 60_000 == 0:
-            keep(rows, builder.close_until(now_ms))
-    keep(rows, builder.close_until(now_ms))
+            keep(rows, builder.close_until(NEXT_DAY_MS))
+    keep(rows, builder.close_until(NEXT_DAY_MS))
 
     assert rows == expected(ticks)
 
 
 def test_hour_that_is_closed_never_forms_again() -> None:
-    builder = CandleBuilder()
-    list(builder.add(ms("2026-11-18T12:00"), 5.0, 5.1, 1.0))
-    list(builder.close_until(ms("2026-11-20")))
-
-    list(builder.add(ms("2026-11-18T12:01"), 6.0, 6.1, 1.0))
-
+    builder = builder_of((0, 5.0, 5.1))
+    list(builder.close_until(NEXT_DAY_MS))
+    list(builder.add(at(60), 6.0, 6.1, 1.0))
     assert (builder.forming("1m") is None, builder.forming("1h")) == (False, None)
 
 
 def test_minute_that_was_missed_changes_nothing_of_those_that_are_known() -> None:
-    builder = CandleBuilder()
-    list(builder.add(ms("2026-11-18T12:00"), 5.0, 5.1, 1.0))
-    list(builder.add(ms("2026-11-18T12:03"), 6.0, 6.1, 1.0))
-    minutes = [PriceBar(ms(f"2026-11-18T12:0{n}"), 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0) for n in range(4)]
-
+    builder = builder_of((0, 5.0, 5.1), (180, 6.0, 6.1))
+    minutes = [PriceBar(at(60 * n), 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0) for n in range(4)]
     closed = [row for minute in minutes for row in builder.refill(minute)]
-
     assert closed == [("1m", minutes[1]), ("1m", minutes[2])]
-    assert builder.latest("1m") == PriceBar(ms("2026-11-18T12:03"), 6.0, 6.0, 6.0, 6.0, 1.0, 6.1, 6.1)
+    assert builder.latest("1m") == PriceBar(at(180), 6.0, 6.0, 6.0, 6.0, 1.0, 6.1, 6.1)
 
 
 def test_minute_that_was_missed_stays_as_it_was_given() -> None:
-    builder = CandleBuilder()
-    given = PriceBar(ms("2026-11-18T12:00"), 5.0, 5.0, 5.0, 5.0, 0.1 + 0.2, 5.0, 5.0)
-
-    ((_, closed), *_) = builder.refill(given)
-
+    given = PriceBar(NOON_MS, 5.0, 5.0, 5.0, 5.0, 0.1 + 0.2, 5.0, 5.0)
+    ((_, closed), *_) = CandleBuilder().refill(given)
     assert (given.volume, closed.volume) == (0.1 + 0.2, 0.3)
 
 
-def test_flat_candle_repeats_the_last_price_and_has_no_volume() -> None:
-    builder = CandleBuilder()
-    list(builder.add(ms("2026-11-18T12:00:10"), 5.0, 5.1, 1.0))
-    list(builder.add(ms("2026-11-18T12:00:20"), 6.0, 6.3, 1.0))
-    list(builder.close_until(ms("2026-11-18T12:02")))
-
-    flat = dict(builder.fill(ms("2026-11-18T12:01")))["1m"]
-
-    assert flat == PriceBar(ms("2026-11-18T12:01"), 6.0, 6.0, 6.0, 6.0, 0.0, 6.3, 6.3)
-
-
-def test_nothing_is_flat_before_the_first_tick() -> None:
-    assert list(CandleBuilder().fill(ms("2026-11-18T12:01"))) == []
-
-
-def test_flat_candle_never_replaces_one_with_ticks() -> None:
-    builder = CandleBuilder()
-    list(builder.add(ms("2026-11-18T12:00:10"), 5.0, 5.1, 1.0))
-    list(builder.close_until(ms("2026-11-18T12:01")))
-
-    assert list(builder.fill(ms("2026-11-18T12:00"))) == []
-
-
-def test_stored_volumes_add_up_without_binary_noise() -> None:
-    sequence = TickSequence(
-        HOURS["always"], [Tick("X", 1, 1, ms("2026-11-18") + n * 60_000, 0.1) for n in range(30)], [0] * 30
-    )
-
-    assert candles_of(sequence)["1h", ms("2026-11-18")].volume == 3.0
+def test_flat_candle_repeats_the_last_price_and_never_replaces_one_with_ticks() -> None:
+    assert list(CandleBuilder().fill(at(60))) == []
+    builder = builder_of((10, 5.0, 5.1), (20, 6.0, 6.3))
+    list(builder.close_until(at(120)))
+    flat = dict(builder.fill(at(60)))["1m"]
+    assert flat == PriceBar(at(60), 6.0, 6.0, 6.0, 6.0, 0.0, 6.3, 6.3)
+    assert list(builder.fill(NOON_MS)) == []
 
 
 def test_resumed_minute_that_was_closed_since_is_not_formed_again() -> None:
     builder = CandleBuilder()
-    minute = PriceBar(ms("2026-11-18T12:00"), 5.0, 5.0, 5.0, 5.0, 9.0, 5.1, 5.1)
+    minute = PriceBar(NOON_MS, 5.0, 5.0, 5.0, 5.0, 9.0, 5.1, 5.1)
     builder.resume(copy(minute))
-
     builder.resume_forming(copy(minute), 5.0, 5.1)
-
     assert builder.forming("1m") is None
 
 
@@ -223,13 +147,9 @@ def test_tick_that_extends_a_minute_keeps_nothing_waiting_that_ended_before() ->
 
 
 def test_interval_that_forms_again_leaves_alone_what_is_being_written() -> None:
-    builder, noon_ms = CandleBuilder(), ms("2026-11-18T12:00")
-    list(builder.add(noon_ms, 1.0, 1.1, 1.0))
-    written = dict(builder.halt(noon_ms + TIMEFRAMES["1d"]))["1h"]
+    builder = builder_of((0, 1.0, 1.1))
+    written = dict(builder.halt(NEXT_DAY_MS))["1h"]
     before = copy(written)
-
-    assert ("1h", noon_ms) in list(builder.reopen(noon_ms + TIMEFRAMES["1m"]))
-    list(builder.add(noon_ms + TIMEFRAMES["1m"], 2.0, 2.1, 1.0))
-    again = dict(builder.halt(noon_ms + TIMEFRAMES["1d"]))["1h"]
-
-    assert (written, again.high) == (before, 2.0)
+    assert ("1h", NOON_MS) in list(builder.reopen(at(60)))
+    list(builder.add(at(60), 2.0, 2.1, 1.0))
+    assert (written, dict(builder.halt(NEXT_DAY_MS))["1h"].high) == (before, 2.0)

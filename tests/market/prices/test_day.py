@@ -37,13 +37,9 @@ def known(day: RollingDay, now_ms: int, forming: PriceBar | None = None) -> DayS
     return statistics
 
 
-def test_day_is_told_in_seven_figures() -> None:
+def test_day_is_told_in_seven_figures_and_nothing_of_one_without_minutes() -> None:
     day = make_day(make_minute(0, 100.0), make_minute(1, 98.0), make_minute(2, 103.0))
-
     assert known(day, at(3)) == DayStatistics(100.0, 103.5, 97.5, 103.25, 3.25, 3.25, 3.0)
-
-
-def test_nothing_is_said_of_a_day_without_minutes() -> None:
     assert RollingDay(2).statistics(NOON_MS) is None
 
 
@@ -52,61 +48,17 @@ def test_minute_is_part_of_the_1440_before_this_one(now_ms: int, is_there: bool)
     assert (make_day(make_minute(0)).statistics(now_ms) is not None) == is_there
 
 
-def test_highest_minute_goes_with_its_day() -> None:
-    day = make_day(make_minute(0, 200.0, 5.0), make_minute(1, 100.0), make_minute(2, 150.0))
-
-    gone = known(day, at(1_441))
-
-    assert (gone.open, gone.high, gone.low, gone.volume) == (100.0, 150.5, 99.5, 2.0)
-
-
-def test_forming_minute_counts_if_it_is_given() -> None:
-    day = make_day(make_minute(0, 100.0))
-
-    told = known(day, at(1, 500), make_minute(1, 90.0))
-
-    assert (told.open, told.high, told.low, told.last, told.volume) == (100.0, 100.5, 89.5, 90.25, 2.0)
+def test_forming_minute_counts_if_it_is_given_and_is_only_looked_at() -> None:
+    day, forming = make_day(make_minute(0, 100.0)), make_minute(1, 90.0)
+    for _ in range(2):
+        told = known(day, at(1, 500), forming)
+        assert (told.open, told.high, told.low, told.last, told.volume) == (100.0, 100.5, 89.5, 90.25, 2.0)
+    assert forming == make_minute(1, 90.0)
 
 
-def test_forming_minute_is_only_looked_at() -> None:
-    day, forming = make_day(make_minute(0)), make_minute(1)
-
-    assert known(day, at(1), forming) == known(day, at(1), forming)
-    assert forming == make_minute(1)
-
-
-def test_forming_minute_may_be_all_there_is() -> None:
+def test_forming_minute_may_be_all_there_is_but_is_not_of_the_day_if_it_forms_since_last_week() -> None:
     assert known(RollingDay(2), at(1), make_minute(1)).open == 100.0
-
-
-def test_minute_that_forms_since_last_week_is_not_of_the_day() -> None:
     assert RollingDay(2).statistics(at(3_000), make_minute(0)) is None
-
-
-def test_amended_minute_replaces_itself() -> None:
-    day = make_day(make_minute(0), make_minute(1, 200.0, 7.0), make_minute(1, 101.0, 2.0))
-
-    told = known(day, at(2))
-
-    assert (told.high, told.last, told.volume) == (101.5, 101.25, 3.0)
-
-
-def test_history_that_comes_late_takes_its_place() -> None:
-    day = make_day(make_minute(5, 100.0), make_minute(2, 90.0))
-
-    told = known(day, at(6))
-
-    assert (told.open, told.low, told.last) == (90.0, 89.5, 100.25)
-
-
-def test_history_of_the_day_before_is_left_out() -> None:
-    assert known(make_day(make_minute(1_440), make_minute(0, 900.0)), at(1_441)).high == 100.5
-
-
-def test_volumes_add_up_without_binary_noise() -> None:
-    assert (
-        known(make_day(*(make_minute(number, volume=0.1) for number in range(300))), at(300)).volume == 30.0
-    )
 
 
 minutes = st.tuples(st.integers(0, 3_000), st.integers(1, 9), st.integers(0, 10**9))

@@ -249,15 +249,3 @@ def test_records_taken_at_once_make_the_same_prices(
         begun = end
 
     assert seen(together) == seen(singly)
-
-
-def test_minute_ends_in_the_midst_of_ticks_of_which_the_last_is_late() -> None:
-    times_ms = [NOON_MS, NOON_MS + 50_000, NOON_MS + 70_000, NOON_MS + 40_000]
-    ticks = [TickAccepted("EURUSD", 1.0 + n, 3.0 + n, at_ms, 1.0, n) for n, at_ms in enumerate(times_ms, 1)]
-    singly, together = Prices("bid"), Prices("bid")
-    for tick in ticks:
-        singly.apply(tick, FACTS)
-    together.apply_all(ticks, FACTS)
-
-    assert seen(together) == seen(singly)
-    assert len(together.history(FACTS).rows("1m", KEPT, closed_only=False)) == 2

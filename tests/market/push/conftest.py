@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,11 +11,15 @@ import httpx
 import pytest
 from django.conf import settings
 
+from accounts.key_text import prefix_of
+from config.logging import line_formatter
 from core import clock
 from core.background import cancel_and_wait
+from core.events.event_feed import feed
 from market import runtime as market
 from market.engine.push_queue import PushQueue
-from market.push.keys import issue_ingest_key
+from market.models import IngestKey
+from market.push.keys import LEAD, issue_ingest_key
 from tests.client import Server
 from tests.contract.conftest import (
     db,  # noqa: F401
@@ -22,7 +27,7 @@ from tests.contract.conftest import (
     shared_server,  # noqa: F401
 )
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 _numbers = itertools.count(1)
 
@@ -76,6 +81,22 @@ def symbol(service: Server) -> str:
 
 def make_ingest_key(name: str = "desk", symbols: str = "") -> str:
     return issue_ingest_key(name, symbols, by="test")[1]
+
+
+def row_of(key: str) -> IngestKey:
+    return IngestKey.objects.get(prefix=prefix_of(key, LEAD))
+
+
+def read_events(service: Server) -> None:
+    service.run(feed.read())
+
+
+def logged_source(caplog: pytest.LogCaptureFixture) -> str | None:
+    """Of the one refusal, as the line shows it: in a field that nothing takes for a secret."""
+    wait_until(lambda: [record for record in caplog.records if record.name == "accounts.access"])
+    (record,) = (record for record in caplog.records if record.name == "accounts.access")
+    source: str | None = json.loads(line_formatter(json=True).format(record)).get("source")
+    return source
 
 
 def make_api_key() -> str:

@@ -62,9 +62,19 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return machine
 
 
-@pytest.mark.parametrize("step_ms", [STEP_MS, -STEP_MS])
-def test_source_that_sends_right_times_is_believed_and_never_refused(machine: Machine, step_ms: int) -> None:
-    source = RightSource(machine, sends_times=True)
+@pytest.mark.parametrize(
+    ("sends_times", "step_ms", "change"),
+    [
+        (True, STEP_MS, ClockChange.KEPT),
+        (True, -STEP_MS, ClockChange.KEPT),
+        # A tick without a time confirms no clock.
+        (False, STEP_MS, ClockChange.FOLLOWED),
+    ],
+)
+def test_source_that_sends_right_times_is_believed_and_never_refused(
+    machine: Machine, sends_times: bool, step_ms: int, change: ClockChange
+) -> None:
+    source = RightSource(machine, sends_times=sends_times)
 
     async def run() -> None:
         await source.push_for(30_000)
@@ -74,18 +84,4 @@ def test_source_that_sends_right_times_is_believed_and_never_refused(machine: Ma
     asyncio.run(run())
 
     assert source.refused == {}
-    assert machine.told == [(ClockChange.KEPT, step_ms)]
-
-
-def test_tick_without_a_time_confirms_no_clock(machine: Machine) -> None:
-    source = RightSource(machine, sends_times=False)
-
-    async def run() -> None:
-        await source.push_for(30_000)
-        machine.set(STEP_MS)
-        await source.push_for(60_000)
-
-    asyncio.run(run())
-
-    assert source.refused == {}
-    assert machine.told == [(ClockChange.FOLLOWED, STEP_MS)]
+    assert machine.told == [(change, step_ms)]

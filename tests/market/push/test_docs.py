@@ -29,53 +29,38 @@ def test_docs_tell_each_reason_in_its_own_sentence_and_no_other() -> None:
     assert rows("| Code | Sentence |") == [[f"`{code}`", why] for code, why in refusals.REASONS.items()]
 
 
-def told(heading: str) -> set[tuple[int, str]]:
-    """A number and each code beside it."""
-    return {
-        (int(number), code) for number, codes, *_ in rows(heading) for code in re.findall(r"`(\w+)`", codes)
+def test_docs_tell_every_status_of_an_answer_and_every_close_of_a_socket() -> None:
+    told = {
+        (int(number), code)
+        for number, codes, *_ in rows("| Status | Code |")
+        for code in re.findall(r"`(\w+)`", codes)
     }
-
-
-def made() -> set[tuple[int, str]]:
     kinds = [kind for kind in vars(refusals).values() if isinstance(kind, type)]
-    found = {(kind.status_code, kind.code) for kind in kinds if issubclass(kind, ApiError)}
-    return {*found, (IngestUnavailable.status_code, IngestUnavailable.code)}
-
-
-def test_docs_tell_every_status_of_an_answer() -> None:
-    of_sockets_alone = {
+    made = {(kind.status_code, kind.code) for kind in kinds if issubclass(kind, ApiError)}
+    made.add((IngestUnavailable.status_code, IngestUnavailable.code))
+    assert made - told == {
         (408, "auth_timeout"),
-        (500, "internal_error"),
-        (400, "invalid_parameter"),
         (429, "too_many_messages"),
     }
-    missing = made() - told("| Status | Code |") - of_sockets_alone
-    assert missing == set()
-
-
-def test_docs_tell_every_close_of_a_socket() -> None:
     numbers = {int(number) for number, *_ in rows("| Close | Code |")}
     assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID, RESTARTING}
 
 
-def run_script(service: Server, folder: Path, key: str, quotes: str) -> subprocess.CompletedProcess[str]:
-    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    script = folder / "push.py"
-    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
-    command = [sys.executable, str(script), key]
-    return subprocess.run(command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S)
-
-
-def test_script_of_the_docs_sends_what_it_reads(
+def test_script_of_the_docs_sends_what_it_reads_and_ends_with_the_reason_at_a_bad_key(
     service: Server, key: str, symbol: str, tmp_path: Path
 ) -> None:
-    done = run_script(service, tmp_path, key, f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n")
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    script = tmp_path / "push.py"
+    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
+
+    def run(key: str, quotes: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(script), key]
+        return subprocess.run(command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    done = run(key, f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n")
     first, second, third = done.stdout.splitlines()
     assert first == second == "{'accepted': 1, 'rejected': []}"
     assert "'crossed'" in third
-
-
-def test_script_of_the_docs_ends_with_the_reason_at_a_bad_key(service: Server, tmp_path: Path) -> None:
-    done = run_script(service, tmp_path, "nonsense", "EURUSD 1 2\n")
+    done = run("nonsense", "EURUSD 1 2\n")
     assert done.returncode == 1
     assert "invalid_ingest_key" in done.stderr

@@ -24,16 +24,12 @@ def test_every_name_of_a_key_may_be_the_source_of_an_instrument(name: str) -> No
 
 @pytest.mark.parametrize("name", ["", "two words", "desk\n", "a:b", "café", "a/b", "n" * 31])
 @pytest.mark.django_db
-def test_command_issues_no_key_under_a_name_that_no_source_can_have(name: str) -> None:
+def test_no_key_is_issued_under_a_name_that_no_source_can_have(name: str) -> None:
     with pytest.raises(CommandError):
         call_command("issue_ingest_key", name)
-
-
-@pytest.mark.parametrize("name", ["", "two words", "desk\n", "a:b", "café"])
-@pytest.mark.django_db
-def test_database_keeps_no_such_name_either(name: str) -> None:
-    with pytest.raises(IntegrityError), transaction.atomic():
-        issue_ingest_key(name, by="test")
+    if len(name) <= 30 and "/" not in name:
+        with pytest.raises(IntegrityError), transaction.atomic():
+            issue_ingest_key(name, by="test")
 
 
 @pytest.mark.django_db
@@ -43,6 +39,8 @@ def test_command_prints_the_key_and_nothing_else(capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out.strip()
     assert is_well_formed(printed, LEAD)
     assert IngestKey.objects.get(prefix=prefix_of(printed, LEAD)).symbols == "EURUSD"
+    with pytest.raises(CommandError, match=r"There is no instrument NOPE\."):
+        call_command("issue_ingest_key", "desk", "NOPE")
 
 
 @pytest.mark.django_db
@@ -79,12 +77,6 @@ def test_command_revokes_no_ingest_key_by_another_prefix(prefix: str) -> None:
     issue_ingest_key("desk", by="test")
     with pytest.raises(CommandError, match="No key has this prefix"):
         call_command("revoke_key", prefix)
-
-
-@pytest.mark.django_db
-def test_command_names_the_symbol_that_is_none() -> None:
-    with pytest.raises(CommandError, match=r"There is no instrument NOPE\."):
-        call_command("issue_ingest_key", "desk", "NOPE")
 
 
 @pytest.mark.django_db

@@ -27,50 +27,32 @@ def read(message: Any, allowed: Collection[str] = ()) -> tuple[dict[int, Tick], 
     return read_batch(read_items(intake.read(text)), NOW_MS, allowed)
 
 
-def sent(**fields: Any) -> Tick:
-    ticks, _ = read({**TICK, **fields})
-    return ticks[0]
-
-
-def refused(**fields: Any) -> str:
-    _, (found,) = read({**TICK, **fields})
-    assert found.code == "malformed"
-    return found.message
-
-
 def test_one_tick_a_list_and_an_object_are_the_same() -> None:
     assert read(TICK) == read([TICK]) == read({"ticks": [TICK]})
     assert read(TICK) == ({0: Tick("EURUSD", 1.0841, 1.0843, NOW_MS)}, [])
-
-
-def test_every_field_arrives() -> None:
-    tick = sent(volume=2.5, side="sell", price=1.0841, seq=7)
-    assert tick == Tick("EURUSD", 1.0841, 1.0843, NOW_MS, 2.5, -1, 1.0841, 7)
-    assert sent(side="buy").side == 1
-
-
-def test_null_is_as_if_it_were_absent() -> None:
-    assert sent(volume=None, side=None, price=None, seq=None) == sent()
+    assert read([]) == read({"ticks": []}) == ({}, [])
 
 
 @pytest.mark.parametrize(
-    "time", [NOW_MS, "2026-11-18T11:06:40Z", "2026-11-18T11:06:40.000+00:00", "2026-11-18T20:06:40+09:00"]
+    ("fields", "expected"),
+    [
+        ({"volume": 2.5, "side": "sell", "price": 1.0841, "seq": 7}, (NOW_MS, 2.5, -1, 1.0841, 7)),
+        ({"side": "buy"}, (NOW_MS, 0.0, 1)),
+        (dict.fromkeys(("volume", "side", "price", "seq", "time")), (NOW_MS,)),
+        *(
+            ({"time": time}, (NOW_MS,))
+            for time in ("2026-11-18T11:06:40Z", "2026-11-18T11:06:40.000+00:00", "2026-11-18T20:06:40+09:00")
+        ),
+        ({"time": "2026-11-18T11:06:40.257Z"}, (NOW_MS + 257,)),
+        ({"symbol": "eurUsd"}, (NOW_MS,)),
+    ],
 )
-def test_time_is_milliseconds_or_iso(time: int | str) -> None:
-    assert sent(time=time).time_ms == NOW_MS
+def test_every_field_arrives(fields: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    assert read({**TICK, **fields}) == ({0: Tick("EURUSD", 1.0841, 1.0843, *expected)}, [])
 
 
-def test_milliseconds_of_an_iso_time_are_kept() -> None:
-    assert sent(time="2026-11-18T11:06:40.257Z").time_ms == NOW_MS + 257
-
-
-def test_without_a_time_it_is_now() -> None:
-    assert read({"symbol": "EURUSD", "bid": 1, "ask": 2})[0][0].time_ms == NOW_MS
-
-
-def test_symbols_are_upper_case() -> None:
-    assert sent(symbol="eurUsd").symbol == "EURUSD"
-    assert sent(symbol="eurusſ").symbol == "eurusſ"
+def test_symbols_are_upper_case_in_ascii_alone() -> None:
+    assert read({**TICK, "symbol": "eurusſ"})[0][0].symbol == "eurusſ"
 
 
 @pytest.mark.parametrize(
@@ -80,34 +62,37 @@ def test_symbols_are_upper_case() -> None:
         *(("time", 1_795_000_000), ("time", 1e12), ("time", "2026-11-18T11:06:40"), ("time", "now")),
         ("time", "0001-01-01T00:00:00+14:00"),
         *(("seq", -1), ("seq", 1.5), ("seq", 2**63), ("side", "long"), ("side", 1), ("volume", "1")),
-        ("price", {}),
+        *(("price", {}), ("vol", 1)),
     ],
 )
 def test_wrong_field_is_named(field: str, value: Any) -> None:
-    assert refused(**{field: value}).startswith(f"{field}: ")
+    _, (found,) = read({**TICK, field: value})
+    assert (found.code, field in found.message) == ("malformed", True)
 
 
-def test_number_that_no_float_holds_is_refused() -> None:
-    text = json.dumps(TICK).replace("1.0843", "1e999").encode()
-    assert read(text)[1][0].message == "ask: number out of range."
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (json.dumps(TICK).replace("1.0843", "1e999"), "ask"),
+        ('{"symbol":"EURUSD","bid":1}', "ask"),
+        # A number without a time of its own.
+        ('{"symbol":"EURUSD","bid":1,"ask":2,"seq":7}', "seq"),
+    ],
+)
+def test_what_no_float_holds_or_what_is_missing_is_named(text: str, named: str) -> None:
+    _, (found,) = read(text.encode())
+    assert named in found.message
 
 
-def test_unknown_field_is_refused_and_not_dropped() -> None:
-    assert "vol" in refused(vol=1)
-
-
-def test_missing_field_is_named() -> None:
-    assert read({"symbol": "EURUSD", "bid": 1})[1][0].message.endswith("required field ask.")
-
-
-def test_number_without_a_time_of_its_own_is_refused() -> None:
-    _, (found,) = read({"symbol": "EURUSD", "bid": 1, "ask": 2, "seq": 7})
-    assert found.message == "A tick with a seq needs its own time."
-
-
-def test_broken_tick_is_refused_alone() -> None:
-    ticks, rejected = read([TICK, 5, {**TICK, "bid": "x"}, TICK, None])
-    assert (list(ticks), [found.index for found in rejected]) == ([0, 3], [1, 2, 4])
+def test_broken_ticks_and_symbols_of_others_are_refused_alone_in_their_places() -> None:
+    ticks, rejected = read(
+        [TICK, 5, {**TICK, "bid": "x"}, {**TICK, "symbol": "XAUUSD"}, TICK, None], allowed={"EURUSD"}
+    )
+    assert list(ticks) == [0, 4]
+    assert {found.index: found.code for found in rejected} == {
+        3: "symbol_not_allowed",
+        **dict.fromkeys((1, 2, 5), "malformed"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -117,13 +102,9 @@ def test_broken_tick_is_refused_alone() -> None:
         *(b'{"ticks":[],"more":1}', b'[{"symbol":"\\ud800"}]'),
     ],
 )
-def test_message_that_is_none_is_unreadable_in_one_sentence(text: bytes) -> None:
-    with pytest.raises(InvalidMessage, match=r"^.{10,200}\.$"):
+def test_message_that_is_none_is_unreadable(text: bytes) -> None:
+    with pytest.raises(InvalidMessage):
         read(text)
-
-
-def test_nothing_sent_is_nothing_refused() -> None:
-    assert read([]) == read({"ticks": []}) == ({}, [])
 
 
 json_values = st.recursive(
@@ -150,15 +131,6 @@ def test_every_item_of_a_message_becomes_a_tick_or_a_refusal(items: list[Any]) -
 def test_no_bytes_break_the_reader(text: bytes) -> None:
     with contextlib.suppress(InvalidMessage):
         read(text)
-
-
-def test_symbols_of_others_are_refused_in_their_places() -> None:
-    ticks, rejected = read([{**TICK, "symbol": "XAUUSD"}, TICK, 5], allowed={"EURUSD"})
-    assert {index: tick.symbol for index, tick in ticks.items()} == {1: "EURUSD"}
-    assert sorted((found.index, found.code) for found in rejected) == [
-        (0, "symbol_not_allowed"),
-        (2, "malformed"),
-    ]
 
 
 def returned_texts(path: str) -> set[str]:

@@ -194,22 +194,18 @@ async def until_expired(redis: PrivateRedis, patience_s: float) -> None:
         await until(lambda: now_s() > until_s)
 
 
-def fill(redis: PrivateRedis, until_us: int) -> None:
-    """As many requests as may wait, each to be begun until then."""
+@pytest.mark.parametrize(("until_us", "is_taken"), [(2**52, False), (1, True)])
+async def test_queue_that_is_full_of_what_is_waited_for_refuses_at_once(
+    redis: PrivateRedis, until_us: int, is_taken: bool
+) -> None:
     with redis.client as client:
         client.rpush(key_of(REQUESTS), *[f"{until_us}:".encode()] * MAX_WAITING)
-
-
-async def test_full_queue_refuses_at_once(redis: PrivateRedis) -> None:
-    fill(redis, until_us=2**52)
     async with sending(redis, patience_s=600) as inbox:
-        assert not await answered(inbox.send("push:desk", []))
-
-
-async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) -> None:
-    fill(redis, until_us=1)
-    async with sending(redis) as inbox, serving(redis, Engine()):
-        assert await inbox.send("push:desk", [TICK]) == [None]
+        if not is_taken:
+            assert not await answered(inbox.send("push:desk", []))
+            return
+        async with serving(redis, Engine()):
+            assert await inbox.send("push:desk", [TICK]) == [None]
 
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
@@ -273,20 +269,16 @@ async def test_engine_that_was_stopped_works_off_nothing_old(
     assert notes.read_text().split() == ["ready", "before", "after"]
 
 
-async def test_redis_that_hangs_holds_nobody_for_long_and_is_found_again(redis: PrivateRedis) -> None:
-    engine = Engine()
-    async with sending(redis, patience_s=0.3) as inbox, serving(redis, engine):
-        await until_taken(inbox, "before")
-        with redis.paused():
-            assert not await answered(inbox.send("meanwhile", [TICK]))
-        await until_taken(inbox, "after")
-
-
-async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: Path) -> None:
+async def test_redis_that_hangs_or_is_killed_holds_nobody_for_long_and_is_found_again(
+    tmp_path: Path,
+) -> None:
     private = PrivateRedis(tmp_path)
     with private.running():
-        async with sending(private) as inbox, serving(private, Engine()):
-            assert await inbox.send("before", [TICK]) == [None]
+        async with sending(private, patience_s=0.3) as inbox, serving(private, Engine()):
+            await until_taken(inbox, "before")
+            with private.paused():
+                assert not await answered(inbox.send("meanwhile", [TICK]))
+            await until_taken(inbox, "between")
             private.kill()
             assert not await answered(inbox.send("meanwhile", [TICK]))
             with private.running():

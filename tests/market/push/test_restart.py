@@ -20,11 +20,9 @@ from core import clock
 from tests.client import Server
 from tests.factories import make_instrument
 from tests.patience import PATIENCE_S, wait_until
+from tests.serving.websocket.wires import TEXT, handshake, masked
 
 from .conftest import make_ingest_key, make_tick
-from .test_session import handshake, masked
-
-SENT = 50
 
 
 @pytest.fixture
@@ -74,37 +72,28 @@ def all_heard(socket: ClientConnection) -> list[dict[str, Any]]:
         return frames
 
 
-class Ticks:
-    """Of one symbol, one after the other."""
-
-    def __init__(self, symbol: str) -> None:
-        self._symbol, self._since_ms = symbol, clock.now_ms() - 10_000
-
-    def text(self, seq: int) -> str:
-        tick = make_tick(self._symbol, seq=seq, time=min(self._since_ms + seq, clock.now_ms()))
-        return json.dumps({"id": seq, "ticks": [tick]})
+def texts(symbol: str) -> Iterator[str]:
+    """A tick each, whose number is that of its message."""
+    since_ms = clock.now_ms() - 10_000
+    for seq in itertools.count():
+        tick = make_tick(symbol, seq=seq, time=min(since_ms + seq, clock.now_ms()))
+        yield json.dumps({"id": seq, "ticks": [tick]})
 
 
 def answered(frames: list[dict[str, Any]]) -> list[int]:
     return [frame["id"] for frame in frames if frame["type"] == "result" and frame["accepted"] == 1]
 
 
+@pytest.mark.parametrize("sent", [0, 50])
 def test_what_was_sent_is_answered_before_the_socket_closes_with_1012(
-    server: Server, socket: ClientConnection
+    server: Server, socket: ClientConnection, sent: int
 ) -> None:
-    ticks = Ticks(make_instrument("PUSHEDLAST").symbol)
-    for seq in range(SENT):
-        socket.send(ticks.text(seq))
+    for text in itertools.islice(texts(make_instrument("PUSHEDLAST").symbol), sent):
+        socket.send(text)
     with stopping(server):
         frames = all_heard(socket)
     assert [frame["code"] for frame in frames if frame["type"] == "notice"] == ["restarting"]
-    assert answered(frames) == list(range(SENT))
-    assert socket.close_code == 1012
-
-
-def test_who_has_nothing_to_send_is_told_and_closed(server: Server, socket: ClientConnection) -> None:
-    with stopping(server):
-        assert [frame["type"] for frame in all_heard(socket)] == ["notice"]
+    assert answered(frames) == list(range(sent))
     assert socket.close_code == 1012
 
 
@@ -112,8 +101,18 @@ def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
     server: Server, socket: ClientConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.3)
-    ticks = Ticks(make_instrument("PUSHEDON").symbol)
-    sending = threading.Thread(target=send_on, args=(socket, ticks), daemon=True)
+    sent: list[str] = []
+    symbol = make_instrument("PUSHEDON").symbol
+
+    def send_on() -> None:
+        """For longer than a server waits."""
+        with suppress(ConnectionClosed):
+            for text in texts(symbol):
+                sent.append(text)
+                socket.send(text)
+                time.sleep(0.001)
+
+    sending = threading.Thread(target=send_on, daemon=True)
     sending.start()
     first = heard(socket)
     with stopping(server):
@@ -121,8 +120,11 @@ def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
     sending.join(PATIENCE_S)
     assert socket.close_code == 1012
     assert taken == list(range(len(taken)))
+    verdicts = []
     with Server() as again, connected(again) as after:
-        verdicts = [ask(after, ticks.text(seq))["accepted"] for seq in (taken[-1], taken[-1] + 1)]
+        for text in sent[taken[-1] : taken[-1] + 2]:
+            after.send(text)
+            verdicts.append(heard(after)["accepted"])
     assert verdicts == [0, 1]
 
 
@@ -132,12 +134,12 @@ def test_who_never_reads_holds_the_server_up_no_longer(
     monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.1)
     monkeypatch.setattr("market.push.session.UNREAD_S", 0.1)
     monkeypatch.setattr("serving.websocket.protocol.STALLED_LINGER_S", 0.1)
-    message = masked(b"[" + b'{"symbol":"NOPE"},' * 300 + b"0]")
+    message = masked(TEXT, b"[" + b'{"symbol":"NOPE"},' * 300 + b"0]")
     with sockets.socket() as deaf:
         deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4_096)
         with Server() as server:
             deaf.connect(("127.0.0.1", server.port))
-            deaf.sendall(handshake(server.port, make_ingest_key()))
+            deaf.sendall(handshake(f"X-Ingest-Key: {make_ingest_key()}", path="/ws/ingest"))
             wait_until(lambda: any(hasattr(each, "read_paused") for each in server.state.connections))
             (connection,) = server.state.connections
             fill(deaf, message, connection)
@@ -158,16 +160,3 @@ def fill(socket: sockets.socket, message: bytes, connection: Any) -> None:
         return bool(connection.read_paused)
 
     wait_until(is_full)
-
-
-def send_on(socket: ClientConnection, ticks: Ticks) -> None:
-    """For longer than a server waits."""
-    with suppress(ConnectionClosed):
-        for seq in itertools.count():
-            socket.send(ticks.text(seq))
-            time.sleep(0.001)
-
-
-def ask(socket: ClientConnection, text: str) -> dict[str, Any]:
-    socket.send(text)
-    return heard(socket)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,19 +10,20 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.key_text import generate_key, prefix_of
+from accounts.key_text import generate_key
 from core.clock import now_ms
 from core.events.event_feed import feed
-from market.models import IngestKey
+from core.threads import in_thread
 from market.push.keys import LEAD, revoke_ingest_key
-from market.push.session import IngestConsumer
+from market.push.session import IngestConsumer, open_sockets
 from tests.client import Server
 from tests.contract.streams.client import in_time, shortened
 from tests.patience import PATIENCE_S, until
+from tests.serving.websocket.wires import CLOSE, CONT, PING, PONG, TEXT, RawClient, handshake, masked
 
-from .conftest import make_api_key, make_ingest_key, make_tick
+from .conftest import logged_source, make_api_key, make_ingest_key, make_tick, read_events, row_of
 
-pytestmark = pytest.mark.usefixtures("service")
+TAKEN = {"type": "result", "accepted": 1, "rejected": []}
 
 
 class Socket:
@@ -82,47 +84,33 @@ def source(service: Server, key: str) -> Iterator[Socket]:
 def test_key_in_the_first_message(socket: Socket, symbol: str) -> None:
     answer = socket.ask({"action": "auth", "key": make_ingest_key("bridge", symbol), "id": 1})
     assert answer == {"type": "authenticated", "name": "bridge", "symbols": [symbol], "id": 1}
-    assert socket.ask(make_tick(symbol)) == {"type": "result", "accepted": 1, "rejected": []}
+    assert socket.ask({**make_tick(symbol), "id": None}) == TAKEN
 
 
-def test_null_id_is_as_if_it_were_absent(source: Socket, symbol: str) -> None:
-    answer = source.ask({**make_tick(symbol), "id": None})
-
-    assert answer == {"type": "result", "accepted": 1, "rejected": []}
-
-
-def test_key_as_bearer_of_the_handshake(service: Server, key: str) -> None:
-    made = opened(service, Authorization=f"Bearer {key}")
+@pytest.mark.parametrize("origin", [{}, {"Origin": "http://127.0.0.1:{port}"}])
+def test_key_as_bearer_of_the_handshake_also_of_a_page_of_our_own(
+    service: Server, key: str, origin: dict[str, str]
+) -> None:
+    headers = {name: value.format(port=service.port) for name, value in origin.items()}
+    made = opened(service, Authorization=f"Bearer {key}", **headers)
     assert made.hear()["type"] == "authenticated"
     made.connection.close()
 
 
-def test_tick_list_and_object_are_answered_alike(source: Socket, symbol: str) -> None:
-    first_ms = now_ms() - 3
-    tick, later, last = (make_tick(symbol, time=first_ms + place) for place in range(3))
-    assert source.ask({**tick, "id": "a"}) == {"type": "result", "accepted": 1, "rejected": [], "id": "a"}
-    assert source.ask([later])["accepted"] == 1
-    assert source.ask({"ticks": [last], "id": 7}) == {
-        "type": "result",
-        "accepted": 1,
-        "rejected": [],
-        "id": 7,
-    }
+def test_tick_list_and_object_are_answered_alike_in_their_order(source: Socket, symbol: str) -> None:
+    first_ms = now_ms() - 100
+    ticks = [make_tick(symbol, time=first_ms + number) for number in range(100)]
+    assert source.ask({**ticks[0], "id": "a"}) == {**TAKEN, "id": "a"}
+    assert source.ask([ticks[1]]) == TAKEN
+    for number in range(2, 100):
+        source.send({"id": number, "ticks": [ticks[number]]})
+    assert [source.hear() for _ in range(2, 100)] == [{**TAKEN, "id": number} for number in range(2, 100)]
 
 
 def test_refused_tick_is_told_with_its_place_and_why(source: Socket, symbol: str) -> None:
     answer = source.ask({"id": 3, "ticks": [make_tick(symbol), make_tick(symbol, bid=2)]})
     crossed = {"index": 1, "code": "crossed", "message": "The ask is below the bid."}
     assert answer == {"type": "result", "accepted": 1, "rejected": [crossed], "id": 3}
-
-
-def test_messages_are_answered_in_their_order(source: Socket, symbol: str) -> None:
-    first_ms = now_ms() - 100
-    for number in range(100):
-        source.send({"id": number, "ticks": [make_tick(symbol, time=first_ms + number)]})
-    answers = [source.hear() for _ in range(100)]
-    assert [answer["id"] for answer in answers] == list(range(100))
-    assert {answer["accepted"] for answer in answers} == {1}
 
 
 @pytest.mark.parametrize("kind", ["unknown", "an API key", "nonsense"])
@@ -140,24 +128,15 @@ def test_ticks_before_the_key_end_it(socket: Socket, symbol: str) -> None:
     assert socket.closed == 4401
 
 
-def test_who_sends_no_key_is_not_kept(service: Server) -> None:
-    before, IngestConsumer.FIRST_WITHIN_S = IngestConsumer.FIRST_WITHIN_S, 0.05
-    try:
-        made = opened(service)
-        frame = made.hear()
-    finally:
-        IngestConsumer.FIRST_WITHIN_S = before
-    assert (frame["error"]["code"], frame["fatal"], frame["retry"]) == ("auth_timeout", True, True)
-    assert made.closed == 4408
-
-
-def test_who_sent_a_key_in_time_is_kept(service: Server, key: str) -> None:
+def test_only_a_source_that_sends_a_key_in_time_is_kept(service: Server, key: str) -> None:
     def authenticate(within_s: float) -> Socket | None:
         with shortened(IngestConsumer, "FIRST_WITHIN_S", within_s):
             made, late = opened(service, X_Ingest_Key=key), opened(service)
             is_in_time = made.hear()["type"] == "authenticated"
             # It came after the other, whose time would be over by now.
-            assert late.refused()[0] == "auth_timeout"
+            frame = late.hear()
+            assert (frame["error"]["code"], frame["fatal"], frame["retry"]) == ("auth_timeout", True, True)
+            assert late.closed == 4408
             return made if is_in_time else None
 
     made = in_time(0.05, authenticate)
@@ -179,11 +158,14 @@ def test_bad_message_is_told_and_the_next_is_taken(source: Socket, message: str 
     assert source.ask([])["type"] == "result"
 
 
-def test_tenth_bad_message_within_a_minute_ends_it(source: Socket) -> None:
-    assert [source.refused("nonsense") for _ in range(10)] == [("invalid_message", False)] * 9 + [
-        ("invalid_message", True)
-    ]
+def test_tenth_bad_message_within_a_minute_ends_it_and_its_source_is_logged_once(
+    source: Socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "accounts.access")
+    refused = [source.refused("nonsense") for _ in range(10)]
+    assert refused == [("invalid_message", False)] * 9 + [("invalid_message", True)]
     assert source.closed == 4400
+    assert logged_source(caplog) == "desk"
 
 
 def test_too_many_ticks_are_told_and_the_next_are_taken(source: Socket, symbol: str) -> None:
@@ -208,78 +190,163 @@ def test_revoked_key_ends_its_sockets_and_no_other(service: Server, source: Sock
     key = make_ingest_key("bridge")
     made = [opened(service, X_Ingest_Key=key) for _ in range(2)]
     assert {socket.hear()["name"] for socket in made} == {"bridge"}
-    revoke_ingest_key(IngestKey.objects.get(prefix=prefix_of(key, LEAD)), by="test")
-    service.run(feed.read())
+    revoke_ingest_key(row_of(key), by="test")
+    read_events(service)
     for socket in made:
         assert (socket.refused(), socket.closed) == (("invalid_ingest_key", True), 4401)
     assert source.ask([])["type"] == "result"
 
 
 def test_source_that_reads_nothing_holds_up_itself_alone(service: Server, key: str, source: Socket) -> None:
+    message = masked(TEXT, json.dumps([{"symbol": "NOPE", "bid": 1, "ask": 2}] * 300).encode())
+
     async def run() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", service.port, limit=1)
         others = set(service.state.connections)
-        writer.write(handshake(service.port, key))
+        writer.write(handshake(f"X-Ingest-Key: {key}", path="/ws/ingest"))
         await until(lambda: any(hasattr(each, "read_paused") for each in service.state.connections - others))
-        (connection,) = service.state.connections - others
-        await flood(writer, connection)
+        connection: Any = (service.state.connections - others).pop()
+
+        def is_held_up() -> bool:
+            # It does not read on, because it cannot answer.
+            if writer.transport.get_write_buffer_size() == 0:
+                writer.write(message)
+            return bool(connection.read_paused)
+
+        await until(is_held_up)
         assert await asyncio.to_thread(source.ask, []) == {"type": "result", "accepted": 0, "rejected": []}
         writer.transport.abort()
 
     asyncio.run(run())
 
 
-async def flood(writer: asyncio.StreamWriter, connection: Any) -> None:
-    """Until the service does not read on, because it cannot answer."""
-    message = masked(json.dumps([{"symbol": "NOPE", "bid": 1, "ask": 2}] * 300).encode())
-
-    def is_held_up() -> bool:
-        if writer.transport.get_write_buffer_size() == 0:
-            writer.write(message)
-        return bool(connection.read_paused)
-
-    await until(is_held_up)
-
-
-def handshake(port: int, key: str) -> bytes:
-    lines = [
-        "GET /ws/ingest HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        f"X-Ingest-Key: {key}",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode()
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        *(
+            ("/ws/ingest", {"Origin": origin}, 403)
+            for origin in ("https://evil.example", "null", "http://[x")
+        ),
+        ("/ws/ingest", {"Host": "evil.example"}, 403),
+        *((path, {}, 404) for path in ("/ws/ingest/more", "/ws/nothing", "/ws", "/", "/ingest/ticks")),
+    ],
+)
+def test_other_origins_hosts_and_paths_get_no_socket(
+    service: Server, key: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        opened(service, path=path, X_Ingest_Key=key, **headers)
+    assert refused.value.response.status_code == status
 
 
-def masked(text: bytes) -> bytes:
-    """One text frame of 126 to 65,535 bytes, under the mask 0."""
-    return b"\x81\xfe" + len(text).to_bytes(2, "big") + b"\0\0\0\0" + text
+class Line:
+    """The server's side of a socket whose client takes its time to read."""
+
+    def __init__(self, key: str) -> None:
+        headers = [(b"host", b"127.0.0.1"), (b"x-ingest-key", key.encode())]
+        self.scope = {"type": "websocket", "path": "/ws/ingest", "headers": headers, "client": None}
+        self.says = asyncio.Queue[dict[str, Any]]()
+        self.says.put_nowait({"type": "websocket.connect"})
+        self.told: list[dict[str, Any]] = []
+        self.is_reading = asyncio.Event()
+
+    async def send(self, event: dict[str, Any]) -> None:
+        if event["type"] == "websocket.send":
+            await self.is_reading.wait()
+        self.told.append(event)
+        if event["type"] == "websocket.close":
+            self.says.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
+
+
+class Hasty(IngestConsumer):
+    FIRST_WITHIN_S = 0.0
+    line: Line
+    is_listed = False
+
+    async def authenticate(self, key: str) -> None:
+        await super().authenticate(key)
+        # Whoever is over is in no list of open sockets.
+        self.is_listed = self in open_sockets[self.key_id]
+        self.line.is_reading.set()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_key_that_is_found_as_the_time_runs_out_comes_too_late() -> None:
+    consumer = Hasty()
+    line = consumer.line = Line(await in_thread(make_ingest_key))
+    await feed.start()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await consumer(line.scope, line.says.get, line.send)
+    finally:
+        await feed.stop()
+
+    _, told, closed = line.told
+    assert json.loads(told["text"])["error"]["code"] == "auth_timeout"
+    assert (closed["code"], consumer.is_listed) == (4408, False)
+
+
+async def raw(port: int, key: str = "") -> RawClient:
+    client = await RawClient.connect(port, path="/ws/ingest")
+    if key:
+        client.send(TEXT, json.dumps({"action": "auth", "key": key}).encode())
+        await client.hear()
+    return client
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_message_in_front_of_a_flood_leaves_no_traceback_and_no_socket(
+    service: Server, key: str, symbol: str, caplog: pytest.LogCaptureFixture, has_key: bool
+) -> None:
+    async def run() -> None:
+        client = await raw(service.port, key * has_key)
+        client.writer.write(masked(TEXT, json.dumps(make_tick(symbol)).encode()) + masked(PING) * 200)
+        await client.close_code()
+        client.abort()
+        await until(lambda: not any(open_sockets.values()))
+
+    asyncio.run(run())
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("sent", "codes", "close"),
     [
-        ("Origin", "https://evil.example"),
-        ("Origin", "null"),
-        ("Origin", "http://[x"),
-        ("Host", "evil.example"),
+        (masked(PING) * 10_000, ["too_many_messages"], 4413),
+        (masked(PONG) * 10_000, ["too_many_messages"], 4413),
+        (masked(TEXT, fin=False) + masked(CONT, fin=False) * 10_000, [], 1009),
     ],
+    ids=["pings", "pongs", "empty fragments"],
 )
-def test_page_of_another_origin_gets_no_socket(service: Server, key: str, name: str, value: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        opened(service, X_Ingest_Key=key, **{name: value})
-    assert refused.value.response.status_code == 403
+def test_flood_of_a_stranger_ends_at_once(service: Server, sent: bytes, codes: list[str], close: int) -> None:
+    async def run() -> list[tuple[int, bytes]]:
+        client = await raw(service.port)
+        client.writer.write(sent)
+        heard = [await client.hear()]
+        while heard[-1][0] != CLOSE:
+            heard.append(await client.hear())
+        client.abort()
+        return heard
+
+    heard = asyncio.run(run())
+    assert [json.loads(text)["error"]["code"] for opcode, text in heard if opcode == TEXT] == codes
+    assert int.from_bytes(heard[-1][1][:2], "big") == close
 
 
-def test_page_of_our_own_gets_one(service: Server, key: str) -> None:
-    made = opened(service, X_Ingest_Key=key, Origin=f"http://127.0.0.1:{service.port}")
-    assert made.hear()["type"] == "authenticated"
-    made.connection.close()
+def test_source_may_send_a_thousand_messages_at_once_and_one_in_a_thousand_fragments(
+    service: Server, key: str, symbol: str
+) -> None:
+    texts = [json.dumps({"id": number, **make_tick(symbol)}).encode() for number in range(1_001)]
+    last = texts.pop().ljust(1_000)
+    parts = [masked(CONT, last[at : at + 1], fin=at == 999) for at in range(1, 1_000)]
 
+    async def run() -> list[int]:
+        client = await raw(service.port, key)
+        client.writer.write(b"".join(masked(TEXT, text) for text in texts))
+        numbers = [json.loads((await client.hear())[1])["id"] for _ in texts]
+        client.writer.write(masked(TEXT, last[:1], fin=False) + b"".join(parts))
+        numbers.append(json.loads((await client.hear())[1])["id"])
+        client.abort()
+        return numbers
 
-@pytest.mark.parametrize("path", ["/ws/ingest/more", "/ws/nothing", "/ws", "/", "/ingest/ticks"])
-def test_no_other_path_takes_this_socket(service: Server, key: str, path: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        opened(service, path=path, X_Ingest_Key=key)
-    assert refused.value.response.status_code == 404
+    assert asyncio.run(run()) == list(range(1_001))

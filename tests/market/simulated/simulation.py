@@ -12,6 +12,7 @@ START_MS = 1_795_003_200_000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 YEAR_MS = 365.25 * DAY_MS
+TRADED = ("BTCUSD", "ETHUSD", "TEST")
 
 
 def make_market(symbol: str = "EURUSD", seed: int = 7, volume_kind: str = "ticks") -> SimulatedMarket:
@@ -54,3 +55,7 @@ def ticks_of_minute(symbol: str, open_ms: int) -> list[Tick]:
 
 def ticks_by_bar(symbol: str, bars: list[SimulatedBar]) -> list[list[Tick]]:
     return [ticks_of_minute(symbol, bar[0]) for bar in bars]
+
+
+def trades_of(symbol: str, span_ms: int) -> list[Tick]:
+    return [tick for tick in make_ticks(symbol, span_ms, "traded") if tick.side]

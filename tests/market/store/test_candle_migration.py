@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError
 from pytest_django import DjangoDbBlocker
 
+from instruments.models import Instrument
 from tests.factories import NOON, make_instrument
 from tests.market.postgresql import ask, empty, in_place, migrate
 
@@ -47,15 +48,7 @@ def on_older(older: str, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
         empty()
 
 
-def fill() -> None:
-    """Some minutes about New Year, and a day."""
-    instrument = make_instrument()
-    for minute in (-2, -1, 0):
-        add(instrument.pk, "1m", NEW_YEAR + timedelta(minutes=minute))
-    add(instrument.pk, "1d", NOON)
-
-
-def add(instrument_id: int, timeframe: str, opened_at: datetime) -> str:
+def add(instrument_id: int, timeframe: str, opened_at: datetime) -> int:
     """A candle as it was then, though the model of today may know more; returns its id."""
     (added,) = ask(
         "INSERT INTO market_candle "
@@ -63,81 +56,54 @@ def add(instrument_id: int, timeframe: str, opened_at: datetime) -> str:
         "VALUES (%s, %s, %s, 2, 4, 1, 3, 5, 'mid') RETURNING id",
         *(instrument_id, timeframe, opened_at),
     )
-    return added
+    return int(added)
 
 
 def rows() -> list[str]:
     return ask("SELECT c::text FROM (SELECT * FROM market_candle ORDER BY id) c")
 
 
-def test_rows_are_kept_there_and_back() -> None:
-    fill()
-    before = rows()
+@pytest.fixture
+def instrument(on_older: None) -> Instrument:
+    return make_instrument()
+
+
+@pytest.fixture
+def last(instrument: Instrument) -> int:
+    """The last of some minutes about New Year, and a day."""
+    for minute in (-2, -1, 0):
+        add(instrument.pk, "1m", NEW_YEAR + timedelta(minutes=minute))
+    return add(instrument.pk, "1d", NOON)
+
+
+def test_rows_names_and_numbers_are_kept_there_and_back(instrument: Instrument, last: int) -> None:
+    before, table = rows(), [ask(question) for question in (COLUMNS, CONSTRAINTS, INDEXES)]
+    names = {*table[1], *table[2]}
 
     migrate(AFTER)
-    between = rows()
-    migrate(BEFORE)
-
-    assert len(before) == 4
-    assert (between, rows()) == (before, before)
-
-
-def test_names_are_kept_and_the_key_names_what_it_is_partitioned_by() -> None:
-    before = {*ask(CONSTRAINTS), *ask(INDEXES)}
-
-    migrate(AFTER)
-
+    assert rows() == before
+    assert ask("SELECT tableoid::regclass FROM market_candle ORDER BY id") == [
+        *("market_candle_1m_2026_12", "market_candle_1m_2026_12", "market_candle_1m_2027_01"),
+        "market_candle_rest",
+    ]
     after = {*ask(CONSTRAINTS), *(index.replace(" ON ONLY ", " ON ") for index in ask(INDEXES))}
     index = "CREATE UNIQUE INDEX market_candle_pkey ON public.market_candle USING btree"
     key = "market_candle_pkey PRIMARY KEY"
-    assert before - after == {f"{key} (id)", f"{index} (id)"}
-    assert after - before == {f"{key} (id, timeframe, opened_at)", f"{index} (id, timeframe, opened_at)"}
-
-
-def test_way_back_leads_to_the_same_table() -> None:
-    before = [ask(question) for question in (COLUMNS, CONSTRAINTS, INDEXES)]
-    migrate(AFTER)
+    assert names - after == {f"{key} (id)", f"{index} (id)"}
+    assert after - names == {f"{key} (id, timeframe, opened_at)", f"{index} (id, timeframe, opened_at)"}
+    assert add(instrument.pk, "1h", NEW_YEAR) == last + 1
 
     migrate(BEFORE)
-
-    assert [ask(question) for question in (COLUMNS, CONSTRAINTS, INDEXES)] == before
+    assert rows()[:-1] == before
+    assert [ask(question) for question in (COLUMNS, CONSTRAINTS, INDEXES)] == table
     assert ask("SELECT relname FROM pg_class WHERE relname LIKE 'market_candle_1m%%'") == []
+    assert add(instrument.pk, "1h", NOON) == last + 2
 
 
-def test_each_month_becomes_a_table_and_the_rest_one() -> None:
-    fill()
-
-    migrate(AFTER)
-
-    assert ask("SELECT tableoid::regclass FROM market_candle ORDER BY id") == [
-        "market_candle_1m_2026_12",
-        "market_candle_1m_2026_12",
-        "market_candle_1m_2027_01",
-        "market_candle_rest",
-    ]
-
-
-@pytest.mark.parametrize("through", [[AFTER], [AFTER, BEFORE]])
-def test_next_candle_gets_the_next_number(through: list[str]) -> None:
-    instrument = make_instrument()
-    last = add(instrument.pk, "1h", NOON)
-    for migration in through:
-        migrate(migration)
-
-    assert int(add(instrument.pk, "1h", NEW_YEAR)) == int(last) + 1
-
-
+@pytest.mark.usefixtures("last")
 def test_partitions_refuse_what_the_table_refused() -> None:
-    fill()
     migrate(AFTER)
-
-    for change in (
-        "open = 9",
-        "low = 0",
-        "volume = -1",
-        "timeframe = '2h'",
-        "ask_low = 1",
-        "instrument_id = 0",
-    ):
+    wrong = ("open = 9", "low = 0", "volume = -1", "timeframe = '2h'", "ask_low = 1", "instrument_id = 0")
+    for change in wrong:
         with pytest.raises(IntegrityError):
             ask(f"UPDATE market_candle SET {change} WHERE opened_at = %s RETURNING id", NEW_YEAR)  # noqa: S608

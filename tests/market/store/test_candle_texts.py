@@ -85,33 +85,23 @@ def test_text_is_the_row_encoded_here(digits: int, values: list[tuple[float, flo
         assert list(parts) == [(expected, len(rows), True)]
 
 
-def statements(instrument: Instrument, *bars: PriceBar) -> int:
+USUAL = [(1.08412, 0.1 + 0.2), (65.432, 12_345.678), (1.0, 1e9)]
+SIZES = (0.00012, 9.87654, 99.99999, 100.0, 12_345.67891, 1_234_567.25, 99_999_999.5)
+USUAL += [(price, volume) for price in SIZES for volume in (0.0, 5.0, 1e8, 12_345.678)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "statements"), [(USUAL, 1), ([(1.084125, 1.0)], 2), ([(1.5, 12_345_678.25)], 2)]
+)
+def test_database_writes_all_but_the_rows_that_it_may_round_differently(
+    instrument: Instrument, pairs: list[tuple[float, float]], statements: int
+) -> None:
+    """Rows that are written here are right too, and would hide that the database writes none."""
+    bars = [bar(number, *pair) for number, pair in enumerate(pairs)]
     write(instrument, *bars)
     with count_queries() as asked:
         list(candle_texts.read_parts(series(instrument), AFTER_MS, bars[-1].opened_ms, AS_JSON))
-    return len(asked)
-
-
-def test_database_writes_usual_rows_itself(instrument: Instrument) -> None:
-    """Rows that are written here are right too, and would hide that the database writes none."""
-    usual = bar(0, 1.08412, 0.1 + 0.2), bar(1, 65.432, 12_345.678), bar(2, 1.0, 1e9)
-
-    assert statements(instrument, *usual) == 1
-
-
-def test_prices_of_each_size_are_written_by_the_database(instrument: Instrument) -> None:
-    prices = (0.00012, 9.87654, 99.99999, 100.0, 12_345.67891, 1_234_567.25, 99_999_999.5)
-    volumes = (0.0, 5.0, 1e8, 12_345.678)
-    pairs = [(price, volume) for price in prices for volume in volumes]
-
-    assert statements(instrument, *(bar(number, *pair) for number, pair in enumerate(pairs))) == 1
-
-
-@pytest.mark.parametrize(("price", "volume"), [(1.084125, 1.0), (1.5, 12_345_678.25)])
-def test_rows_that_it_may_round_differently_are_read_once_more(
-    instrument: Instrument, price: float, volume: float
-) -> None:
-    assert statements(instrument, bar(0, price, volume)) == 2
+    assert len(asked) == statements
 
 
 def read(asked: StoredSeries, limit: int = 10_000) -> list[CandlesText]:
@@ -123,6 +113,7 @@ def read(asked: StoredSeries, limit: int = 10_000) -> list[CandlesText]:
 @pytest.mark.parametrize("limit", [1, PART - 1, PART, PART + 1, PART + 3, PART + 4])
 def test_page_has_as_many_candles_as_there_are_up_to_its_limit(instrument: Instrument, limit: int) -> None:
     total = PART + 3
+    assert find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit) == (None, False)
     write(instrument, *(bar(number, 1.5) for number in range(total)))
 
     bounds = candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit)
@@ -133,10 +124,6 @@ def test_page_has_as_many_candles_as_there_are_up_to_its_limit(instrument: Instr
     assert bounds.has_more is (limit < total)
     assert [part.candles for part in parts] == [PART, held - PART] if held > PART else [held]
     assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
-
-
-def test_nothing_stored_has_no_bounds(instrument: Instrument) -> None:
-    assert candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, 10) == (None, False)
 
 
 def begun(instrument: Instrument, missing: int | None = None) -> tuple[CandlesText, Iterator[CandlesText]]:
@@ -150,7 +137,6 @@ def begun(instrument: Instrument, missing: int | None = None) -> tuple[CandlesTe
 def test_minute_that_comes_into_a_page_while_it_is_sent_is_in_it_once(instrument: Instrument) -> None:
     first, rest = begun(instrument, missing=2 * PART - 7)
     write(instrument, bar(2 * PART - 7, 1.5))
-
     lines = "".join(part.text for part in [first, *rest]).splitlines()
     assert len(lines) == len(set(lines)) == 2 * PART
 
@@ -168,7 +154,6 @@ def test_years_without_candles_cost_a_question(instrument: Instrument) -> None:
 def test_candles_that_are_gone_before_they_are_read_are_no_fault(instrument: Instrument) -> None:
     _, rest = begun(instrument)
     Candle.objects.all().delete()
-
     assert list(rest) == []
 
 
@@ -187,24 +172,12 @@ SOURCES = (
 
 @pytest.mark.parametrize(
     "withheld",
-    [
-        ("kraken",),
-        ("binance", "oanda"),
-        ("push",),
-        ("push:desk",),
-        ("push:other",),
-        ("demo",),
-        ("%",),
-        ("_",),
-    ],
+    ["kraken", "binance oanda", "push", "push:desk", "push:other", "demo", "%", "_"],
 )
-def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld: tuple[str, ...]) -> None:
+def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld: str) -> None:
     write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(SOURCES)))
-    asked = series(instrument, 5, *withheld)
-
-    lines = "".join(part.text for part in read(asked)).splitlines()
-
-    may = [number for number, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld)]
+    lines = "".join(part.text for part in read(series(instrument, 5, *withheld.split()))).splitlines()
+    may = [n for n, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld.split())]
     assert [line[14:16] for line in lines] == [f"{number:02}" for number in may]
 
 

@@ -1,18 +1,23 @@
-"""One writer at a time."""
+"""One writer at a time, whatever becomes of the one before."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import time_machine
 from django.db import OperationalError, connection
+from django.db.models import F
 
 from core.threads import in_thread
 from market.engine.engine import Engine
@@ -25,7 +30,7 @@ from market.store import checkpoints
 from market.store.checkpoints import Checkpoint
 from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
 from market.store.process_names import name_of
-from tests.databases.queries import around_statements
+from tests.databases.queries import around_statements, count_queries
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
 from tests.market.running import IdleListener, make_runner
@@ -42,13 +47,20 @@ def make_state(writer: str = ELSEWHERE, silent: timedelta = timedelta()) -> None
     EngineState.objects.create(pk=1, writer=writer, beats=7, beat_at=beat_at, epoch="e1", position=41)
 
 
-class Watch:
-    """A clock that no change of the date moves."""
+class Waiting(Lease):
+    """A stand-in, with a clock that no change of the date moves."""
 
-    now = 1000.0
+    def __init__(self) -> None:
+        self.now = 1000.0
+        super().__init__(lambda: self.now)
 
-    def __call__(self) -> float:
-        return self.now
+    def looks(self, times: int, every_s: float) -> list[bool]:
+        """Whether it got the lease at each of them."""
+        answers = []
+        for _ in range(times):
+            answers.append(self.take() is not None)
+            self.now += every_s
+        return answers
 
 
 def refuse(sql: str, _: Callable[[], Any]) -> Any:
@@ -56,121 +68,89 @@ def refuse(sql: str, _: Callable[[], Any]) -> Any:
 
 
 def beat() -> None:
-    state = EngineState.objects.get()
-    state.beats += 1
-    state.save()
+    EngineState.objects.update(beats=F("beats") + 1)
 
 
-def test_first_to_come_gets_it_and_the_second_does_not() -> None:
+def test_first_to_come_gets_it_and_may_ask_again_and_the_second_does_not() -> None:
     make_state("")
-
-    assert Lease().take() == JournalPosition("e1", 41)
-    assert Lease().take() is None
-
-
-def test_holder_may_ask_again() -> None:
     holder = Lease()
-    holder.take()
-
+    assert holder.take() == JournalPosition("e1", 41)
+    assert Lease().take() is None
     assert holder.take() is not None
 
 
-def test_left_lease_is_free_at_once() -> None:
-    holder = Lease()
-    holder.take()
-    holder.leave()
-
-    assert Lease().take() is not None
-
-
-def test_leaving_what_another_holds_changes_nothing() -> None:
+def test_left_lease_is_free_at_once_and_leaving_what_another_holds_changes_nothing() -> None:
     holder, other = Lease(), Lease()
     holder.take()
-
     other.leave()
-
     assert EngineState.objects.get().writer == holder.writer
+    holder.leave()
+    assert other.take() is not None
 
 
-@pytest.mark.usefixtures("clock")
-def test_dead_process_of_this_machine_is_not_waited_for() -> None:
+def dead() -> str:
     child = os.fork()
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    make_state(name_of(child))
-
-    assert Lease().take() is not None
+    return name_of(child)
 
 
-@pytest.mark.usefixtures("clock")
-def test_process_that_another_namespace_knows_is_waited_for_whatever_its_number_is_here() -> None:
+def dead_in_another_namespace() -> str:
     """Two containers with one host name: each counts its processes by itself."""
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    host, pid, mark = name_of(child).rsplit(":", 2)
-    make_state(f"{host}:{pid}:elsewhere.{mark}")
-
-    assert Lease().take() is None
+    host, pid, mark = dead().rsplit(":", 2)
+    return f"{host}:{pid}:elsewhere.{mark}"
 
 
-@pytest.mark.usefixtures("clock")
-def test_live_process_of_this_machine_is_waited_for() -> None:
-    make_state(name_of(os.getppid()))
-
-    assert Lease().take() is None
+def alive() -> str:
+    return name_of(os.getppid())
 
 
-@pytest.mark.usefixtures("clock")
-def test_live_process_that_got_the_number_of_a_dead_one_is_not_waited_for() -> None:
-    named, _, started = name_of(os.getppid()).rpartition(".")
-    make_state(f"{named}.{int(started) - 1}")
+def dead_whose_number_another_got() -> str:
+    named, _, started = alive().rpartition(".")
+    return f"{named}.{int(started) - 1}"
 
-    assert Lease().take() is not None
+
+def named_by_an_earlier_version() -> str:
+    """It counts by its number alone."""
+    return alive().rpartition(".")[0]
 
 
 @pytest.mark.usefixtures("clock")
-def test_name_of_an_earlier_version_counts_by_its_number_alone() -> None:
-    make_state(name_of(os.getppid()).rpartition(".")[0])
-
-    assert Lease().take() is None
+@pytest.mark.parametrize(
+    ("name", "is_waited_for"),
+    [
+        (dead, False),
+        (dead_in_another_namespace, True),
+        (alive, True),
+        (dead_whose_number_another_got, False),
+        (named_by_an_earlier_version, True),
+    ],
+)
+def test_process_of_this_machine_is_waited_for_while_it_lives(
+    name: Callable[[], str], is_waited_for: bool
+) -> None:
+    make_state(name())
+    assert (Lease().take() is None) is is_waited_for
 
 
 @pytest.mark.usefixtures("clock")
-def test_silent_writer_is_replaced_after_a_while() -> None:
+def test_silent_writer_is_replaced_after_a_while_and_one_that_beats_never() -> None:
     make_state()
-    watch = Watch()
-    waiting, answers = Lease(watch), []
-    for _ in range(4):
-        answers.append(waiting.take() is not None)
-        watch.now += GONE_S / 2
-
-    assert answers == [False, False, False, True]
-
-
-@pytest.mark.usefixtures("clock")
-def test_writer_that_beats_is_never_replaced() -> None:
-    make_state()
-    watch = Watch()
-    waiting = Lease(watch)
+    waiting = Waiting()
     for _ in range(20):
-        assert waiting.take() is None
-        watch.now += GONE_S + 1
+        assert waiting.looks(1, GONE_S + 1) == [False]
         beat()
+    assert waiting.looks(4, GONE_S / 2) == [False, False, False, True]
 
 
 def test_outage_of_the_database_does_not_cost_the_writer_its_lease(clock: time_machine.Traveller) -> None:
     make_state()
-    watch = Watch()
-    waiting = Lease(watch)
-    waiting.take()
+    waiting = Waiting()
+    waiting.looks(1, 3600)
     # Nobody could ask or write for an hour; the first question after it finds a beat it has not seen.
     clock.shift(3600)
-    watch.now += 3600
     beat()
-
     assert waiting.take() is None
 
 
@@ -178,76 +158,55 @@ def test_outage_of_the_database_does_not_cost_the_writer_its_lease(clock: time_m
 @pytest.mark.parametrize("outage", ["refused", "hung"])
 def test_writer_gets_its_time_after_an_outage_though_the_stand_in_asks_first(outage: str) -> None:
     make_state()
-    watch = Watch()
-    waiting = Lease(watch)
-    waiting.take()
-    watch.now += 1
-    waiting.take()
+    waiting = Waiting()
+    waiting.looks(2, 1)
     if outage == "refused":
         with around_statements(refuse), pytest.raises(OperationalError):
             waiting.take()
-    watch.now += 600
-
-    answers = []
-    for _ in range(2):
-        answers.append(waiting.take() is not None)
-        watch.now += 1
+    waiting.now += 600
+    answers = waiting.looks(2, 1)
     beat()
-    answers.append(waiting.take() is not None)
-
-    assert answers == [False, False, False]
+    assert [*answers, *waiting.looks(1, 1)] == [False, False, False]
 
 
 @pytest.mark.usefixtures("clock")
 def test_writer_that_does_not_come_back_after_an_outage_is_replaced_all_the_same() -> None:
     make_state()
-    watch = Watch()
-    waiting = Lease(watch)
+    waiting = Waiting()
     waiting.take()
     with around_statements(refuse), pytest.raises(OperationalError):
         waiting.take()
-    looks = 0
-    while waiting.take() is None:
-        looks += 1
-        # Each look takes long, too.
-        watch.now += 2 * STEADY_S
-        assert looks < 10
+    # Each look takes long, too.
+    assert any(waiting.looks(10, 2 * STEADY_S))
 
 
 @pytest.mark.usefixtures("clock")
 def test_writer_gone_for_long_is_replaced_at_the_first_look_at_a_file() -> None:
     make_state(silent=2 * LONG_GONE)
-
     # A server may have been away meanwhile, a file cannot have been.
     assert (Lease().take() is not None) == (connection.vendor == "sqlite")
 
 
 @pytest.mark.usefixtures("clock")
 def test_writer_that_lives_is_not_taken_for_gone_because_the_clock_was_set() -> None:
-    make_state(name_of(os.getppid()), silent=2 * LONG_GONE)
-    watch = Watch()
-    waiting = Lease(watch)
-
-    answers = []
-    for _ in range(4):
-        answers.append(waiting.take() is not None)
-        watch.now += STEADY_S
-
-    assert answers == [False, False, False, True]
+    make_state(alive(), silent=2 * LONG_GONE)
+    assert Waiting().looks(4, STEADY_S) == [False, False, False, True]
 
 
-def test_writer_in_a_shared_database_is_watched_however_long_it_was_silent(tmp_path: Path) -> None:
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[PrivatePostgres]:
+    made = PrivatePostgres(tmp_path)
+    with made.running(), in_place(made.url):
+        yield made
+
+
+@pytest.mark.usefixtures("database")
+def test_writer_in_a_shared_database_is_watched_however_long_it_was_silent() -> None:
     """A stand-in that starts right after an outage of the database knows nothing of that."""
-    database = PrivatePostgres(tmp_path)
-    with database.running(), in_place(database.url):
-        make_state(silent=2 * LONG_GONE)
-        watch = Watch()
-        waiting = Lease(watch)
-
-        assert waiting.take() is None
-        while waiting.take() is None:
-            watch.now += 1
-            assert watch.now < Watch.now + 2 * GONE_S
+    make_state(silent=2 * LONG_GONE)
+    first, *later = Waiting().looks(round(2 * GONE_S), 1)
+    assert not first
+    assert any(later)
 
 
 def test_write_after_the_lease_was_lost_leaves_nothing() -> None:
@@ -260,7 +219,6 @@ def test_write_after_the_lease_was_lost_leaves_nothing() -> None:
 
     with pytest.raises(LeaseLost):
         checkpoints.write(rows, last, old, JournalPosition("e2", 50))
-
     assert (Candle.objects.count(), LastQuote.objects.count()) == (0, 0)
     assert EngineState.objects.get().epoch == ""
 
@@ -270,9 +228,7 @@ def test_write_of_the_holder_stays_with_its_place() -> None:
     holder = Lease()
     holder.take()
     checkpoint = Checkpoint(Tick("EURUSD", 1.0, 1.1, NOON_MS), None, 12, 3, {"day": 1})
-
     checkpoints.write([], {instrument.pk: checkpoint}, holder, JournalPosition("e2", 50))
-
     state, quote = EngineState.objects.get(), LastQuote.objects.get()
     assert (state.epoch, state.position, state.beats) == ("e2", 50, 2)
     assert (quote.bid, quote.seq, quote.flow_seq, quote.flow_state) == (Decimal(1), 12, 3, {"day": 1})
@@ -306,13 +262,74 @@ def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: 
     assert EngineState.objects.get().position == 42
 
 
-def test_engine_that_loads_for_long_keeps_its_lease() -> None:
-    async def run() -> bool:
-        runner = make_runner(Engine(Prices("bid")), listeners=[Slow()])
-        assert await runner.writer.try_lease()
-        await runner.start()
-        has_started = runner.is_running
-        await runner.stop()
-        return has_started
+async def test_engine_that_loads_for_long_keeps_its_lease() -> None:
+    runner = make_runner(Engine(Prices("bid")), listeners=[Slow()])
+    assert await runner.writer.try_lease()
+    await runner.start()
+    assert runner.is_running
+    await runner.stop()
 
-    assert asyncio.run(run())
+
+LOCK = "SELECT 1 FROM market_enginestate WHERE id = 1 FOR UPDATE"
+
+# A process that vanishes inside a transaction, as when its host loses power: what an engine and a revocation
+# hold between a statement and their commit stays locked.
+VANISHES = f"""
+import sys, django
+django.setup()
+from django.db import connection, transaction
+from core.events.outbox import ControlEvent
+with transaction.atomic(), connection.cursor() as cursor:
+    ControlEvent.objects.publish("test")
+    cursor.execute("{LOCK}")
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def vanished(url: str, **environment: str) -> Iterator[None]:
+    settings = {"DATABASE_URL": url, "REDIS_URL": "", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    with subprocess.Popen(
+        [sys.executable, "-c", VANISHES],
+        env=os.environ | settings | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.kill()
+
+
+def test_what_a_vanished_process_held_is_free_again(database: PrivatePostgres) -> None:
+    EngineState.objects.create(pk=1, writer="another-host:1:abc")
+    with (
+        vanished(database.url, DATABASE_IDLE_TRANSACTION_S="1"),
+        psycopg.connect(database.url, autocommit=True) as other,
+    ):
+        other.execute(f"SET lock_timeout = '{PATIENCE_S:.0f}s'")
+        other.execute("UPDATE market_enginestate SET beats = 8 WHERE id = 1")
+        other.execute("SELECT pg_advisory_lock(7424001)")
+    assert EngineState.objects.get().beats == 8
+
+
+def test_stand_in_waits_for_nobody_who_holds_the_lease_of_the_gone(database: PrivatePostgres) -> None:
+    EngineState.objects.create(pk=1, writer="")
+    with psycopg.connect(database.url) as gone:
+        gone.execute(LOCK)
+        with count_queries() as asked:
+            assert Lease().take() is None
+        gone.rollback()
+    assert asked
+    assert Lease().take() is not None
+
+
+def test_stand_in_that_watches_a_living_writer_locks_nothing(database: PrivatePostgres) -> None:
+    writer, stand_in = Lease(), Lease()
+    assert writer.take() is not None
+    with count_queries() as asked:
+        assert stand_in.take() is None
+    assert not [sql for sql in asked if "FOR UPDATE" in sql]

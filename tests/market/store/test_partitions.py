@@ -26,15 +26,8 @@ IN_NOVEMBER, IN_DECEMBER = "market_candle_1m_2026_11", "market_candle_1m_2026_12
 NO_MONTH, COARSE = "market_candle_1m_rest", "market_candle_rest"
 
 
-def row(
-    instrument: Instrument, opened: str, timeframe: str = "1m", price: float = 1.5
-) -> candle_rows.CandleToWrite:
-    return (
-        instrument.pk,
-        timeframe,
-        PriceBar(ms(opened), price, price, price, price, 1.0, price, price),
-        "bid",
-    )
+def row(instrument: Instrument, opened: str, timeframe: str = "1m") -> candle_rows.CandleToWrite:
+    return instrument.pk, timeframe, PriceBar(ms(opened), 1.5, 1.5, 1.5, 1.5, 1.0, 1.5, 1.5), "bid"
 
 
 def tables() -> list[str]:
@@ -42,64 +35,34 @@ def tables() -> list[str]:
     return ask("SELECT tableoid::regclass FROM market_candle ORDER BY opened_at, timeframe")
 
 
-def test_month_and_the_two_after_it_are_made_ahead() -> None:
+def test_month_and_the_two_after_it_are_made_ahead_and_once() -> None:
     assert partitions.ensure_months(NOON) == [NOVEMBER, DECEMBER, JANUARY]
     assert partitions.made() == [NOVEMBER, DECEMBER, JANUARY]
-
-
-def test_months_that_are_there_are_not_made_again() -> None:
-    partitions.ensure_months(NOON)
-
     assert partitions.ensure_months(DECEMBER) == [FEBRUARY]
 
 
-def test_month_begins_at_midnight_in_utc() -> None:
+def test_writing_makes_the_months_it_needs_from_midnight_on_in_utc() -> None:
     instrument = make_instrument()
-    candle_rows.write_candles([row(instrument, at) for at in ("2026-11-30T23:59", "2026-12-01T00:00")])
-
-    assert tables() == [IN_NOVEMBER, IN_DECEMBER]
-
-
-def test_candle_of_a_month_that_is_missing_is_kept() -> None:
-    make_candle(make_instrument())
-
-    assert tables() == [NO_MONTH]
-    assert Candle.objects.get().opened_at == NOON
+    candle_rows.write_candles(row(instrument, at) for at in ("2026-11-30T23:59", "2026-12-01T00:00"))
+    assert (tables(), partitions.made()) == ([IN_NOVEMBER, IN_DECEMBER], [NOVEMBER, DECEMBER])
 
 
 def test_waiting_candles_move_when_their_month_is_made() -> None:
     instrument = make_instrument()
-    make_candle(instrument)
-    make_candle(instrument, opened_at=DECEMBER)
-    before = list(Candle.objects.values())
-
+    for opened_at in (NOON, DECEMBER, datetime(2024, 2, 29, tzinfo=UTC)):
+        make_candle(instrument, opened_at=opened_at)
+    before = list(Candle.objects.order_by("opened_at").values())
+    assert tables() == [NO_MONTH] * 3
     partitions.make_months([NOON])
-
-    assert tables() == [IN_NOVEMBER, NO_MONTH]
-    assert list(Candle.objects.values()) == before
-
-
-def test_months_that_candles_wait_for_are_made_too() -> None:
-    make_candle(make_instrument(), opened_at=datetime(2024, 2, 29, tzinfo=UTC))
-
-    made = partitions.ensure_months(NOON)
-
-    assert datetime(2024, 2, 1, tzinfo=UTC) in made
-    assert tables() == ["market_candle_1m_2024_02"]
-
-
-def test_writing_makes_the_months_it_needs() -> None:
-    instrument = make_instrument()
-
-    candle_rows.write_candles(row(instrument, at) for at in ("2026-11-18T12:00", "2026-12-31T23:59"))
-
-    assert (tables(), partitions.made()) == ([IN_NOVEMBER, IN_DECEMBER], [NOVEMBER, DECEMBER])
+    assert tables() == [NO_MONTH, IN_NOVEMBER, NO_MONTH]
+    assert datetime(2024, 2, 1, tzinfo=UTC) in partitions.ensure_months(NOON)
+    assert tables() == ["market_candle_1m_2024_02", IN_NOVEMBER, IN_DECEMBER]
+    assert list(Candle.objects.order_by("opened_at").values()) == before
 
 
 @pytest.mark.parametrize("timeframe", ["5m", "1d"])
 def test_coarser_candles_share_a_table(timeframe: str) -> None:
     candle_rows.write_candles([row(make_instrument(), "2026-11-18T00:00", timeframe)])
-
     assert (tables(), partitions.made()) == ([COARSE], [])
 
 
@@ -108,9 +71,7 @@ def test_month_of_a_write_that_was_rolled_back_is_made_again() -> None:
     with transaction.atomic():
         candle_rows.write_candles(rows)
         transaction.set_rollback(True)
-
     candle_rows.write_candles(rows)
-
     assert tables() == [IN_NOVEMBER]
 
 
@@ -119,7 +80,6 @@ def test_month_is_made_amid_a_transaction_that_wrote_to_it() -> None:
     with transaction.atomic():
         make_candle(instrument)
         candle_rows.write_candles([row(instrument, "2026-11-18T12:01")])
-
     assert tables() == [IN_NOVEMBER, IN_NOVEMBER]
 
 
@@ -150,9 +110,7 @@ def test_candle_is_kept_while_a_backup_hinders_making_its_month(on_postgresql: s
         backup.execute(f"LOCK TABLE {NO_MONTH} IN ACCESS SHARE MODE")
         candle_rows.write_candles(rows)
     assert tables() == [NO_MONTH]
-
     partitions.ensure_months(NOON)
-
     assert tables() == [IN_NOVEMBER]
 
 
@@ -160,9 +118,7 @@ def test_candle_that_is_there_already_is_not_written_again() -> None:
     rows = [row(make_instrument(), "2026-11-18T12:00")]
     candle_rows.write_candles(rows)
     before = ask("SELECT ctid FROM market_candle")
-
     candle_rows.write_candles(rows)
-
     assert ask("SELECT ctid FROM market_candle") == before
 
 
@@ -177,7 +133,6 @@ def test_last_candles_come_from_the_indexes_in_order() -> None:
         # Tables as small as these are read whole where that is allowed.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         plan = newest.explain()
-
     assert plan.count("Index Scan Backward") == 25
     assert "Sort  (" not in plan
     assert COARSE not in plan
@@ -185,9 +140,7 @@ def test_last_candles_come_from_the_indexes_in_order() -> None:
 
 def test_coarser_candles_are_looked_for_in_their_table_alone() -> None:
     partitions.ensure_months(NOON)
-
     plan = Candle.objects.filter(timeframe="1h").order_by("-opened_at").explain()
-
     assert COARSE in plan
     assert "market_candle_1m" not in plan
 

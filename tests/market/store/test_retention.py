@@ -65,9 +65,9 @@ class TestByTheDay:
         instrument = make_instrument()
         write(instrument, "2026-11-10T12:00", "2026-11-15T23:59", "2026-11-16T00:00")
         write_last(instrument)
-
         assert drop_old(NOON) == {"1m": 2}
         assert older() == ["2026-11-16T00:00"]
+        assert drop_old(NOON) == {}
 
     @pytest.mark.parametrize("others", [0, 5])
     def test_instruments_without_old_candles_are_not_looked_at(
@@ -80,20 +80,11 @@ class TestByTheDay:
         with django_assert_num_queries(len(("simulated", "real"))):
             assert drop_old(NOON) == {}
 
-    def test_nothing_is_dropped_twice(self) -> None:
-        instrument = make_instrument()
-        write(instrument, "2026-11-10T12:00")
-        write_last(instrument)
-        drop_old(NOON)
-
-        assert drop_old(NOON) == {}
-
     def test_no_days_are_for_good(self, settings: Settings) -> None:
         settings.CANDLE_DAYS = FOR_GOOD
         instrument = make_instrument()
         write(instrument, "2001-01-01T00:00")
         write_last(instrument)
-
         assert drop_old(NOON) == {}
 
     def test_each_timeframe_has_its_own_days(self, settings: Settings) -> None:
@@ -102,21 +93,13 @@ class TestByTheDay:
         for timeframe in ("1m", "5m", "1d"):
             write(instrument, "2026-11-02T00:00", "2026-11-10T00:00", timeframe=timeframe)
             write_last(instrument, ms("2026-11-18T00:00"), timeframe)
-
         assert drop_old(NOON) == {"1m": 2, "5m": 1}
 
-    def test_last_ones_of_an_instrument_stay_however_old(self) -> None:
-        quiet = make_instrument()
-        write_last(quiet, ms("2020-02-03T12:00"))
-        write_last(make_instrument("GBPUSD"))
-
-        assert drop_old(NOON) == {}
-
-    def test_day_of_the_last_ones_stays_whole(self) -> None:
+    def test_day_of_the_last_ones_of_an_instrument_stays_whole_however_old(self) -> None:
         quiet = make_instrument()
         write(quiet, "2020-02-02T23:59", "2020-02-03T00:00")
         write_last(quiet, ms("2020-02-03T12:00"))
-
+        write_last(make_instrument("GBPUSD"))
         assert drop_old(NOON) == {"1m": 1}
         assert older()[0] == "2020-02-03T00:00"
 
@@ -126,19 +109,7 @@ class TestByTheDay:
         write_last(instrument)
 
         next(retention.steps(NOON))
-
         assert older()[0] == "2026-11-04T00:00"
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_engine_tidies_up_beside_its_work() -> None:
-    instrument = await in_thread(make_instrument)
-    await in_thread(write, instrument, "2026-11-10T12:00")
-    await in_thread(write_last, instrument)
-
-    await retention.tidy(NOON)
-
-    assert await in_thread(older) == []
 
 
 async def tidied_over(
@@ -182,8 +153,7 @@ def make_unfinished(symbol: str, days_ago: int | None) -> None:
 
 
 def unfinished() -> list[str]:
-    found = UnfinishedImport.objects.values_list("instrument__symbol", flat=True)
-    return sorted(found)
+    return sorted(UnfinishedImport.objects.values_list("instrument__symbol", flat=True))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -192,7 +162,6 @@ async def test_imports_that_nobody_went_on_with_are_forgotten() -> None:
         await in_thread(make_unfinished, symbol, days_ago)
 
     await retention.tidy(NOON)
-
     assert await in_thread(unfinished) == ["KEPT", "UNDATED"]
     await retention.tidy(NOON + timedelta(days=31))
     assert await in_thread(unfinished) == []
@@ -214,7 +183,6 @@ class TestByTheMonth:
         instrument = make_instrument()
         write(instrument, "2026-09-05T00:00", "2026-10-31T23:59", "2026-11-17T00:00")
         write_last(instrument)
-
         assert list(retention.steps(NOON)) == [("1m", 1), ("1m", 1)]
         assert partitions.made() == [datetime.fromisoformat("2026-11-01T00:00Z")]
 
@@ -224,7 +192,6 @@ class TestByTheMonth:
         write_last(instrument)
 
         drop_old(NOON)
-
         assert older() == ["2026-11-16T00:00"]
 
     def test_month_with_the_last_ones_of_an_instrument_stays_without_the_others(self) -> None:
@@ -232,7 +199,6 @@ class TestByTheMonth:
         write(quiet, "2026-08-05T00:00")
         write(busy, "2026-08-05T00:00")
         write_last(busy)
-
         assert drop_old(NOON) == {"1m": 1}
         assert older() == ["2026-08-05T00:00"]
         assert Candle.objects.filter(instrument=quiet).count() == 1
@@ -241,10 +207,8 @@ class TestByTheMonth:
         instrument = make_instrument()
         write_last(instrument)
         drop_old(NOON)
-
         write(instrument, "2019-05-05T00:00")
         assert older() == ["2019-05-05T00:00"]
-
         assert drop_old(NOON) == {"1m": 1}
         assert partitions.made() == [datetime.fromisoformat("2026-11-01T00:00Z")]
 
@@ -258,5 +222,4 @@ class TestByTheMonth:
             opened_at="2019-05-05T00:00Z",
             **dict.fromkeys(("open", "high", "low", "close", "volume"), 1),
         )
-
         assert drop_old(NOON) == {"1m": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import time_machine
 from django.conf import LazySettings
+from django.db import OperationalError
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
@@ -24,6 +25,7 @@ from market.models import Candle, FormerQuote, FormingMinute, LastQuote
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan, Tick
 from market.store.loading import load, load_series, reload_candles
+from tests.databases.queries import around_statements
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
@@ -94,176 +96,137 @@ def stored(timeframe: str = "1m") -> list[tuple[datetime, bool, str, float]]:
     return [(row.opened_at, row.simulated, row.source, float(row.close)) for row in rows]
 
 
-async def from_demo_to_push() -> SilentRunner:
+async def minutes_stored() -> list[int]:
+    """After noon."""
+    return [(opened_at - NOON) // timedelta(minutes=1) for opened_at, *_ in await in_thread(stored)]
+
+
+async def test_nothing_of_one_series_gets_into_the_other() -> None:
     async with SilentRunner() as silent:
-        assert silent.tick("demo", 1.5, 1) is None
+        for after_s, price in ((-2, 1.7), (-1, 1.6), (1, 1.5)):
+            silent.tick("demo", price, after_s)
+        assert silent.engine.instruments["EURUSD"].flow.state().units != 0
         await silent.reprice("push")
+        assert silent.price() is None
+        assert silent.engine.instruments["EURUSD"].flow.state().units == 0
+        assert silent.tick("demo", 1.5, 2) == "not_its_source"
         assert silent.tick("push", 1.1, 5) is None
-    return silent
-
-
-def test_the_first_real_quote_is_real() -> None:
-    async def switch() -> float | None:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-            await silent.reprice("push")
-            return silent.price()
-
-    assert asyncio.run(switch()) is None
-
-
-def test_the_feed_of_the_old_kind_is_refused_at_once() -> None:
-    async def switch() -> str | None:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-            await silent.reprice("push")
-            return silent.tick("demo", 1.5, 2)
-
-    assert asyncio.run(switch()) == "not_its_source"
-
-
-def test_a_candle_of_no_interval_spans_the_change() -> None:
-    silent = asyncio.run(from_demo_to_push())
 
     for timeframe in ("1m", "5m", "15m", "1h", "4h", "1d"):
         (bar,) = silent.bars(timeframe)
         assert (bar["low"], bar["high"], bar["volume"]) == (1.1, 1.1, 1.0)
-        ((_, simulated, source, close),) = stored(timeframe)
+        _, simulated, source, close = (await in_thread(stored, timeframe))[-1]
         assert (simulated, source, close) == (True, "demo", 1.5)
+    # The numbers of the ticks go on, and readers hear where one series ends and the other begins.
+    (began,) = [record for record in silent.records if isinstance(record, SeriesBegan)]
+    assert (began.simulated, began.bid, began.seq) == (False, 0.0, 3)
+    assert silent.engine.instruments["EURUSD"].seq == 4
+    assert (await in_thread(LastQuote.objects.get)).seq == 4
 
 
-def test_both_series_are_kept_apart_for_the_same_interval() -> None:
-    async def there_and_back() -> list[dict[str, Any]]:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-            await silent.reprice("push")
-            silent.tick("push", 1.1, 5)
-            await silent.reprice("demo")
-            return silent.bars("1h")
-
-    (bar,) = asyncio.run(there_and_back())
-    assert bar["close"] == 1.5
-    assert stored("1h") == [(NOON, False, "push", 1.1), (NOON, True, "demo", 1.5)]
+async def test_both_series_are_kept_apart_for_the_same_interval() -> None:
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, 1)
+        await silent.reprice("push")
+        silent.tick("push", 1.1, 5)
+        await silent.reprice("demo")
+        assert [bar["close"] for bar in silent.bars("1h")] == [1.5]
+    assert await in_thread(stored, "1h") == [(NOON, False, "push", 1.1), (NOON, True, "demo", 1.5)]
 
 
-def test_the_last_real_quote_comes_back_with_its_own_time() -> None:
-    async def there_and_back() -> SilentRunner:
-        async with SilentRunner() as silent:
-            await silent.reprice("push")
-            silent.tick("push", 1.1, 1)
-            await silent.reprice("demo")
-            silent.tick("demo", 1.5, 5)
-            await silent.reprice("kraken")
-        return silent
-
-    quote = asyncio.run(there_and_back()).engine.prices.quotes.get("EURUSD")
+async def test_the_last_real_quote_comes_back_with_its_own_time() -> None:
+    async with SilentRunner() as silent:
+        await silent.reprice("push")
+        silent.tick("push", 1.1, 1)
+        await silent.reprice("demo")
+        silent.tick("demo", 1.5, 5)
+        await silent.reprice("kraken")
+    quote = silent.engine.prices.quotes.get("EURUSD")
     assert quote is not None
     assert (quote.bid, quote.time_ms) == (1.1, NOON_MS + 1000)
-    assert FormerQuote.objects.get().simulated
+    assert (await in_thread(FormerQuote.objects.get)).simulated
 
 
-def test_the_numbers_of_the_ticks_go_on() -> None:
-    silent = asyncio.run(from_demo_to_push())
-
-    assert silent.engine.instruments["EURUSD"].seq == 2
-    assert LastQuote.objects.get().seq == 2
-
-
-def test_the_order_flow_begins_at_nought() -> None:
-    async def switch() -> int:
-        async with SilentRunner() as silent:
-            for after_s, price in enumerate((1.5, 1.6, 1.7)):
-                silent.tick("demo", price, after_s)
-            assert silent.engine.instruments["EURUSD"].flow.state().units != 0
-            await silent.reprice("push")
-            return silent.engine.instruments["EURUSD"].flow.state().units
-
-    assert asyncio.run(switch()) == 0
-
-
-def test_readers_hear_where_one_series_ends_and_the_other_begins() -> None:
-    silent = asyncio.run(from_demo_to_push())
-
-    (began,) = [record for record in silent.records if isinstance(record, SeriesBegan)]
-    assert (began.simulated, began.bid, began.seq) == (False, 0.0, 1)
-
-
-def test_a_source_that_changed_while_nothing_ran_ends_the_series_at_the_start() -> None:
-    async def run() -> SilentRunner:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-        await in_thread(reprice, "push")
-        async with SilentRunner() as silent:
-            assert silent.tick("push", 1.1, 5) == "not_its_source"
-            await silent.runner.series.settle()
-            assert silent.tick("push", 1.1, 5) is None
-        return silent
-
-    silent = asyncio.run(run())
-
+async def test_a_source_that_changed_while_nothing_ran_ends_the_series_at_the_start() -> None:
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, 1)
+    await in_thread(reprice, "push")
+    async with SilentRunner() as silent:
+        assert silent.tick("push", 1.1, 5) == "not_its_source"
+        await silent.runner.series.settle()
+        assert silent.tick("push", 1.1, 5) is None
     assert [bar["close"] for bar in silent.bars()] == [1.1]
-    assert stored() == [(NOON, True, "demo", 1.5)]
+    assert await in_thread(stored) == [(NOON, True, "demo", 1.5)]
 
 
-def test_real_candles_and_quote_are_there_after_a_restart() -> None:
-    async def run() -> SilentRunner:
-        reprice_now = in_thread(reprice, "push")
-        await reprice_now
-        async with SilentRunner() as silent:
-            await silent.runner.series.settle()
-            silent.tick("push", 1.1, -90)
-            silent.tick("push", 1.2, 1)
-        async with SilentRunner() as silent:
-            await silent.runner.series.fill_simulated()
-        return silent
-
-    silent = asyncio.run(run())
-
+async def test_real_candles_and_quote_are_there_after_a_restart() -> None:
+    await in_thread(reprice, "push")
+    async with SilentRunner() as silent:
+        await silent.runner.series.settle()
+        silent.tick("push", 1.1, -90)
+        silent.tick("push", 1.2, 1)
+    async with SilentRunner() as silent:
+        await silent.runner.series.fill_simulated()
     assert [bar["close"] for bar in silent.bars()] == [1.1, 1.2]
     assert silent.price() == 1.2
-    assert not Candle.objects.filter(simulated=True).exists()
+    assert {simulated for _, simulated, *_ in await in_thread(stored)} == {False}
 
 
-def test_real_sources_share_a_series_and_each_candle_names_its_own() -> None:
-    async def run() -> SilentRunner:
-        await in_thread(reprice, "kraken")
-        async with SilentRunner() as silent:
-            await silent.runner.series.settle()
-            silent.tick("kraken", 1.1, -130)
-            silent.tick("kraken", 1.2, -70)
-            await silent.reprice("binance")
-            silent.tick("binance", 1.3, -65)
-            silent.tick("binance", 1.4, 1)
-        return silent
-
-    silent = asyncio.run(run())
-
+async def test_real_sources_share_a_series_and_each_candle_names_its_own() -> None:
+    await in_thread(reprice, "kraken")
+    async with SilentRunner() as silent:
+        await silent.runner.series.settle()
+        silent.tick("kraken", 1.1, -130)
+        silent.tick("kraken", 1.2, -70)
+        await silent.reprice("binance")
+        silent.tick("binance", 1.3, -65)
+        silent.tick("binance", 1.4, 1)
     assert [bar["close"] for bar in silent.bars()] == [1.1, 1.3, 1.4]
-    assert [source for _, _, source, _ in stored()] == ["kraken", "kraken+binance"]
+    assert [source for _, _, source, _ in await in_thread(stored)] == ["kraken", "kraken+binance"]
 
 
-def test_fallback_of_the_other_kind_is_never_let_in() -> None:
-    async def run() -> str | None:
-        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, fallback="push")
-        await in_thread(catalogue.load_now)
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, -120)
-            return silent.tick("push", 1.1, 5)
-
-    assert asyncio.run(run()) == "not_its_source"
+async def test_fallback_of_the_other_kind_is_never_let_in() -> None:
+    await in_thread(Instrument.objects.filter(symbol="EURUSD").update, fallback="push")
+    await in_thread(catalogue.load_now)
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, -120)
+        assert silent.tick("push", 1.1, 5) == "not_its_source"
 
 
-def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(instrument: Instrument) -> None:
-    async def run() -> list[float]:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, -70)
-            silent.tick("demo", 1.5, 1)
-            await silent.runner.writer.flush()
-            await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
-            await reload_candles(silent.engine.prices, catalogue.get("EURUSD"))
-            return [bar["close"] for bar in silent.bars()]
+async def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(
+    instrument: Instrument,
+) -> None:
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, -70)
+        silent.tick("demo", 1.5, 1)
+        await silent.runner.writer.flush()
+        await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
+        await reload_candles(silent.engine.prices, catalogue.get("EURUSD"))
+        assert [bar["close"] for bar in silent.bars()] == [1.5, 1.5]
 
-    assert asyncio.run(run()) == [1.5, 1.5]
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+@pytest.mark.parametrize(("is_heard", "shown"), [(True, [1.0802]), (False, [1.5, 1.5])])
+async def test_candles_that_are_loaded_while_the_kind_changes_are_of_one_kind(
+    instrument: Instrument, is_read_before: bool, is_heard: bool, shown: list[float]
+) -> None:
+    """The kind changes in the database, and in memory if that is heard."""
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, -70)
+        silent.tick("demo", 1.5, 1)
+        await silent.runner.writer.flush()
+        await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
+        facts, prices = catalogue.get("EURUSD"), silent.engine.prices
+        real = await load_series(facts, NOON_MS, simulated=False)
+        if not is_read_before:
+            await in_thread(LastQuote.objects.update, simulated=False)
+        reading = asyncio.create_task(reload_candles(prices, facts))
+        await asyncio.sleep(0)
+        if is_heard:
+            prices.histories["EURUSD"] = real
+        await in_thread(LastQuote.objects.update, simulated=False)
+        await reading
+        assert [bar["close"] for bar in silent.bars()] == shown
 
 
 @asynccontextmanager
@@ -279,107 +242,92 @@ async def refused_change(silent: SilentRunner, source: str) -> AsyncIterator[Non
         await in_thread(away.__exit__, None, None, None)
 
 
-def test_source_that_is_put_back_before_the_change_was_written_is_let_in_again() -> None:
-    async def run() -> tuple[str | None, str | None]:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-            async with refused_change(silent, "push"):
-                pass
-            refused = silent.tick("demo", 1.5, 61)
-            await silent.reprice("")
-            return refused, silent.tick("demo", 1.5, 62)
-
-    assert asyncio.run(run()) == ("not_its_source", None)
-
-
-async def changing(*, is_read_before: bool, is_heard: bool) -> list[float]:
-    """Candles are loaded anew while the kind changes: in the database, and in memory if that is heard."""
+async def test_source_that_is_put_back_before_the_change_was_written_is_let_in_again() -> None:
     async with SilentRunner() as silent:
-        silent.tick("demo", 1.5, -70)
         silent.tick("demo", 1.5, 1)
-        await silent.runner.writer.flush()
-        instrument = await in_thread(Instrument.objects.get)
-        await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
-        facts, prices = catalogue.get("EURUSD"), silent.engine.prices
-        real = await load_series(facts, NOON_MS, simulated=False)
-        if not is_read_before:
-            await in_thread(LastQuote.objects.update, simulated=False)
-        reading = asyncio.create_task(reload_candles(prices, facts))
-        await asyncio.sleep(0)
-        if is_heard:
-            prices.histories["EURUSD"] = real
-        await in_thread(LastQuote.objects.update, simulated=False)
-        await reading
-        return [bar["close"] for bar in silent.bars()]
+        async with refused_change(silent, "push"):
+            pass
+        assert silent.tick("demo", 1.5, 61) == "not_its_source"
+        await silent.reprice("")
+        assert silent.tick("demo", 1.5, 62) is None
 
 
-@pytest.mark.parametrize("is_read_before", [True, False])
-def test_candles_that_are_loaded_while_the_kind_changes_are_of_the_new_one(is_read_before: bool) -> None:
-    assert asyncio.run(changing(is_read_before=is_read_before, is_heard=True)) == [1.0802]
-
-
-@pytest.mark.parametrize("is_read_before", [True, False])
-def test_candles_of_one_kind_are_not_put_beside_those_of_the_other(is_read_before: bool) -> None:
-    assert asyncio.run(changing(is_read_before=is_read_before, is_heard=False)) == [1.5, 1.5]
+async def test_a_change_that_the_database_refuses_is_made_once_it_answers() -> None:
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, 1)
+        async with refused_change(silent, "push"):
+            # The old series has ended, and its minute is closed with it.
+            assert silent.tick("push", 1.1, 4) == "too_late"
+        await silent.runner.series.settle()
+        assert silent.tick("push", 1.1, 5) is None
+    assert not await in_thread(FormingMinute.objects.filter(source="demo").exists)
 
 
 class StoredMinutes(IdleListener):
+    """What those who judge by prices are told of minutes that are made at the start."""
+
     def __init__(self) -> None:
-        self.heard: list[Collection[str]] = []
+        self.heard: list[str] = []
 
     async def stored(self, symbols: Collection[str]) -> None:
-        self.heard.append(symbols)
+        self.heard += sorted(symbols)
+
+    def notes(self, *, is_behind: bool) -> Callable[[], None]:
+        self.heard.append("notes, behind" if is_behind else "notes")
+        return super().notes(is_behind=is_behind)
 
 
-def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_one(
+async def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_one(
     clock: time_machine.Traveller,
 ) -> None:
-    async def run() -> SilentRunner:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, -70)
-            silent.tick("demo", 1.7, 10)
-        clock.shift(timedelta(minutes=5))
-        async with SilentRunner(listener) as silent:
-            await silent.runner.series.fill_simulated()
-        return silent
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, -70)
+        silent.tick("demo", 1.7, 10)
+    clock.shift(timedelta(minutes=5))
+    async with SilentRunner() as silent:
+        await silent.runner.series.fill_simulated()
 
-    listener = StoredMinutes()
-    asyncio.run(run())
-
-    assert listener.heard == [{"EURUSD"}]
-    at_noon = Candle.objects.get(timeframe="1m", opened_at=NOON)
+    at_noon = await in_thread(Candle.objects.get, timeframe="1m", opened_at=NOON)
     assert [float(at_noon.high), float(at_noon.low), float(at_noon.volume)] == [1.7, 1.7, 1.0]
-    opened = [(opened_at - NOON) // timedelta(minutes=1) for opened_at, *_ in stored()]
-    assert opened == [-2, 0, 1, 2, 3, 4]
+    assert await minutes_stored() == [-2, 0, 1, 2, 3, 4]
 
 
-def test_nothing_is_simulated_for_the_time_of_a_real_source(clock: time_machine.Traveller) -> None:
-    async def run() -> None:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, -70)
-            await silent.reprice("push")
-            clock.shift(timedelta(minutes=10))
-            await silent.reprice("demo")
-            silent.runner.publish()
-        clock.shift(timedelta(minutes=3))
-        async with SilentRunner() as silent:
+@pytest.mark.parametrize(("fails_at", "told"), [(0, 2), (2, 1), (3, 2), (4, 2)])
+async def test_minutes_that_are_made_at_the_start_are_told_whatever_fails_then(
+    clock: time_machine.Traveller, fails_at: int, told: int
+) -> None:
+    """Reading minutes fails at one of the times."""
+    await in_thread(make_instrument, "GBPUSD")
+    symbols, listener, reads = ("EURUSD", "GBPUSD"), StoredMinutes(), 0
+    async with SilentRunner() as silent:
+        for symbol in symbols:
+            tick = Tick(symbol, 1.5, 1.5002, NOON_MS - 70_000, 1.0)
+            assert silent.engine.accept(tick, tick.time_ms, DEMO) is None
+    clock.shift(timedelta(minutes=5))
+
+    def fail(sql: str, run: Callable[[], Any]) -> Any:
+        nonlocal reads
+        reads += "AND opened_at >= " in sql
+        if reads == fails_at and "AND opened_at >= " in sql:
+            raise OperationalError("the database went away")
+        return run()
+
+    async with SilentRunner(listener) as silent:
+        silent.runner.writer.is_behind = True
+        with around_statements(fail):
             await silent.runner.series.fill_simulated()
-
-    asyncio.run(run())
-
-    minutes = [(at - NOON) // timedelta(minutes=1) for at, *_ in stored()]
-    assert minutes == [-2, 11, 12]
+        # What is noted for a successor is behind until then.
+        assert listener.heard == ["notes, behind", *symbols[:told], "notes"]
 
 
-def test_a_change_that_the_database_refuses_is_made_once_it_answers() -> None:
-    async def run() -> tuple[str | None, str | None]:
-        async with SilentRunner() as silent:
-            silent.tick("demo", 1.5, 1)
-            async with refused_change(silent, "push"):
-                meanwhile = silent.tick("push", 1.1, 4)
-            await silent.runner.series.settle()
-            return meanwhile, silent.tick("push", 1.1, 5)
-
-    # The old series has ended, and its minute is closed with it.
-    assert asyncio.run(run()) == ("too_late", None)
-    assert not FormingMinute.objects.filter(source="demo").exists()
+async def test_nothing_is_simulated_for_the_time_of_a_real_source(clock: time_machine.Traveller) -> None:
+    async with SilentRunner() as silent:
+        silent.tick("demo", 1.5, -70)
+        await silent.reprice("push")
+        clock.shift(timedelta(minutes=10))
+        await silent.reprice("demo")
+        silent.runner.publish()
+    clock.shift(timedelta(minutes=3))
+    async with SilentRunner() as silent:
+        await silent.runner.series.fill_simulated()
+    assert await minutes_stored() == [-2, 11, 12]

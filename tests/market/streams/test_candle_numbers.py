@@ -1,5 +1,4 @@
-"""The engine gives each closed candle the next number of its symbol and timeframe, and says so in the record
-that closed it."""
+"""Each closed candle has the next number of its symbol and timeframe, in the record that closed it."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ from market.prices.records import (
     AnyRecord,
     CandlesEnded,
     ClosedCandle,
-    EmptyMinute,
     JournalRecord,
     MarketClosed,
     Tick,
@@ -81,28 +79,6 @@ def test_tick_carries_what_it_closed_finest_first(engine: Engine) -> None:
     assert {candle.ended_ms for candle in closed_by(second)} == {NOON_MS}
 
 
-def test_each_timeframe_is_numbered_by_itself(engine: Engine) -> None:
-    for minute in range(11):
-        accept(engine, NOON_MS + minute * MINUTE_MS)
-
-    found = closed(engine.records)
-    assert [candle.seq for candle in of("1m", found)] == [*range(1, 11)]
-    assert [candle.seq for candle in of("5m", found)] == [1, 2]
-
-
-def test_whatever_closes_a_candle_carries_it(engine: Engine) -> None:
-    accept(engine, NOON_MS)
-    engine.keep_time(NOON_MS + MINUTE_MS + 3_000)
-    for second in range(60, 190, 10):
-        engine.take("push", [], NOON_MS + second * 1_000)
-        engine.keep_time(NOON_MS + second * 1_000)
-
-    carrying = {type(record) for record in engine.records if closed_by(record)}
-    assert carrying == {CandlesEnded, EmptyMinute}
-    assert [candle.seq for candle in of("1m", closed(engine.records))] == [1, 2]
-    assert row(closed(engine.records)[-1]) == engine.prices.history(catalogue.get("EURUSD")).last_row("1m")
-
-
 def test_minute_of_a_history_is_numbered_before_the_first_quote(engine: Engine) -> None:
     minutes = [PriceBar(NOON_MS + number * MINUTE_MS, *(1.0,) * 4, 1.0, 1.1, 1.1) for number in range(3)]
     engine.backfill("EURUSD", minutes, "bid", NOON_MS + HOUR_MS)
@@ -154,38 +130,29 @@ def test_series_that_ends_closes_its_candles_then_and_the_numbers_go_on(engine: 
     assert state.candle_seqs == before == dict.fromkeys(TIMEFRAMES, 1)
 
 
-def test_numbers_are_stored_though_time_alone_closed_the_candle(engine: Engine) -> None:
+def test_successor_goes_on_from_the_numbers_that_were_stored_or_given_since(engine: Engine) -> None:
     accept(engine, NOON_MS)
     assert flush(engine)
+    # Time alone closes the candle.
     engine.keep_time(NOON_MS + MINUTE_MS + 3_000)
     assert flush(engine)
-
     assert state_of(restarted()).candle_seqs == {"1m": 1}
-
-
-def test_database_of_the_version_before_begins_at_nothing(engine: Engine) -> None:
-    accept(engine, NOON_MS)
-    assert flush(engine)
-    LastQuote.objects.update(candle_seqs=None)
-    after = restarted()
-    accept(after, NOON_MS + MINUTE_MS)
-
-    assert state_of(after).candle_seqs == {"1m": 1}
-
-
-def test_successor_goes_on_from_the_numbers_that_were_given(engine: Engine) -> None:
-    accept(engine, NOON_MS)
-    assert flush(engine)
     engine.records.clear()
-    for minute in (1, 2, 3):
+    for minute in (2, 3):
         accept(engine, NOON_MS + minute * MINUTE_MS)
     after = restarted()
     for record in engine.records:
         after.repeat(record, NOON_MS)
     accept(after, NOON_MS + 4 * MINUTE_MS)
 
-    assert [candle.seq for candle in of("1m", closed(after.records))] == [4]
+    assert [candle.seq for candle in of("1m", closed(after.records))] == [3]
     assert after.changed.keys() == {"EURUSD"}
+    # A database of the version before has none.
+    LastQuote.objects.update(candle_seqs=None)
+    former = restarted()
+    for minute in (1, 2):
+        accept(former, NOON_MS + minute * MINUTE_MS)
+    assert state_of(former).candle_seqs == {"1m": 1}
 
 
 def test_minutes_that_were_made_meanwhile_are_told_as_closed(engine: Engine) -> None:
@@ -225,7 +192,9 @@ class OlderEnd(JournalRecord, tag=1):
     until_ms: int
 
 
-def test_older_process_reads_the_records_without_what_they_closed(engine: Engine) -> None:
+def test_older_processes_read_records_without_what_they_closed_and_theirs_closed_nothing(
+    engine: Engine,
+) -> None:
     accept(engine, NOON_MS)
     accept(engine, NOON_MS + MINUTE_MS)
     engine.keep_time(NOON_MS + 2 * MINUTE_MS + 3_000)
@@ -234,16 +203,10 @@ def test_older_process_reads_the_records_without_what_they_closed(engine: Engine
     read = msgspec.msgpack.decode(sent, type=list[OlderTick | OlderEnd])
     assert [type(record) for record in read] == [OlderTick, OlderTick, OlderEnd]
     assert msgspec.msgpack.decode(sent, type=list[AnyRecord]) == engine.records
-
-
-def test_records_of_an_older_engine_closed_nothing_that_was_numbered() -> None:
-    sent = msgspec.msgpack.encode(
-        [OlderTick("EURUSD", 1.1, 1.2, NOON_MS, 1.0, 1), OlderEnd("EURUSD", NOON_MS)]
-    )
-
-    read = msgspec.msgpack.decode(sent, type=list[AnyRecord])
-    assert read == [TickAccepted("EURUSD", 1.1, 1.2, NOON_MS, 1.0, 1), CandlesEnded("EURUSD", NOON_MS)]
-    assert closed(read) == []
+    older = [OlderTick("EURUSD", 1.1, 1.2, NOON_MS, 1.0, 1), OlderEnd("EURUSD", NOON_MS)]
+    theirs = msgspec.msgpack.decode(msgspec.msgpack.encode(older), type=list[AnyRecord])
+    assert theirs == [TickAccepted("EURUSD", 1.1, 1.2, NOON_MS, 1.0, 1), CandlesEnded("EURUSD", NOON_MS)]
+    assert closed(theirs) == []
 
 
 steps = st.lists(

@@ -8,7 +8,7 @@ from market.streams.chaos import TopicFaults, copies
 from market.streams.hub.hub import Hub
 from market.streams.protocol.messages import CHAOS, Chaos
 from market.streams.wire import OutgoingPrice
-from tests.market.streams.hub.hubs import HubCase
+from tests.market.streams.hub.hubs import HubCase, RecordedConnection
 
 NOW_MS = 1_795_000_020_000
 
@@ -37,36 +37,34 @@ def test_stale_sends_nothing_in_the_second_half_of_each_30_seconds() -> None:
     assert sent == [1, 1, 0, 0, 1]
 
 
-def heard_of(wish: Chaos, frames: int) -> tuple[list[int], list[int]]:
-    """How many frames there were after each, for one who asked, and for one who did not."""
+def make_listeners(*wishes: set[Chaos]) -> tuple[HubCase, TopicFaults, list[RecordedConnection]]:
     case = HubCase()
     faults = TopicFaults(case.hub)
-    _, asked = case.join(*faults.topics([TEST_SYMBOL], {wish}))
-    _, plain = case.join(*faults.topics([TEST_SYMBOL], set()))
-    counts: tuple[list[int], list[int]] = ([], [])
-    for seq in range(1, frames + 1):
+    return case, faults, [case.join(*faults.topics([TEST_SYMBOL], wish))[1] for wish in wishes]
+
+
+def test_burst_sends_20_in_one_write_to_who_asked_alone() -> None:
+    case, faults, listeners = make_listeners({"chaos:burst"}, set())
+    counts = []
+    for seq in range(1, 42):
         case.hub.publish(make_frame(seq), TEST_SYMBOL)
         faults.send(make_frame(seq))
         case.turn()
-        for connection, count in zip((asked, plain), counts, strict=True):
-            count.append(len(connection.heard))
-    return counts
+        counts.append([len(connection.heard) for connection in listeners])
+    assert counts == [[seq // 20 * 20, seq] for seq in range(1, 42)]
 
 
-def test_burst_sends_20_in_one_write() -> None:
-    asked, plain = heard_of("chaos:burst", 41)
-    assert asked == [0] * 19 + [20] * 20 + [40] * 2
-    assert plain == list(range(1, 42))
-
-
-def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
-    case = HubCase()
-    faults = TopicFaults(case.hub)
-    _, first = case.join(*faults.topics([TEST_SYMBOL], {"chaos:burst"}))
+def test_newcomer_is_not_sent_what_was_held_back_and_a_topic_that_all_left_nothing() -> None:
+    case, faults, (first,) = make_listeners({"chaos:burst"})
     faults.send(make_frame(1))
     _, later = case.join(*faults.topics([TEST_SYMBOL], {"chaos:burst"}))
     case.turn()
     assert (len(first.heard), later.heard) == (1, [])
+    gone, connection = case.join(*faults.topics([TEST_SYMBOL], {"chaos:gap"}))
+    case.hub.leave(gone)
+    faults.send(make_frame(1))
+    case.turn()
+    assert connection.heard == []
 
 
 def test_only_the_test_instrument_gets_another_topic() -> None:
@@ -77,13 +75,3 @@ def test_only_the_test_instrument_gets_another_topic() -> None:
     }
     assert topics(["EURUSD"], set(CHAOS)) == {"EURUSD"}
     assert topics(["*"], set(CHAOS)) == {"*"}
-
-
-def test_topic_that_everybody_left_is_sent_nothing_and_forgotten() -> None:
-    case = HubCase()
-    faults = TopicFaults(case.hub)
-    subscriber, connection = case.join(*faults.topics([TEST_SYMBOL], {"chaos:gap"}))
-    case.hub.leave(subscriber)
-    faults.send(make_frame(1))
-    case.turn()
-    assert (connection.heard, vars(faults)["_topics"]) == ([], {})

@@ -11,6 +11,7 @@ import time_machine
 
 from instruments.models import Instrument
 from news.calibration.figures import ENOUGH, Figures, add_up
+from news.calibration.outcomes import category_of, currency_of, side_of
 from news.calibration.settling import GIVEN_UP_AFTER, LATE_AFTER, SETTLED_AFTER, settle
 from news.models import NewsItem, Outcome
 from news.newsroom.decisions import override_score, publish, take_back
@@ -31,16 +32,14 @@ def publish_at(
 
 
 def price(instrument: Instrument, at: datetime, opened: str, close: str = "", timeframe: str = "1m") -> None:
-    prices = [Decimal(opened), Decimal(close or opened)]
-    make_candle(
-        instrument,
-        timeframe,
-        at,
-        open=prices[0],
-        close=prices[1],
-        high=max(prices),
-        low=min(prices),
-    )
+    first, last = Decimal(opened), Decimal(close or opened)
+    prices = {"open": first, "close": last, "high": max(first, last), "low": min(first, last)}
+    make_candle(instrument, timeframe, at, **prices)
+
+
+def rise(instrument: Instrument, to: str = "125") -> None:
+    price(instrument, NOON, "100")
+    price(instrument, NOON + 59 * MINUTE, to)
 
 
 def settle_at(at: datetime) -> dict[str, float | None]:
@@ -84,60 +83,39 @@ def test_a_day_is_measured_by_minutes_and_where_they_are_gone_by_hours(gold: Ins
     assert settle_at(NOON + DAY + 10 * MINUTE) == {"24h": pytest.approx(3.0)}
 
 
-def test_an_item_is_judged_by_the_instruments_it_names_together(gold: Instrument) -> None:
-    silver = make_instrument("XAGUSD", type="commodity")
-    for instrument, after in ((gold, "101"), (silver, "103")):
-        price(instrument, NOON, "100")
-        price(instrument, NOON + 59 * MINUTE, after)
-    publish_at(NOON, "gold", 0.5, gold, silver)
-    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(2.0)}
-
-
 @pytest.mark.parametrize(
-    ("title", "category", "symbol", "move"),
+    ("title", "category", "symbol", "is_named", "move"),
     [
-        ("Euro rises", "forex", "EURUSD", 25.0),
-        ("Dollar rises", "forex", "EURUSD", -20.0),
-        ("Ether rises", "crypto", "BTCUSD", 25.0),
-        ("Growth beats forecasts", "macro", "US500", 25.0),
+        ("Euro rises", "forex", "EURUSD", False, 25.0),
+        ("Dollar rises", "forex", "EURUSD", False, -20.0),
+        ("Ether rises", "crypto", "BTCUSD", False, 25.0),
+        ("Growth beats forecasts", "macro", "US500", False, 25.0),
+        # What a price is counted in is judged by the inverse.
+        ("Yen slides", "forex", "USDJPY", True, -20.0),
+        ("USD/JPY climbs", "forex", "USDJPY", True, 25.0),
+        ("Dollar climbs to a high in yen", "forex", "USDJPY", True, 25.0),
+        # Where no price tells, it is left out at once.
+        ("Peso slumps to a record low", "forex", "EURUSD", False, None),
     ],
 )
-def test_without_instruments_it_is_judged_by_its_categorys(
-    title: str, category: str, symbol: str, move: float
+def test_an_item_is_judged_by_what_it_names_or_by_its_categorys_instrument(
+    title: str, category: str, symbol: str, is_named: bool, move: float | None
 ) -> None:
-    rise(make_instrument(symbol))
-    publish_at(NOON, category, title=title)
-    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(move)}
+    instrument = make_instrument(symbol, digits=3)
+    rise(instrument)
+    publish_at(NOON, category, 0.5, *[instrument] * is_named, title=title)
+    assert settle_at(NOON + 2 * HOUR) == {"1h": move if move is None else pytest.approx(move)}
+    assert figures_of(category, "bullish").left_out == (move is None)
 
 
-@pytest.mark.parametrize(
-    ("title", "move"),
-    [("Yen slides", -20.0), ("USD/JPY climbs", 25.0), ("Dollar climbs to a high in yen", 25.0)],
-)
-def test_an_item_about_what_a_price_is_counted_in_is_judged_by_the_inverse(title: str, move: float) -> None:
-    pair = make_instrument("USDJPY", digits=3)
-    rise(pair)
-    publish_at(NOON, "forex", 0.5, pair, title=title)
-    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(move)}
-
-
-def test_an_item_about_oil_is_judged_by_what_it_means_for_stocks() -> None:
-    oil = make_instrument("WTI", digits=2, type="commodity")
-    rise(oil)
+def test_an_item_is_judged_by_the_instruments_it_names_together_and_oil_by_stocks(gold: Instrument) -> None:
+    silver, oil = (make_instrument(symbol, type="commodity") for symbol in ("XAGUSD", "WTI"))
+    rise(gold, "101")
+    rise(silver, "103")
+    publish_at(NOON, "gold", 0.5, gold, silver)
+    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(2.0)}
     publish_at(NOON, "macro", -0.5, oil, title="Oil jumps as OPEC cuts output")
-    assert set(Outcome.objects.values_list("symbols", flat=True)) == {"US500"}
-
-
-def test_where_no_price_tells_it_is_left_out_at_once() -> None:
-    rise(make_instrument("EURUSD"))
-    publish_at(NOON, "forex", title="Peso slumps to a record low")
-    assert settle_at(NOON + 2 * HOUR) == {"1h": None}
-    assert figures_of("forex", "bullish").left_out == 1
-
-
-def rise(instrument: Instrument) -> None:
-    price(instrument, NOON, "100")
-    price(instrument, NOON + 59 * MINUTE, "125")
+    assert set(Outcome.objects.filter(category="macro").values_list("symbols", flat=True)) == {"US500"}
 
 
 @pytest.mark.parametrize("minutes", [[0], [59], [20, 59], [0, 40], []])
@@ -163,66 +141,97 @@ def test_what_is_said_later_changes_nothing(gold: Instrument) -> None:
     override_score(item, -0.9, by="ada")
     NewsItem.objects.update(category="macro")
     take_back(item)
-    publish_at_again(item)
+    with time_machine.travel(NOON + 5 * HOUR, tick=False):
+        publish(item, by="curator")
     assert set(Outcome.objects.values_list("category", "label", "score")) == {("gold", "bullish", 0.5)}
     assert Outcome.objects.count() == 2
 
 
-def publish_at_again(item: NewsItem) -> None:
-    with time_machine.travel(NOON + 5 * HOUR, tick=False):
-        publish(item, by="curator")
-
-
-def test_every_group_is_there_also_without_items() -> None:
-    found = add_up()
-    assert len(found) == 4 * 3 * 2
-    assert {(f.count, f.pending, f.left_out, f.mean_move_percent, f.hit_rate, f.too_few) for f in found} == {
-        (0, 0, 0, None, None, True)
-    }
-
-
 def outcomes(label: str, *moves: float | None) -> None:
-    item = make_news()
     for number, move in enumerate(moves):
         entered = NOON + number * MINUTE
-        Outcome.objects.create(
-            item=make_news() if number else item,
-            horizon="1h",
-            category="gold",
-            score=0,
-            label=label,
-            symbols="XAUUSD",
-            entered_at=entered,
-            due_at=entered + HOUR,
-            settled_at=entered + HOUR,
-            move_percent=move,
-        )
+        settled = {"entered_at": entered, "due_at": entered + HOUR, "settled_at": entered + HOUR}
+        said = {"category": "gold", "score": 0, "label": label, "symbols": "XAUUSD"}
+        Outcome.objects.create(item=make_news(), horizon="1h", move_percent=move, **settled, **said)
 
 
 @pytest.mark.parametrize(
-    ("moves", "mean", "median"),
+    ("label", "moves", "mean", "median", "rate"),
     [
-        ([1.0], 1.0, 1.0),
-        ([1.0, 2.0], 1.5, 1.5),
-        ([5.0, -1.0, 2.0], 2.0, 2.0),
-        ([4.0, 0.0, 1.0, 2.0], 1.75, 1.5),
+        ("bullish", [], None, None, None),
+        ("bullish", [1.0], 1.0, 1.0, 1.0),
+        ("bullish", [5.0, -1.0, 2.0, 0.0], 1.5, 1.0, 0.5),
+        ("bearish", [5.0, -1.0, 0.0, -2.0], 0.5, -0.5, 0.5),
+        ("neutral", [5.0, 0.0, 1.0], 2.0, 1.0, None),
     ],
 )
-def test_mean_and_median(moves: list[float], mean: float, median: float) -> None:
-    outcomes("bullish", *moves, None)
-    found = figures_of("gold", "bullish")
-    assert (found.mean_move_percent, found.median_move_percent) == (mean, median)
-    assert (found.count, found.left_out) == (len(moves), 1)
+def test_mean_median_and_how_many_moved_the_way_the_label_says(
+    label: str, moves: list[float], mean: float | None, median: float | None, rate: float | None
+) -> None:
+    outcomes(label, *moves, None)
+    found = figures_of("gold", label)
+    assert (found.mean_move_percent, found.median_move_percent, found.hit_rate) == (mean, median, rate)
+    assert (found.count, found.left_out, found.too_few) == (len(moves), 1, True)
 
 
-@pytest.mark.parametrize(("label", "rate"), [("bullish", 0.5), ("bearish", 0.25), ("neutral", None)])
-def test_a_hit_is_a_move_the_way_the_label_says(label: str, rate: float | None) -> None:
-    outcomes(label, 1.0, 2.0, 0.0, -1.0)
-    assert figures_of("gold", label).hit_rate == rate
-
-
-def test_few_items_are_said_to_be_few() -> None:
+def test_as_many_as_are_enough_are_not_few() -> None:
     outcomes("bullish", *[1.0] * (ENOUGH - 1))
     assert figures_of("gold", "bullish").too_few
     outcomes("bullish", 1.0)
     assert not figures_of("gold", "bullish").too_few
+
+
+# Which way a score points for an instrument: what is good for the yen is bad for USDJPY.
+@pytest.mark.parametrize(
+    ("title", "category", "symbol", "kind", "side"),
+    [
+        ("Yen firms as intervention looms", "forex", "USDJPY", "forex", -1),
+        ("USD/JPY drops as intervention looms", "forex", "USDJPY", "forex", 1),
+        ("Dollar slips against the yen", "forex", "USDJPY", "forex", 1),
+        ("Euro falls while the yen gains", "forex", "EURJPY", "forex", 1),
+        ("Euro falls while the yen gains", "forex", "USDJPY", "forex", 0),
+        ("Dollar firms, gold slips", "forex", "XAUUSD", "commodity", -1),
+        ("Loonie gains on oil", "forex", "USDCAD", "forex", -1),
+        ("Loonie gains on oil", "forex", "WTI", "commodity", 0),
+        ("Gold gains as the yen slips", "gold", "XAUUSD", "commodity", 1),
+        ("Gold gains as the yen slips", "gold", "USDJPY", "forex", 0),
+        ("Bitcoin gains on gold", "crypto", "BTCUSD", "crypto", 1),
+        ("Oil jumps as OPEC cuts output", "macro", "WTI", "commodity", 0),
+        ("Oil jumps as OPEC cuts output", "macro", "US500", "index", 1),
+        ("Nvidia beats estimates", "macro", "NVDA", "stock", 1),
+    ],
+)
+def test_a_score_is_about_one_asset(title: str, category: str, symbol: str, kind: str, side: int) -> None:
+    assert side_of(title, category, symbol, kind, is_named=True) == side
+
+
+@pytest.mark.parametrize("symbol", ["USDJPY", "USD/JPY", "USD_JPY", "USDJPY.r"])
+def test_a_pair_is_known_however_its_symbol_is_written(symbol: str) -> None:
+    assert side_of("Yen firms", "forex", symbol, "forex", is_named=True) == -1
+
+
+def test_without_a_currency_only_the_pair_that_staff_chose_is_meant() -> None:
+    title = "Ministry of finance warns speculators"
+    assert side_of(title, "forex", "USDJPY", "forex", is_named=True) == 1
+    assert side_of(title, "forex", "USDJPY", "forex", is_named=False) == 0
+
+
+@pytest.mark.parametrize(
+    ("title", "currency"),
+    [
+        ("Sterling and euro rise", "GBP"),
+        ("EUR/JPY slips", "EUR"),
+        ("Australian dollar eases", "AUD"),
+        ("Gold", ""),
+    ],
+)
+def test_the_currency_is_the_one_named_first(title: str, currency: str) -> None:
+    assert currency_of(title) == currency
+
+
+@pytest.mark.parametrize(
+    ("symbol", "kind", "category"),
+    [("XAGUSD", "commodity", "gold"), ("WTI", "commodity", ""), ("AAPL", "stock", "macro")],
+)
+def test_category_of_an_instrument(symbol: str, kind: str, category: str) -> None:
+    assert category_of(symbol, kind) == category

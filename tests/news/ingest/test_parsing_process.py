@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from news.ingest import parsing_process
 from news.ingest.parsing import FetchedFeed, NoFeed
-from news.ingest.parsing_process import ParseReply, read_apart, understand
+from news.ingest.parsing_process import ROOT, read_apart, understand
 from tests.patience import PATIENCE_S
 
 from .feed_server import item, rss
@@ -21,31 +21,27 @@ pytestmark = pytest.mark.served
 ADDRESS = "https://wire.example/rss/all.xml"
 
 
-async def test_a_feed_is_read() -> None:
-    feed = await read_apart(FetchedFeed(rss(item("Gold steadies")), "application/xml", ADDRESS))
-    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
-
-
 async def test_what_it_refuses_it_refuses_in_words() -> None:
     with pytest.raises(NoFeed, match="the answer is empty"):
         await read_apart(FetchedFeed(b"", "", ADDRESS))
 
 
-async def test_what_is_packed_is_unpacked_there() -> None:
-    # In two members, as some servers pack.
-    packed = b"".join(gzip.compress(half) for half in halves(rss(item("Gold steadies"))))
-    feed = await read_apart(FetchedFeed(packed, "application/xml", ADDRESS, is_packed=True))
+@pytest.mark.parametrize(
+    ("pack", "is_packed"),
+    [
+        (lambda body: body, False),
+        # In two members, as some servers pack.
+        (lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:]), True),
+        (lambda body: gzip.compress(body) + b"\n<!-- made in 3 ms -->", True),
+    ],
+    ids=["plain", "packed in two members", "with something behind it"],
+)
+async def test_a_feed_is_read_and_what_is_packed_is_unpacked_there(
+    pack: Callable[[bytes], bytes], is_packed: bool
+) -> None:
+    body = pack(rss(item("Gold steadies")))
+    feed = await read_apart(FetchedFeed(body, "application/xml", ADDRESS, is_packed=is_packed))
     assert [entry.title for entry in feed.entries] == ["Gold steadies"]
-
-
-async def test_what_stands_behind_the_packed_feed_is_passed_over() -> None:
-    packed = gzip.compress(rss(item("Gold steadies"))) + b"\n<!-- made in 3 ms -->"
-    feed = await read_apart(FetchedFeed(packed, "application/xml", ADDRESS, is_packed=True))
-    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
-
-
-def halves(body: bytes) -> tuple[bytes, bytes]:
-    return body[: len(body) // 2], body[len(body) // 2 :]
 
 
 @pytest.mark.parametrize(
@@ -77,34 +73,13 @@ def test_a_child_that_died_leaves_a_sentence(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "program",
-    ["while True: pass", "x = bytearray(2_000_000_000)"],
-    ids=["time", "memory"],
+    "program", ["while True: pass", "x = bytearray(2_000_000_000)"], ids=["time", "memory"]
 )
 def test_its_limits_hold(program: str) -> None:
     limited = (
         "import resource; from news.ingest.parsing_process import limit; "
         f"limit(resource.RLIMIT_CPU, 1); limit(resource.RLIMIT_AS, 500_000_000)\n{program}\nprint('done')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", limited],
-        cwd=parsing_process.ROOT,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    command = [sys.executable, "-c", limited]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode != 0, done.stdout) == (True, b"")
-
-
-def test_as_a_program_it_answers_what_it_was_asked() -> None:
-    question = msgspec.msgpack.encode(FetchedFeed(rss(item("Gold")), "", ADDRESS))
-    done = subprocess.run(
-        [sys.executable, "-m", parsing_process.PROGRAM],
-        cwd=parsing_process.ROOT,
-        input=question,
-        capture_output=True,
-        check=True,
-    )
-    reply = msgspec.msgpack.decode(done.stdout, type=ParseReply)
-    assert reply.feed is not None
-    assert [entry.title for entry in reply.feed.entries] == ["Gold"]

@@ -5,25 +5,31 @@ from __future__ import annotations
 import asyncio
 import gzip
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from core.threads import in_thread
 from news.ingest.fetching import Fetcher
 from news.ingest.polling import CLAIM, Polled, claim, claim_due, poll
-from news.models import Source
+from news.language_models import language_models
+from news.models import NewsItem, Source
+from news.scoring import sentiment_models
 from news.sentiment import Score
-from tests.patience import PATIENCE_S
+from tests.client import Server
+from tests.news.language.language_server import KEY, LanguageServer, answer, says
+from tests.patience import PATIENCE_S, wait_until
 
 from .feed_server import FeedServer, item, redirect, reply, rss
 from .made_feeds import half_up, make_source, titles
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OWN_ENTITIES = "It declares entities of its own, which no feed needs"
 FEED = reply(rss(item("Gold steadies", "7")), ETag='"7"', Last_Modified="Wed, 18 Nov 2026 12:00:00 GMT")
 
 
@@ -61,28 +67,23 @@ def test_a_poll_brings_drafts_and_is_noted() -> None:
     assert source.next_poll_at - source.polled_at == timedelta(minutes=5)
 
 
-def test_the_next_poll_asks_for_what_is_newer() -> None:
+def test_the_next_poll_asks_for_what_is_newer_also_after_one_that_failed() -> None:
     source = make_source()
-    _, found = poll_one(source, FEED, reply(b"", "304 Not Modified"))
+    found = poll_one(source, FEED, reply(b"", "304 Not Modified"), reply(b"", "500 Oops"), FEED)
     asked: Any = source.asked  # type: ignore[attr-defined]
-    assert 'if-none-match: "7"' in asked[1].lower()
-    assert (str(found), source.outcome, source.etag) == ("nothing new", "nothing new", '"7"')
-
-
-def test_a_packed_feed_brings_the_same() -> None:
-    poll_one(make_source(), reply(gzip.compress(rss(item("Gold steadies", "7"))), Content_Encoding="gzip"))
-    assert titles(status="draft") == ["Gold steadies"]
+    assert ['if-none-match: "7"' in each.lower() for each in asked] == [False, True, True, True]
+    assert [str(each) for each in found[:2]] == ["1 new", "nothing new"]
+    assert source.etag == '"7"'
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (reply(b"", "404 Not Found"), "The answer was 404"),
-        (reply(b"<!doctype html><html>Sign in</html>"), "The answer is a web page, not a feed"),
         (redirect("http://192.168.1.1/admin"), "192.168.1.1 leads to an address that is not public"),
         (
-            reply(b"<!DOCTYPE x [<!ENTITY a 'b'>]><rss/>"),
-            OWN_ENTITIES,
+            reply(gzip.compress(b"<!DOCTYPE x [<!ENTITY a 'b'>]><rss/>"), Content_Encoding="gzip"),
+            "It declares entities of its own, which no feed needs",
         ),
     ],
 )
@@ -97,18 +98,12 @@ def test_failures_in_a_row_double_the_pause_and_one_success_ends_them() -> None:
     source = make_source()
     pauses = []
     fault, later = reply(b"", "500 Oops"), reply(b"", "503 Later", Retry_After="7200")
-    for answer in (fault, fault, later, FEED):
-        poll_one(source, answer)
+    for each in (fault, fault, later, FEED):
+        poll_one(source, each)
         assert source.polled_at is not None
         pauses.append((source.next_poll_at - source.polled_at) / timedelta(minutes=1))
     assert pauses == [10, 20, 120, 5]
     assert (source.failures, source.last_error) == (0, "")
-
-
-def test_a_failed_poll_keeps_what_the_next_one_asks_for() -> None:
-    source = make_source()
-    poll_one(source, FEED, reply(b"", "500 Oops"))
-    assert (source.etag, source.outcome) == ('"7"', "1 new")
 
 
 def test_what_staff_edit_meanwhile_stays() -> None:
@@ -134,32 +129,19 @@ def with_server(act: Callable[[FeedServer], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_a_source_is_polled_by_one_of_many() -> None:
-    make_source()
-    now = timezone.now()
-    seen = [source for _ in range(3) for source in Source.objects.due(now)]
-    assert [claim(source, now) for source in seen] == [True, False, False]
-    assert claim_due(now, 10) == []
+def test_each_source_that_is_due_is_polled_by_one_of_many_for_as_long_as_that_one_lives() -> None:
+    sources, now = [make_source(f"Wire {number}") for number in range(12)], timezone.now()
+    make_source("Paused", is_active=False)
+    make_source("Later", next_poll_at=now + timedelta(days=1))
 
-
-def test_many_processes_at_once_claim_each_source_once() -> None:
-    for number in range(12):
-        make_source(f"Wire {number}")
-
-    async def run() -> list[list[Source]]:
-        now = timezone.now()
+    async def claim_at_once() -> list[list[Source]]:
         return await asyncio.gather(*(in_thread(claim_due, now, 12) for _ in range(6)))
 
-    claimed = [source.pk for sources in asyncio.run(run()) for source in sources]
-    assert sorted(claimed) == sorted(Source.objects.values_list("pk", flat=True))
-
-
-def test_a_claim_ends_by_itself_when_its_process_died() -> None:
-    source = make_source()
-    now = timezone.now()
-    claim_due(now, 10)
-    assert claim_due(now + CLAIM - timedelta(seconds=1), 10) == []
-    assert claim_due(now + CLAIM, 10) == [source]
+    claimed = [source for found in asyncio.run(claim_at_once()) for source in found]
+    assert sorted(source.pk for source in claimed) == [source.pk for source in sources]
+    assert not claim(sources[0], now)
+    assert claim_due(now + CLAIM - timedelta(seconds=1), 20) == []
+    assert {source.pk for source in claim_due(now + CLAIM, 20)} == {source.pk for source in sources}
 
 
 def test_a_poll_that_takes_its_time_keeps_its_claim() -> None:
@@ -216,7 +198,92 @@ def test_a_poll_that_lost_its_claim_asks_no_model() -> None:
     assert taken == claimed.next_poll_at + CLAIM
 
 
-def test_paused_and_later_sources_are_not_due() -> None:
-    make_source("Paused", is_active=False)
-    make_source("Later", next_poll_at=timezone.now() + timedelta(minutes=1))
-    assert claim_due(timezone.now(), 10) == []
+# `manage.py poll_news`, and the serving process doing the same by itself.
+@contextmanager
+def beside(server: FeedServer | LanguageServer) -> Iterator[None]:
+    """The test, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(server.__aenter__())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield
+    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(PATIENCE_S)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def feed_url(settings: Any) -> Iterator[str]:
+    settings.NEWS_FEEDS_ON_LOOPBACK = True
+    server = FeedServer()
+    server.paths["/feed"] = reply(rss(item("Gold steadies")))
+    with beside(server):
+        yield f"{server.url}/feed"
+
+
+@pytest.fixture
+def language(settings: Any) -> Iterator[LanguageServer]:
+    """The model that is to score news."""
+    server = LanguageServer()
+    with beside(server):
+        facts = {"protocol": "openai", "base_url": f"{server.url}/v1", "model": "words-1", "key": KEY}
+        settings.LANGUAGE_ENDPOINTS = [facts | {"timeout_s": PATIENCE_S, "daily_budget": 100}]
+        settings.SENTIMENT_MODEL = "words-1"
+        for known in (language_models, sentiment_models):
+            known.cache_clear()
+        yield server
+    for known in (language_models, sentiment_models):
+        known.cache_clear()
+
+
+def run(*names: str) -> str:
+    said = StringIO()
+    call_command("poll_news", *names, stdout=said, stderr=said)
+    return said.getvalue()
+
+
+def test_it_polls_what_is_due_or_named_and_says_what_came(feed_url: str) -> None:
+    source = make_source(address=feed_url)
+    assert run() == "Example Wire: 1 new\n"
+    assert run() == "No source is due. Name one to poll it now.\n"
+    Source.objects.update(is_active=False)
+    for name in ("Example Wire", str(source.pk)):
+        assert run(name) == "Example Wire: 1 known\n"
+
+
+def test_a_source_that_fails_ends_it_with_a_fault(feed_url: str) -> None:
+    make_source(address=feed_url.replace("feed", "nothing"))
+    with pytest.raises(CommandError, match="1 of 1 could not be polled."):
+        run()
+
+
+def test_an_unknown_name_is_told_the_known_ones() -> None:
+    make_source()
+    with pytest.raises(CommandError, match="There is no source 'Wire'. There are: Example Wire."):
+        run("Wire")
+
+
+def test_a_model_that_is_plugged_in_scores_what_came(feed_url: str, language: LanguageServer) -> None:
+    language.acts = [says("openai", '{"well": true}'), says("openai", '{"score": -0.75}')]
+    make_source(address=feed_url)
+    assert run() == "Example Wire: 1 new\n"
+    assert NewsItem.objects.values_list("model", "sentiment_score").get() == ("words-1", -0.75)
+
+
+def test_one_that_does_not_work_is_told(feed_url: str, language: LanguageServer) -> None:
+    language.acts = [answer(500, {})]
+    make_source(address=feed_url)
+    assert "The built-in model scores in place of words-1: the endpoint answered 500" in run()
+    assert NewsItem.objects.get().model == "tickwire-linear-1"
+
+
+@pytest.fixture
+def due(transactional_db: None, feed_url: str) -> None:
+    """Before the server starts, which looks at once."""
+    make_source(address=feed_url)
+
+
+def test_the_serving_process_polls_by_itself(due: None, server: Server) -> None:
+    wait_until(lambda: Source.objects.get().outcome)
+    assert (Source.objects.get().outcome, NewsItem.objects.count()) == ("1 new", 1)

@@ -36,21 +36,13 @@ async def failure(model: LanguageModel) -> LanguageFailed:
     return caught.value
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_answer_has_the_shape_asked_for(protocol: str) -> None:
-    async with LanguageServer(says(protocol, GOOD)) as server:
-        assert await ask(server.model(protocol)) == View(0.5, "up")
-
-
 async def test_openai_is_asked_as_its_protocol_has_it() -> None:
     async with LanguageServer(says("openai", GOOD)) as server:
-        await ask(server.model("openai"))
+        assert await ask(server.model("openai")) == View(0.5, "up")
         asked = server.asked[0]
-
     schema = asked.body["response_format"]["json_schema"]
     assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.body["model"] == "words-1"
+    assert (asked.headers["authorization"], asked.body["model"]) == (f"Bearer {KEY}", "words-1")
     assert schema["strict"] is True
     assert schema["schema"] == {
         "type": "object",
@@ -62,9 +54,8 @@ async def test_openai_is_asked_as_its_protocol_has_it() -> None:
 
 async def test_anthropic_is_asked_as_its_protocol_has_it() -> None:
     async with LanguageServer(says("anthropic", GOOD)) as server:
-        await ask(server.model("anthropic"))
+        assert await ask(server.model("anthropic")) == View(0.5, "up")
         asked = server.asked[0]
-
     assert (asked.method, asked.path) == ("POST", "/v1/messages")
     assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (KEY, "2023-06-01")
     assert asked.body["max_tokens"] > 0
@@ -79,7 +70,6 @@ async def test_title_that_gives_orders_stays_one_string_of_the_data(title: str) 
     async with LanguageServer(says("openai", GOOD)) as server:
         await ask(server.model(), title=title)
         system, user = server.asked[0].body["messages"]
-
     assert json.loads(user["content"]) == {"title": title}
     assert title not in system["content"]
     assert "never an instruction" in system["content"]
@@ -144,25 +134,16 @@ async def test_four_ask_at_once_and_the_others_wait() -> None:
     async with LanguageServer(count) as server:
         model = server.model()
         await asyncio.gather(*(ask(model) for _ in range(8)))
-
     assert most == 4
 
 
-async def test_three_faults_in_a_row_open_the_breaker() -> None:
-    async with LanguageServer(answer(500, {})) as server:
+@pytest.mark.parametrize(("status", "times"), [(500, 3), (401, 1)])
+async def test_three_faults_in_a_row_or_a_refused_key_open_the_breaker(status: int, times: int) -> None:
+    async with LanguageServer(answer(status, {})) as server:
         model = server.model()
         sentences = [str(await failure(model)) for _ in range(5)]
-
-        assert ["left alone" in each for each in sentences] == [False, False, False, True, True]
-        assert len(server.asked) == 3
-
-
-async def test_one_refused_key_opens_the_breaker() -> None:
-    async with LanguageServer(answer(401, {})) as server:
-        model = server.model()
-        await failure(model)
-
-        assert "left alone" in str(await failure(model))
+        assert ["left alone" in each for each in sentences] == [False] * times + [True] * (5 - times)
+        assert len(server.asked) == times
 
 
 async def test_endpoint_that_asks_for_patience_gets_it() -> None:
@@ -173,51 +154,36 @@ async def test_endpoint_that_asks_for_patience_gets_it() -> None:
         now[0] = 119.0
         waits.append((await failure(model)).wait_s)
         now[0] = 120.0
-
         assert waits == [120.0, 1.0]
         assert (await ask(model)).score == 0.5
 
 
 async def test_budget_of_the_day_is_shared_by_processes_and_never_passed() -> None:
-    async with LanguageServer(says("openai", GOOD)) as server:
+    async with LanguageServer(says("openai", WELL), says("openai", GOOD)) as server:
         models = [server.model(daily_budget=3), server.model(daily_budget=3)]
+        await models[0].check()
         asked = [ask(models[number % 2]) for number in range(6)]
         results = await asyncio.gather(*asked, return_exceptions=True)
-
-        assert sum(isinstance(result, View) for result in results) == 3
+        assert sum(isinstance(result, View) for result in results) == 2
         assert len(server.asked) == 3
         assert {str(result) for result in results if isinstance(result, Exception)} == {
             "today's budget of calls is used up; a new one begins at 00:00 UTC"
         }
+        assert not models[0].is_healthy()
 
 
-async def test_model_is_healthy_once_it_answered_a_check() -> None:
-    async with LanguageServer(says("openai", WELL)) as server:
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (404, True), (500, False), (401, False)])
+async def test_first_check_asks_the_model_and_later_ones_whether_the_endpoint_is_there(
+    status: int, healthy: bool
+) -> None:
+    async with LanguageServer(says("openai", WELL), answer(status, {"data": []})) as server:
         model = server.model()
-        before = model.is_healthy()
-        await model.check()
-
-        assert (before, model.is_healthy()) == (False, True)
-
-
-async def test_later_checks_cost_no_call() -> None:
-    async with LanguageServer(says("openai", WELL), answer(200, {"data": []})) as server:
-        model = server.model()
-        await model.check()
-        await model.check()
-
+        seen = [model.is_healthy()]
+        for _ in range(2):
+            await model.check()
+            seen.append(model.is_healthy())
+        assert seen == [False, True, healthy]
         assert [asked.path for asked in server.asked] == ["/v1/chat/completions", "/v1/models"]
-        assert model.is_healthy()
-
-
-@pytest.mark.parametrize(("status", "healthy"), [(404, True), (500, False), (401, False)])
-async def test_check_sees_whether_the_endpoint_is_there(status: int, healthy: bool) -> None:
-    async with LanguageServer(says("openai", WELL), answer(status, {})) as server:
-        model = server.model()
-        await model.check()
-        await model.check()
-
-        assert model.is_healthy() is healthy
 
 
 async def test_open_breaker_is_no_health_until_a_question_is_answered() -> None:
@@ -230,14 +196,4 @@ async def test_open_breaker_is_no_health_until_a_question_is_answered() -> None:
         healthy = [model.is_healthy()]
         now[0] = 31.0
         await model.check()
-
         assert [*healthy, model.is_healthy()] == [False, True]
-
-
-async def test_model_whose_budget_is_used_up_is_not_healthy() -> None:
-    async with LanguageServer(says("openai", WELL)) as server:
-        model = server.model(daily_budget=1)
-        await model.check()
-        await failure(model)
-
-        assert not model.is_healthy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -17,7 +18,6 @@ from news.newsroom.decisions import (
     publish,
     reject,
     take_answer,
-    take_back,
 )
 from news.scoring import Scorer
 from news.sentiment import Score
@@ -45,30 +45,29 @@ def newer(title: str, category: str) -> Score:
     return Score(-0.8, "test", "2")
 
 
-def test_an_override_is_kept_with_who_did_it() -> None:
-    item = make_news(status="draft")
-    override_score(item, -0.3, by="ada")
-    assert (score_of(item), kept(item)) == ((-0.3, "staff"), [(-0.3, "staff", "", "ada", True)])
-
-
-def test_a_draft_takes_the_newer_score_and_keeps_both() -> None:
+def test_a_draft_takes_the_newer_score_and_keeps_all_with_who_gave_them() -> None:
     item = make_news(status="draft")
     score_again(item, half_up)
     score_again(item, newer)
     assert score_of(item) == (-0.8, "test")
-    assert kept(item) == [(0.5, "test", "1", "ada", True), (-0.8, "test", "2", "ada", True)]
+    override_score(item, -0.3, by="ada")
+    assert score_of(item) == (-0.3, "staff")
+    models = [(0.5, "test", "1", "ada", True), (-0.8, "test", "2", "ada", True)]
+    scores = [*models, (-0.3, "staff", "", "ada", True)]
+    assert kept(item) == scores
+    with pytest.raises(IntegrityError, match="A score is added, never changed."), transaction.atomic():
+        ItemScore.objects.update(score=0.9)
+    assert kept(item) == scores
+    item.delete()
+    assert not ItemScore.objects.exists()
 
 
-def test_scoring_again_does_not_rewrite_what_was_published() -> None:
+@pytest.mark.parametrize("replace", [False, True])
+def test_scoring_again_does_not_rewrite_what_was_published_unless_staff_say_so(replace: bool) -> None:
     item = make_news(sentiment_score=0.4, model="test")
-    assert not score_again(item, newer)
-    assert (score_of(item), kept(item)) == ((0.4, "test"), [(-0.8, "test", "2", "ada", False)])
-
-
-def test_unless_staff_say_so() -> None:
-    item = make_news(sentiment_score=0.4, model="test")
-    assert score_again(item, newer, replace_published=True)
-    assert score_of(item) == (-0.8, "test")
+    assert score_again(item, newer, replace_published=replace) is replace
+    assert score_of(item) == (-0.8 if replace else 0.4, "test")
+    assert kept(item) == [(-0.8, "test", "2", "ada", replace)]
 
 
 def test_a_model_that_cannot_tell_changes_nothing() -> None:
@@ -78,62 +77,39 @@ def test_a_model_that_cannot_tell_changes_nothing() -> None:
     assert (score_of(item), kept(item)) == ((0.4, "test"), [])
 
 
-def test_the_database_refuses_to_change_a_score() -> None:
-    item = make_news(status="draft")
-    override_score(item, 0.3, by="ada")
-    with pytest.raises(IntegrityError, match="A score is added, never changed."), transaction.atomic():
-        ItemScore.objects.update(score=0.9)
-    assert kept(item)[0][0] == 0.3
-
-
-def test_an_item_goes_with_its_scores() -> None:
-    item = make_news(status="draft")
-    override_score(item, 0.3, by="ada")
-    item.delete()
-    assert not ItemScore.objects.exists()
-
-
 @pytest.mark.parametrize("status", ["published", "rejected"])
-def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> None:
+@pytest.mark.parametrize(
+    "act",
+    [
+        partial(publish, by="ada"),
+        reject,
+        lambda item, seen: choose_category(item, "gold", None, by="ada", seen=seen),
+        lambda item, seen: override_score(item, 0.1, by="ada", seen=seen),
+    ],
+    ids=["publish", "reject", "category", "score"],
+)
+def test_what_is_decided_is_not_decided_again_from_a_stale_page(
+    status: str, act: Callable[..., object]
+) -> None:
     item = make_news("Gold steadies", status=status)
-    for act in (partial(publish, by="ada"), reject):
-        with pytest.raises(
-            AlreadyDecided, match=f"“Gold steadies” is {status} already. Nothing was changed."
-        ):
-            act(item, seen=item.mark)
-    with pytest.raises(AlreadyDecided):
-        choose_category(item, "gold", None, by="ada", seen=item.mark)
-    with pytest.raises(AlreadyDecided):
-        override_score(item, 0.1, by="ada", seen=item.mark)
+    with pytest.raises(AlreadyDecided, match=f"“Gold steadies” is {status} already. Nothing was changed."):
+        act(item, seen=item.mark)
     item.refresh_from_db()
     assert (item.status, item.category, kept(item)) == (status, "forex", [])
 
 
-def test_a_mistake_is_taken_back() -> None:
-    item = make_news(status="draft")
-    publish(item, by="curator")
-    take_back(item)
-    item.refresh_from_db()
-    assert item.status == "draft"
-
-
 @pytest.mark.parametrize(
-    ("model", "scored", "then"),
+    ("model", "score", "scored", "then"),
     [
-        ("test", Score(-0.8, "test", "2"), (-0.8, "test")),
-        ("test", None, (None, "")),
-        ("staff", Score(-0.8, "test", "2"), (0.4, "staff")),
+        ("test", 0.4, Score(-0.8, "test", "2"), (-0.8, "test")),
+        ("test", 0.4, None, (None, "")),
+        ("staff", 0.4, Score(-0.8, "test", "2"), (0.4, "staff")),
+        ("", None, Score(-0.8, "test", "2"), (None, "")),
     ],
 )
 def test_for_another_category_the_models_score_is_another(
-    model: str, scored: Score | None, then: tuple[float | None, str]
+    model: str, score: float | None, scored: Score | None, then: tuple[float | None, str]
 ) -> None:
-    item = make_news(status="draft", category="macro", model=model)
+    item = make_news(status="draft", category="macro", model=model, sentiment_score=score)
     choose_category(item, "forex", scored, by="ada", seen=item.mark)
     assert (score_of(item), item.category) == (then, "forex")
-
-
-def test_what_has_no_score_gets_none_from_another_category() -> None:
-    item = make_news(status="draft", sentiment_score=None, model="")
-    choose_category(item, "gold", Score(-0.8, "test", "2"), by="ada", seen=item.mark)
-    assert (score_of(item), kept(item)) == ((None, ""), [])

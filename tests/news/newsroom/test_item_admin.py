@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from core.events.outbox import ControlEvent
 from news.models import NewsItem
+from news.newsroom.item_admin import NewsItemAdmin
 from tests.accounts.back_office.office import Office, add_to, change, list_of, logged, said, text_of
 from tests.factories import make_news
 
@@ -43,15 +44,6 @@ def test_drafts_stand_first(office: Office) -> None:
     assert page.index("It is draft") < page.index("It is published") < page.index("It is rejected")
 
 
-def test_scored_drafts_are_published(office: Office) -> None:
-    items = [make_news(status="draft"), make_news(status="draft")]
-    office.act("publish_chosen", *items)
-    assert [state_of(item)[0] for item in items] == ["published", "published"]
-    assert [logged(item) for item in items] == [[("boss", "Published.")]] * 2
-    entered = ControlEvent.objects.filter(kind="news.published")
-    assert [*entered.values_list("by", flat=True)] == ["boss", "boss"]
-
-
 def test_an_unscored_draft_is_refused_in_words_and_holds_up_nothing(office: Office) -> None:
     unscored, scored = make_news("Gold rests", **UNSCORED), make_news(status="draft")
     answer = office.act("publish_chosen", unscored, scored)
@@ -60,7 +52,11 @@ def test_an_unscored_draft_is_refused_in_words_and_holds_up_nothing(office: Offi
         "Published: 1.",
     ]
     assert (state_of(unscored)[0], state_of(scored)[0]) == ("draft", "published")
-    assert logged(unscored) == []
+    assert ControlEvent.objects.get(kind="news.published").by == "boss"
+    office.act("reject_chosen", unscored, scored)
+    assert (state_of(unscored)[0], state_of(scored)[0]) == ("rejected", "rejected")
+    assert logged(unscored) == [("boss", "Rejected.")]
+    assert sorted(logged(scored)) == [("boss", "Published."), ("boss", "Rejected.")]
 
 
 def test_what_changed_after_the_list_was_read_is_not_published(office: Office) -> None:
@@ -78,13 +74,6 @@ def test_what_changed_after_the_list_was_read_is_not_published(office: Office) -
     assert logged(changed) == []
 
 
-def test_items_are_rejected(office: Office) -> None:
-    items = [make_news(), make_news(status="draft")]
-    office.act("reject_chosen", *items)
-    assert [state_of(item)[0] for item in items] == ["rejected", "rejected"]
-    assert [logged(item) for item in items] == [[("boss", "Rejected.")]] * 2
-
-
 def test_more_than_a_page_at_once_is_refused(office: Office) -> None:
     NewsItem.objects.bulk_create(NewsItem(title=f"n {n}", category="gold") for n in range(101))
     answer = office.act("reject_chosen", *NewsItem.objects.all())
@@ -92,19 +81,13 @@ def test_more_than_a_page_at_once_is_refused(office: Office) -> None:
     assert not NewsItem.objects.filter(status="rejected").exists()
 
 
-def test_a_score_of_staff_replaces_the_models(office: Office) -> None:
-    item = make_news(sentiment_score=0.4, model="lexicon")
-    save(office, item, sentiment_score="-0.5")
-    assert state_of(item) == ("published", -0.5, "staff")
-    assert item.sentiment == "bearish"
-    assert logged(item) == [("boss", "Changed Sentiment score (now −0.5).")]
-
-
-def test_another_edit_leaves_the_models_score_alone(office: Office) -> None:
+def test_a_score_of_staff_replaces_the_models_and_no_other_edit_does(office: Office) -> None:
     item = make_news(sentiment_score=0.4, model="lexicon")
     save(office, item, title="Dollar slips further")
-    assert state_of(item) == ("published", 0.4, "lexicon")
-    assert item.title == "Dollar slips further"
+    assert (state_of(item), item.title) == (("published", 0.4, "lexicon"), "Dollar slips further")
+    save(office, item, title="Dollar slips further", sentiment_score="-0.5")
+    assert (state_of(item), item.sentiment) == (("published", -0.5, "staff"), "bearish")
+    assert ("boss", "Changed Sentiment score (now −0.5).") in logged(item)
 
 
 @pytest.mark.parametrize(("status", "kept"), [("draft", False), ("published", True)])
@@ -125,16 +108,13 @@ def test_a_score_out_of_range_is_refused_in_words(office: Office, score: str) ->
     assert state_of(item) == ("published", 0.4, "lexicon")
 
 
-def test_a_published_item_keeps_a_score(office: Office) -> None:
-    item = make_news()
-    assert "Reject it first." in text_of(save(office, item, sentiment_score=""))
-    assert state_of(item)[1] == 0.4
-
-
-def test_a_draft_may_lose_its_score(office: Office) -> None:
-    item = make_news(status="draft")
-    save(office, item, sentiment_score="")
-    assert state_of(item) == ("draft", None, "")
+@pytest.mark.parametrize(("status", "keeps"), [("published", True), ("draft", False)])
+def test_a_published_item_keeps_a_score_and_a_draft_may_lose_it(
+    office: Office, status: str, keeps: bool
+) -> None:
+    item = make_news(status=status)
+    assert ("Reject it first." in text_of(save(office, item, sentiment_score=""))) is keeps
+    assert state_of(item) == (status, *((0.4, "test") if keeps else (None, "")))
 
 
 def test_staff_write_news_themselves(office: Office) -> None:
@@ -145,10 +125,7 @@ def test_staff_write_news_themselves(office: Office) -> None:
 
 
 def test_an_edit_does_not_undo_what_a_colleague_did_meanwhile(office: Office, monkeypatch: Any) -> None:
-    from news.newsroom.item_admin import NewsItemAdmin
-
-    item = make_news()
-    save_model = NewsItemAdmin.save_model
+    item, save_model = make_news(), NewsItemAdmin.save_model
 
     def reject_meanwhile(*args: Any) -> None:
         NewsItem.objects.update(status="rejected")

@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from pages.static_files import without_comments
 from tests.browser.browsers import LAUNCH_ARGS, require_chromium
+from tests.nightly.benchmarks.tables import say
 from tests.nightly.figures import note
 from tests.patience import wait_until
 from tests.programs.running import Serve
@@ -100,12 +101,11 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=require_chromium(), args=[*LAUNCH_ARGS])
             figures = measure(browser, f"{server.url}/terminal", minutes)
             browser.close()
-    say("\n".join(map(str, figures)))
     for each in figures:
+        say(f"{each}\n")
         note(each.name, f"≤ {each.floor:g} {each.unit}", f"{each.found:.3f} {each.unit}", held=each.holds)
     missed = [figure.name for figure in figures if not figure.holds]
-    if missed:
-        sys.exit(f"Missed: {', '.join(missed)}.")
+    sys.exit(f"Missed: {', '.join(missed)}." if missed else 0)
 
 
 def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
@@ -129,10 +129,8 @@ def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
         f"live after {', '.join(f'{each.live_s:.2f}' for each in loads)} s;"
         f" {frames['count']} frames, the longest {frames['longest']:.0f} ms; {len(tasks)} tasks over 50 ms,"
         f" the longest in ms: {tasks[:10]}.\n"
-        f"The chart library has {size_kb(scripts, is_chart=True):.1f} KB gzipped."
+        f"The chart library has {size_kb(scripts, is_chart=True):.1f} KB gzipped.\n"
     )
-    if minutes < 10:
-        say("The heap's floor is that of ten minutes: a shorter run shows less of what grows.")
     return [
         Figure("Live prices", statistics.median(each.live_s for each in loads), 1, "s"),
         Figure("Largest contentful paint", statistics.median(each.painted_s for each in loads), 1, "s"),
@@ -179,13 +177,11 @@ def longest_task_ms(browser: Browser, page: Page) -> float:
     browser.start_tracing(page=page, categories=["toplevel"])
     page.wait_for_timeout(1000 * TRACED_S)
     events = json.loads(browser.stop_tracing())["traceEvents"]
-    mains = {thread_of(each) for each in events if each.get("args", {}).get("name") == "CrRendererMain"}
-    took_us: list[int] = [each.get("tdur", 0) for each in events if thread_of(each) in mains]
-    return max(took_us) / 1000
-
-
-def thread_of(event: dict[str, Any]) -> tuple[Any, Any]:
-    return event.get("pid"), event.get("tid")
+    threads = [(each.get("pid"), each.get("tid")) for each in events]
+    named = zip(threads, events, strict=True)
+    mains = {thread for thread, each in named if each.get("args", {}).get("name") == "CrRendererMain"}
+    took_us = [each.get("tdur", 0) for thread, each in zip(threads, events, strict=True) if thread in mains]
+    return float(max(took_us) / 1000)
 
 
 def heap_of(page: Page) -> int:
@@ -215,11 +211,6 @@ def size_kb(scripts: dict[str, bytes], *, is_chart: bool) -> float:
     """As production sends them."""
     sent = (without_comments(body) for url, body in scripts.items() if (CHART in url) is is_chart)
     return sum(len(gzip.compress(body)) for body in sent) / 1024
-
-
-def say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

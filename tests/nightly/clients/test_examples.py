@@ -52,26 +52,24 @@ def test_backtest_trades_on_the_whole_history() -> None:
     assert trades == pytest.approx(2_000 / 126, abs=2)
 
 
-def make_day(file: Path) -> None:
-    """In the layout of the archive: two hours, a tick a second in the first, every other in the second."""
+def test_day_of_the_archive_is_read_by_duckdb(tmp_path: Path) -> None:
+    """In its layout: two hours, a tick a second in the first, every other in the second."""
     at = [MIDNIGHT + timedelta(seconds=n) for n in [*range(3_600), *range(3_600, 7_200, 2)]]
-    bids = [round(1.08 + n * 1e-6, 6) for n in range(len(at))]
+    many, bids = len(at), [round(1.08 + n * 1e-6, 6) for n in range(len(at))]
     columns = {
-        "seq": pyarrow.array(range(1, len(at) + 1), pyarrow.int64()),
-        "epoch": pyarrow.array(["e1"] * len(at)).dictionary_encode(),
+        "seq": pyarrow.array(range(1, many + 1), pyarrow.int64()),
+        "epoch": pyarrow.array(["e1"] * many).dictionary_encode(),
         "time": pyarrow.array(at, pyarrow.timestamp("ms", "UTC")),
         "bid": pyarrow.array(bids, pyarrow.float64()),
         "ask": pyarrow.array([bid + 0.0002 for bid in bids], pyarrow.float64()),
-        "volume": pyarrow.array([1.0] * len(at), pyarrow.float64()),
-        "side": pyarrow.array([0] * len(at), pyarrow.int8()),
-        "source": pyarrow.array(["dukascopy"] * len(at)).dictionary_encode(),
+        "volume": pyarrow.array([1.0] * many, pyarrow.float64()),
+        "side": pyarrow.array([0] * many, pyarrow.int8()),
+        "source": pyarrow.array(["dukascopy"] * many).dictionary_encode(),
     }
-    pyarrow.parquet.write_table(pyarrow.table(columns), file, compression="zstd")
-
-
-def test_day_of_the_archive_is_read_by_duckdb(tmp_path: Path) -> None:
-    make_day(tmp_path / "day.parquet")
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "day.parquet", compression="zstd")
     with keeping(Keeper()) as keeper:
+        with pytest.raises(AssertionError, match="The archive has no ticks of EURUSD"):
+            run(keeper, "archive_day.py", "EURUSD")
         keeper.files[DAY] = (tmp_path / "day.parquet").read_bytes()
         said = run(keeper, "archive_day.py", "EURUSD").splitlines()
     assert said[0] == DAY
@@ -79,11 +77,3 @@ def test_day_of_the_archive_is_read_by_duckdb(tmp_path: Path) -> None:
         "00:00   3,600   0.00020  1.08000  1.08360  1.08000  1.08360",
         "01:00   1,800   0.00020  1.08360  1.08540  1.08360  1.08540",
     ]
-
-
-def test_archive_without_a_day_is_said() -> None:
-    with (
-        keeping(Keeper()) as keeper,
-        pytest.raises(AssertionError, match="The archive has no ticks of EURUSD"),
-    ):
-        run(keeper, "archive_day.py", "EURUSD")

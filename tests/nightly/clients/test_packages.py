@@ -1,16 +1,23 @@
-"""Both clients as somebody else gets them: built, installed where nothing else is, and asked."""
+"""Both clients as somebody else gets them: built, installed where nothing else is, and asked; and how soon
+they come back."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.client import Server
 from tests.clients.conftest import CLIENT
+from tests.clients.conftest import built as built
+from tests.clients.conftest import modules as modules
+from tests.clients.returning import reply, says, serving
+from tests.clients.test_returning import Watch
+from tests.clients.test_returning import watch as watch
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
 from tests.patience import PATIENCE_S
 from tests.programs.packages import build_wheel, install_alone
@@ -60,3 +67,15 @@ def test_the_package_for_node_is_imported_where_nothing_else_is(
     quote = json.loads(run("node", "ask.js", server.url, key, cwd=elsewhere))
 
     assert quote["bid"] == 1.0841
+
+
+def test_who_is_ended_after_each_reply_comes_back_ever_later(watch: Watch) -> None:
+    answer = reply("A", "B", epoch="e", positions={"A": 1, "B": 1})
+    moments = list[float]()
+    with serving(says(answer, then=4500)) as service, watch(service.url):
+        for _ in range(4):
+            service.asked()
+            moments.append(time.monotonic())
+    waits = [later - earlier for earlier, later in zip(moments[:-1], moments[1:], strict=True)]
+    # The third wait is half of a second at least, the first three quarters of that at most.
+    assert waits[2] >= 0.5

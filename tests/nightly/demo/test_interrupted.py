@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -47,14 +46,10 @@ def var_dir(prepared: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(prepared, tmp_path / "var"))
 
 
-def asked(var_dir: Path, sql: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(var_dir / "tickwire.sqlite3", timeout=PATIENCE_S)) as database:
-        return database.execute(sql).fetchall()
-
-
 def number_of(var_dir: Path, table: str, where: str = "1") -> int:
-    (row,) = asked(var_dir, f"SELECT count(*) FROM {table} WHERE {where}")  # noqa: S608 - names of our own
-    return int(str(row[0]))
+    statement = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608 - names of our own
+    with closing(sqlite3.connect(var_dir / "tickwire.sqlite3", timeout=PATIENCE_S)) as database:
+        return int(database.execute(statement).fetchone()[0])
 
 
 def makers_of(serve: Serve) -> list[int]:
@@ -62,14 +57,9 @@ def makers_of(serve: Serve) -> list[int]:
     found: list[int] = []
     for children in Path(f"/proc/{serve.pid}/task").glob("*/children"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            found += map(int, children.read_text().split())
-    return [pid for pid in found if b"--beside" in command_of(pid)]
-
-
-def command_of(pid: int) -> bytes:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
+            for pid in map(int, children.read_text().split()):
+                found += [pid] * (b"--beside" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return found
 
 
 def is_running(pid: int) -> bool:
@@ -86,12 +76,6 @@ def made(serve: Serve) -> int:
 def kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def completed(var_dir: Path) -> Iterator[Serve]:
-    with Serve(var_dir) as running:
-        wait_until(lambda: COMPLETE in running.output)
-        yield running
 
 
 def assert_whole(var_dir: Path, running: Serve) -> None:
@@ -123,7 +107,8 @@ def test_killed_in_the_middle_it_goes_on_at_the_next_start(var_dir: Path) -> Non
     # What is there is whole: a past is written in one piece.
     assert number_of(var_dir, "market_candle", OF_THE_UNMADE) == 0
 
-    for running in completed(var_dir):
+    with Serve(var_dir) as running:
+        wait_until(lambda: COMPLETE in running.output)
         assert f"{INSTRUMENTS - left} of {INSTRUMENTS}" not in running.output
         assert_whole(var_dir, running)
 
@@ -161,30 +146,23 @@ def test_when_the_service_is_killed_alone_nobody_goes_on_without_it(var_dir: Pat
     assert number_of(var_dir, "market_unfinishedpast", "made_at IS NULL") > 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGSTOP])
 def test_a_service_that_ends_ends_them_too(var_dir: Path, number: int) -> None:
     with Serve(var_dir) as running:
         wait_until(lambda: made(running) >= 1)
         makers = makers_of(running)
-        os.kill(running.pid, number)
+        if number == signal.SIGSTOP:
+            # They do not end themselves.
+            for pid in makers:
+                os.kill(pid, number)
+        else:
+            os.kill(running.pid, number)
         running.stop()
 
     assert makers
     assert not any(map(is_running, makers))
     assert number_of(var_dir, "market_unfinishedpast", "made_at IS NULL") > 0
     assert "Traceback" not in running.output
-
-
-def test_a_service_that_ends_leaves_none_that_does_not_end_itself(var_dir: Path) -> None:
-    with Serve(var_dir) as running:
-        wait_until(lambda: made(running) >= 1)
-        makers = makers_of(running)
-        for pid in makers:
-            os.kill(pid, signal.SIGSTOP)
-        running.stop()
-
-    assert makers
-    assert not any(map(is_running, makers))
 
 
 def test_the_command_makes_the_rest_and_returns_when_all_is_there(var_dir: Path) -> None:

@@ -1,23 +1,31 @@
-"""kill -9 in the middle of a minute: the candle is the aggregate of the ticks that were sent, not another."""
+"""The demo when it is killed in the middle of a minute, when its disk fills up, and over PostgreSQL and Redis
+with several workers."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from websockets.sync.client import connect
 
 from core.times import MINUTE_MS
-from tests.patience import PATIENCE_S
-from tests.programs.running import Serve
+from demo.past import LATER
+from tests.patience import PATIENCE_S, wait_until
+from tests.programs.running import Serve, environment
+from tests.programs.services import postgres, redis
 
-from .conftest import keys_in
-from .small import prepare_small
+from .conftest import COMPLETE, keys_in
+from .small import PREPARE, prepare_small, run
 
 SYMBOL = "BTCUSD"
 
@@ -73,3 +81,82 @@ def test_the_interrupted_minute_is_what_was_sent(tmp_path: Path) -> None:
     expected = candle_of(sent)
 
     assert {name: candle[name] for name in expected} == expected
+
+
+# Room for what the engine writes, and not for the past of one instrument.
+LEFT = 2_000_000
+BEGIN = "from demo.seeding import begin; begin(lambda text: None)"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """One that only root may mount."""
+    if os.geteuid() and not os.environ.get("CI"):
+        pytest.skip("Only root may mount a small disk; CI does.")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_it_is_one_sentence_and_the_rest_is_made_when_there_is_room(disk: Path, tmp_path: Path) -> None:
+    prepared = prepare_small(tmp_path / "prepared")
+    run(prepared, BEGIN)
+    var_dir = Path(shutil.copytree(prepared, disk / "var"))
+    free = os.statvfs(disk)
+    (disk / "full").write_bytes(b"0" * (free.f_bavail * free.f_bsize - LEFT))
+    # What it prints would not fit either.
+    said = tmp_path / "said"
+    said.mkdir()
+    with Serve(said / "var", VAR_DIR=str(var_dir)) as running:
+        wait_until(lambda: LATER in running.output)
+        assert httpx.get(f"{running.url}/healthz").status_code == 200
+        page = httpx.get(f"{running.url}/demo-past.json").json()
+        assert "of 2 instruments" in page["text"]
+    told = [line for line in running.output.splitlines() if LATER in line]
+    assert told == [f"CommandError: The demo's past is not complete: database or disk is full. {LATER}"]
+    assert "Traceback" not in running.output
+
+    (disk / "full").unlink()
+    with Serve(said / "var", VAR_DIR=str(var_dir)) as running:
+        wait_until(lambda: COMPLETE in running.output)
+
+
+WORKERS = [sys.executable, "manage.py", "serve", "--workers", "2"]
+
+
+def lengths(running: Serve, timeframe: str) -> set[int]:
+    """As several requests see it, whichever worker answers; 0 where one is refused, as before the first quote
+    comes, or when a slow machine has asked for too long."""
+    headers = {"X-API-Key": keys_in(running.output)["premium"]}
+    query = {"timeframe": timeframe, "bars": "500"}
+    address = f"{running.url}/api/market/BTCUSD"
+    answers = [httpx.get(address, params=query, headers=headers, timeout=PATIENCE_S) for _ in range(8)]
+    return {len(answer.json().get("ohlcv", ())) for answer in answers}
+
+
+def test_every_process_has_the_past_once_it_is_made(tmp_path: Path) -> None:
+    with postgres(tmp_path) as database_url, redis(tmp_path) as redis_url:
+        var_dir = tmp_path / "var"
+        urls: dict[str, str] = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        run(var_dir, PREPARE, **urls)
+        with (
+            Serve(var_dir, **urls).as_typed(WORKERS, Path.cwd()) as running,
+            (tmp_path / "engine.log").open("wb") as log,
+            subprocess.Popen(
+                [sys.executable, "manage.py", "run_engine"],
+                env=environment(var_dir, **urls),
+                stdout=log,
+                stderr=log,
+            ) as engine,
+        ):
+            try:
+                wait_until(lambda: COMPLETE in running.output)
+                wait_until(lambda: all(lengths(running, each) == {500} for each in ("1m", "1h", "1d")))
+                assert httpx.get(f"{running.url}/demo-past.json").json() is None
+            finally:
+                engine.terminate()
+        assert running.output.count(COMPLETE) == 1
+        assert "wait for a table" not in running.output
+        assert "Traceback" not in running.output + (tmp_path / "engine.log").read_text()

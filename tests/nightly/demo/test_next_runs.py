@@ -23,23 +23,22 @@ def first(var_dir: Path) -> dict[str, str]:
         return keys_in(running.output)
 
 
-def test_a_second_start_keeps_the_keys_and_the_candles(first: dict[str, str], var_dir: Path) -> None:
+def test_a_second_start_keeps_keys_and_candles_and_ctrl_c_ends_it_cleanly(
+    first: dict[str, str], var_dir: Path
+) -> None:
     with Serve(var_dir) as running:
-        print(f"second start: {running.started_in_s:.1f} s")  # noqa: T201 - a figure to read, not a limit
         headers = {"X-API-Key": first["premium"]}
         ohlcv = httpx.get(f"{running.url}/api/market/BTCUSD?bars=500", headers=headers).json()["ohlcv"]
-
         assert keys_in(running.output) == first
         assert len(ohlcv) == 500
-
-
-def test_ctrl_c_ends_it_cleanly(first: dict[str, str], var_dir: Path) -> None:
-    with Serve(var_dir) as running:
-        code = running.stop()
-
-        assert code == 0
-        assert running.output.rstrip().endswith("Stopped.")
-        assert "Traceback" not in running.output
+        # A demo key is refused when the caller names another address.
+        headers = {"X-API-Key": first["free"]}
+        assert httpx.get(f"{running.url}/api/session", headers=headers).status_code == 200
+        for elsewhere in ({"Host": "tickwire.example"}, {"X-Forwarded-For": "203.0.113.9"}):
+            assert httpx.get(f"{running.url}/api/session", headers=headers | elsewhere).status_code == 401
+        assert running.stop() == 0
+    assert running.output.rstrip().endswith("Stopped.")
+    assert "Traceback" not in running.output
 
 
 def test_a_taken_port_is_one_clear_sentence(var_dir: Path) -> None:
@@ -56,35 +55,3 @@ def test_a_taken_port_is_one_clear_sentence(var_dir: Path) -> None:
         f"CommandError: Port {port} is taken. Stop the program that uses it, or choose another: `"
     )
     assert line.endswith(f"manage.py serve --port {port + 1}`")
-
-
-def test_a_demo_key_is_refused_when_the_caller_names_another_address(
-    first: dict[str, str], var_dir: Path
-) -> None:
-    with Serve(var_dir) as running:
-        headers = {"X-API-Key": first["free"]}
-
-        assert httpx.get(f"{running.url}/api/session", headers=headers).status_code == 200
-        for elsewhere in ({"Host": "tickwire.example"}, {"X-Forwarded-For": "203.0.113.9"}):
-            assert httpx.get(f"{running.url}/api/session", headers=headers | elsewhere).status_code == 401
-
-
-def test_without_demo_it_starts_empty(tmp_path: Path) -> None:
-    with Serve(tmp_path / "var", DEMO="0") as running:
-        key = manage(tmp_path / "var", "issue_key", "alice", DEMO="0").stdout.strip()
-        headers = {"X-API-Key": key}
-
-        assert "tw_live_" not in running.output
-        assert httpx.get(f"{running.url}/api/symbols", headers=headers).json() == {"items": [], "count": 0}
-        assert httpx.get(f"{running.url}/api/signals?status=all", headers=headers).json()["count"] == 0
-        assert httpx.get(f"{running.url}/api/news", headers=headers).json() == {"items": []}
-
-
-def test_without_demo_what_the_demo_brought_is_gone(first: dict[str, str], var_dir: Path) -> None:
-    with Serve(var_dir, DEMO="0") as running:
-        refused = httpx.get(f"{running.url}/api/session", headers={"X-API-Key": first["pro"]})
-        key = manage(var_dir, "issue_key", "bob", DEMO="0").stdout.strip()
-        symbols = httpx.get(f"{running.url}/api/symbols", headers={"X-API-Key": key}).json()
-
-        assert refused.status_code == 401
-        assert symbols["count"] == 0

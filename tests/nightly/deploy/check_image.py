@@ -84,31 +84,21 @@ def facts(buildah: Builder, image: str) -> dict[str, Any]:
     return found
 
 
-def test_it_runs_as_a_number_and_not_as_root(facts: dict[str, Any]) -> None:
-    assert facts["Docker"]["config"]["User"] == "10001:10001"
-
-
-def test_it_says_how_it_is_started_stopped_and_asked(facts: dict[str, Any]) -> None:
+def test_it_is_started_as_a_number_and_holds_no_value_of_the_build(facts: dict[str, Any]) -> None:
     config = facts["Docker"]["config"]
+    assert config["User"] == "10001:10001"
     assert config["Entrypoint"] == ["tickwire-server"]
     assert config["StopSignal"] == "SIGTERM"
     assert config["Healthcheck"]["Test"] == ["CMD", "python", "/opt/tickwire/ready.py"]
-
-
-def test_no_value_of_the_build_is_left_in_it(facts: dict[str, Any]) -> None:
-    names = {line.partition("=")[0] for line in facts["Docker"]["config"]["Env"]}
+    names = {line.partition("=")[0] for line in config["Env"]}
     assert not names & {"SECRET_KEY", "KEY_PEPPER", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"}
 
 
-def test_it_is_small(buildah: Builder, container: str) -> None:
-    size = buildah("run", "--isolation", "chroot", container, "--", "du", "-sb", "/opt/tickwire")
-    print(f"{int(size.split()[0]) / 2**20:.0f} MiB on top of the base")  # noqa: T201 - a figure to look at
-    assert int(size.split()[0]) < LARGEST
-
-
-def test_its_user_can_write_nowhere_but_to_its_data_and_what_is_temporary(
+def test_it_is_small_and_its_user_can_write_nowhere_but_to_its_data_and_what_is_temporary(
     buildah: Builder, container: str
 ) -> None:
+    size = buildah("run", "--isolation", "chroot", container, "--", "du", "-sb", "/opt/tickwire")
+    assert int(size.split()[0]) < LARGEST
     find = "find / -xdev \\( -type f -o -type d \\) -writable -not -path '/proc/*' -not -path '/sys/*'"
     found = buildah("run", "--isolation", "chroot", container, "--", "sh", "-c", f"{find} 2>/dev/null; true")
     assert set(found.splitlines()) <= {"/var/lib/tickwire", "/tmp", "/var/tmp", "/run/lock", "/dev/shm"}  # noqa: S108

@@ -120,27 +120,25 @@ def machine(tree: Path) -> Iterator[Machine]:
         process.wait(PATIENCE_S)
 
 
-def test_all_processes_are_ready_when_the_target_is(machine: Machine) -> None:
+def test_all_processes_are_ready_when_the_target_is_and_figures_where_the_readme_says(
+    machine: Machine, tree: Path
+) -> None:
     assert all(machine.is_active(f"tickwire-{each}") for each in PROCESSES)
+    for name in ("secrets", "tickwire.env"):
+        assert (tree / "etc/tickwire" / name).stat().st_mode & 0o077 == 0
     assert {httpx.get(f"http://127.0.0.1:{port}/readyz").status_code for port in PORTS} == {200}
-
-
-def test_figures_are_where_the_readme_says(machine: Machine) -> None:
     for port in (18001, 18002, 9101, 9102):
         assert "tickwire_" in httpx.get(f"http://127.0.0.1:{port}/metrics").text
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_process_is_locked_in(machine: Machine, name: str) -> None:
+def test_process_is_locked_in_and_no_secret_is_in_its_environment(
+    machine: Machine, name: str, tree: Path
+) -> None:
     status = machine.run("cat", f"/proc/{machine.of_unit(name, 'MainPID')}/status")
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-
     assert (facts["NoNewPrivs"], facts["Seccomp"], int(facts["CapEff"], 16)) == ("1", "2", 0)
     assert int(facts["Uid"].split()[0]) > 0
-
-
-@pytest.mark.parametrize("name", PROCESSES)
-def test_no_secret_is_in_its_environment(machine: Machine, name: str, tree: Path) -> None:
     environment = machine.run("cat", f"/proc/{machine.of_unit(name, 'MainPID')}/environ")
     for path in (tree / "etc/tickwire/secrets").iterdir():
         if secret := path.read_text().strip():
@@ -243,12 +241,6 @@ def test_block_of_a_restore_puts_back_the_secrets_too(machine: Machine, tree: Pa
     headers = {"X-API-Key": key, "Host": "api.example.com"}
     wait_until(lambda: httpx.get("http://127.0.0.1:8001/readyz").status_code == 200)
     assert httpx.get("http://127.0.0.1:8001/api/symbols", headers=headers).status_code == 200
-
-
-def test_secrets_and_settings_are_root_s_alone(tree: Path, machine: Machine) -> None:
-    assert machine.is_active("tickwire.target")
-    for name in ("secrets", "tickwire.env"):
-        assert (tree / "etc/tickwire" / name).stat().st_mode & 0o077 == 0
 
 
 def test_killed_process_is_started_again(machine: Machine) -> None:

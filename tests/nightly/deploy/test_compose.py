@@ -23,7 +23,7 @@ from config.environment.variables import VARIABLES
 from core.program.commands import SHORT_NAMES
 from operations.copying.backing_up import write_secrets
 from operations.doctor.database import connections_needed
-from tests.operations.doctor.test_connections import POOL, SIZING
+from tests.operations.doctor.test_database import POOL, SIZING
 from tests.patience import START_PATIENCE_S
 from tests.programs import services
 from tests.programs.debian import require_debian
@@ -52,15 +52,17 @@ BACKED_UP = {
 BACKUP = (ROOT / "docs/operate/backup.md").read_text()
 MAIL = "smtp+tls://user:a-long-password@127.0.0.1:1"
 
-each_service = pytest.mark.parametrize("name", SERVICES)
-each_of_ours = pytest.mark.parametrize("name", OURS)
+
+def make_secrets(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.environ["PATH"]} | environment
+    command = [DEPLOY / "make-secrets", *words]
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("deploy") / "secrets"
-    environment = {"PATH": os.environ["PATH"], "EMAIL_URL": MAIL}
-    subprocess.run([DEPLOY / "make-secrets", folder], env=environment, check=True, capture_output=True)
+    make_secrets(folder, EMAIL_URL=MAIL).check_returncode()
     return folder
 
 
@@ -76,50 +78,36 @@ def test_docker_compose_takes_it(tmp_path: Path) -> None:
     assert ran.stderr == ""
 
 
-@each_of_ours
-def test_its_command_is_one_of_ours(name: str) -> None:
+@pytest.mark.parametrize("name", OURS)
+def test_it_is_given_a_command_variables_secrets_and_time_that_there_are(name: str) -> None:
+    service, given = OURS[name], OURS[name]["environment"]
     long_names = {short: long for long, short in SHORT_NAMES.items()}
-    command = OURS[name]["command"][0]
+    command = service["command"][0]
     assert long_names.get(command, command.replace("-", "_")) in COMMANDS
-
-
-@each_of_ours
-def test_its_variables_are_known(name: str) -> None:
-    for variable in OURS[name]["environment"]:
+    for variable in given:
         plain = variable.removesuffix(FILE)
         assert plain in VARIABLES
         assert variable == plain or VARIABLES[plain].is_secret
-
-
-@each_of_ours
-def test_each_secret_is_mounted_and_named(name: str) -> None:
-    given = OURS[name]["environment"]
     read = {variable: value for variable, value in given.items() if variable.endswith(FILE)}
     assert read == {f"{secret}{FILE}": f"/run/secrets/{secret.lower()}" for secret in SECRETS}
-    assert set(OURS[name]["secrets"]) == {secret.lower() for secret in SECRETS}
-
-
-@each_of_ours
-def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
-    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(OURS[name]["environment"])
-    given_s = float(OURS[name]["stop_grace_period"].removesuffix("s"))
+    assert set(service["secrets"]) == {secret.lower() for secret in SECRETS}
+    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(given)
+    given_s = float(service["stop_grace_period"].removesuffix("s"))
     assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < given_s
 
 
-@each_service
-def test_it_may_do_no_more_than_it_must(name: str) -> None:
+@pytest.mark.parametrize("name", SERVICES)
+def test_it_may_do_no_more_than_it_must_and_what_it_names_is_there(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
     assert service.get("cap_add", ["NET_BIND_SERVICE"]) == ["NET_BIND_SERVICE"]
-
-
-@each_service
-def test_what_it_mounts_is_there(name: str) -> None:
-    for source, *_ in (mount.split(":") for mount in SERVICES[name]["volumes"]):
+    for source, *_ in (mount.split(":") for mount in service["volumes"]):
         assert (DEPLOY / source).exists() if source.startswith("./") else source in COMPOSE["volumes"]
+    assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
+    assert set(service["networks"]) <= set(COMPOSE["networks"])
 
 
 def test_upgrade_replaces_whatever_reads_a_file_of_this_folder() -> None:
@@ -129,18 +117,11 @@ def test_upgrade_replaces_whatever_reads_a_file_of_this_folder() -> None:
     assert set(command.split()) == reading
 
 
-@each_service
-def test_its_secrets_and_networks_are_declared(name: str) -> None:
-    assert set(SERVICES[name].get("secrets", ())) <= set(COMPOSE["secrets"])
-    assert set(SERVICES[name]["networks"]) <= set(COMPOSE["networks"])
-
-
 def test_make_secrets_makes_what_is_declared_and_replaces_nothing(secrets: Path) -> None:
     before = {path.name: path.read_text() for path in secrets.iterdir()}
     (secrets / "oanda_token").unlink()
     for again in ({"EMAIL_URL": "dummymail://"}, {}):
-        environment = {"PATH": os.environ["PATH"]} | again
-        subprocess.run([DEPLOY / "make-secrets", secrets], env=environment, check=True, capture_output=True)
+        make_secrets(secrets, **again).check_returncode()
 
     assert {f"./secrets/{name}" for name in before} == {each["file"] for each in COMPOSE["secrets"].values()}
     assert {path.name: path.read_text() for path in secrets.iterdir()} == before
@@ -156,18 +137,10 @@ def put_back(folder: Path) -> dict[str, str]:
     write_secrets(folder / "tickwire.zip.secrets")
     shutil.copy(DEPLOY / "make-secrets", folder)
     (command,) = re.findall(r"^\(.* \./make-secrets \)$", BACKUP, re.MULTILINE)
-    environment = {"PATH": os.environ["PATH"]}
-    subprocess.run(
-        [folder / "make-secrets"], env=environment | {"EMAIL_URL": MAIL}, check=True, capture_output=True
-    )
-    others = (folder / "secrets/database_url").read_text()
-    subprocess.run(
-        ["sh", "-c", command.replace("/srv/backups", str(folder))],
-        cwd=folder,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
+    environment = {"PATH": os.environ["PATH"], "EMAIL_URL": MAIL}
+    subprocess.run([folder / "make-secrets"], env=environment, check=True, capture_output=True)
+    others, here = (folder / "secrets/database_url").read_text(), command.replace("/srv/backups", str(folder))
+    subprocess.run(["sh", "-c", here], cwd=folder, env=environment, check=True, capture_output=True)
     assert (folder / "secrets/database_url").read_text() == others
     return {f"{name}{FILE}": str(folder / "secrets" / name.lower()) for name in BACKED_UP}
 
@@ -199,18 +172,10 @@ def test_only_the_owner_opens_the_folder_of_secrets(is_there: bool, tmp_path: Pa
     folder = tmp_path / "secrets"
     if is_there:
         folder.mkdir(mode=0o755)
-    environment = {"PATH": os.environ["PATH"], "EMAIL_URL": MAIL}
-    subprocess.run([DEPLOY / "make-secrets", folder], env=environment, check=True, capture_output=True)
+    refused = make_secrets(folder)
+    assert (refused.returncode != 0, "EMAIL_URL=smtp+tls://" in refused.stderr) == (True, True)
+    make_secrets(folder, EMAIL_URL=MAIL).check_returncode()
     assert folder.stat().st_mode & 0o077 == 0
-
-
-def test_make_secrets_says_what_it_needs(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "EMAIL_URL"}
-    command = [DEPLOY / "make-secrets", tmp_path / "secrets"]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-    assert ran.returncode != 0
-    assert "EMAIL_URL=smtp+tls://" in ran.stderr
 
 
 def check_production(secrets: Path, var_dir: Path, **changes: str) -> str:
@@ -249,21 +214,21 @@ def redis_of_compose(secrets: Path, tmp_path: Path) -> Iterator[int]:
         yield port
 
 
-def test_redis_takes_the_password_of_its_address_and_forgets_nothing(
+def test_redis_and_postgresql_have_the_passwords_of_their_addresses(
     secrets: Path, redis_of_compose: int
 ) -> None:
     url = (secrets / "redis_url").read_text().strip()
     assert "@redis:6379/" in url
     with Redis.from_url(url.replace("redis:6379", f"127.0.0.1:{redis_of_compose}")) as client:
         settings = {name: client.config_get(name)[name] for name in ("appendonly", "maxmemory-policy")}
+    # It forgets nothing.
     assert settings == {"appendonly": "yes", "maxmemory-policy": "noeviction"}
-
-
-def test_postgresql_has_the_password_of_the_address(secrets: Path) -> None:
     password = (secrets / "postgres_password").read_text().strip()
     environment = SERVICES["postgres"]["environment"]
     url = f"postgresql://{environment['POSTGRES_USER']}:{password}@postgres:5432/{environment['POSTGRES_DB']}"
     assert (secrets / "database_url").read_text().strip() == url
+    # While its image makes the database, it answers on its socket alone.
+    assert SERVICES["postgres"]["healthcheck"]["test"][1:4] == ["pg_isready", "-h", "127.0.0.1"]
 
 
 def test_postgresql_has_connections_for_as_many_workers_as_the_example_allows() -> None:
@@ -278,18 +243,18 @@ def test_postgresql_has_connections_for_as_many_workers_as_the_example_allows() 
     assert f"`TICKWIRE_WORKERS={workers}`: {needed}" in SIZING
 
 
-def test_postgresql_is_healthy_only_when_it_listens_on_the_network() -> None:
-    """While its image makes the database, it answers on its socket alone."""
-    assert SERVICES["postgres"]["healthcheck"]["test"][1:4] == ["pg_isready", "-h", "127.0.0.1"]
-
-
-def test_only_the_address_of_caddy_is_trusted() -> None:
+def test_only_the_address_of_caddy_is_trusted_and_nobody_from_outside_reaches_what_is_behind() -> None:
     (front,) = COMPOSE["networks"]["front"]["ipam"]["config"]
     address = SERVICES["caddy"]["networks"]["front"]["ipv4_address"]
     assert {service["environment"]["TRUSTED_PROXIES"] for service in OURS.values()} == {address}
     assert ip_address(address) in ip_network(front["subnet"])
     # Nobody else is given it.
     assert ip_address(address) not in ip_network(front["ip_range"])
+    assert COMPOSE["networks"]["data"]["internal"] is True
+    open_to_all = {name: service["ports"] for name, service in SERVICES.items() if service.get("ports")}
+    assert set(open_to_all) == {"caddy", "grafana"}
+    assert all(port.startswith("127.0.0.1:") for port in open_to_all["grafana"])
+    assert all(SERVICES[name]["networks"] == ["data"] for name in ("postgres", "redis", "prometheus"))
 
 
 def test_caddy_passes_on_to_both_web_processes_at_the_port_of_the_image() -> None:
@@ -313,31 +278,19 @@ def test_prometheus_asks_each_process_at_its_port_for_figures() -> None:
     assert targets == asked
 
 
-def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+def test_prometheus_takes_its_configuration_which_has_the_jobs_of_the_alerts(tmp_path: Path) -> None:
     there, here = "/etc/prometheus/observability", str(DEPLOY / "observability")
     text = (DEPLOY / "prometheus/prometheus.yml").read_text()
     assert there in text
     (tmp_path / "prometheus.yml").write_text(text.replace(there, here))
     command = [require_debian("promtool", "prometheus"), "check", "config", str(tmp_path / "prometheus.yml")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
-
     assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-def test_the_jobs_are_those_that_the_alerts_ask_for() -> None:
-    paths = [DEPLOY / "prometheus/prometheus.yml", DEPLOY / "observability/prometheus.yml"]
     ours, theirs = (
-        {job["job_name"] for job in yaml.safe_load(path.read_text())["scrape_configs"]} for path in paths
+        {job["job_name"] for job in yaml.safe_load((DEPLOY / path).read_text())["scrape_configs"]}
+        for path in ("prometheus/prometheus.yml", "observability/prometheus.yml")
     )
     assert ours == theirs
-
-
-def test_nobody_from_outside_reaches_the_database_redis_or_the_metrics() -> None:
-    assert COMPOSE["networks"]["data"]["internal"] is True
-    open_to_all = {name: service["ports"] for name, service in SERVICES.items() if service.get("ports")}
-    assert set(open_to_all) == {"caddy", "grafana"}
-    assert all(port.startswith("127.0.0.1:") for port in open_to_all["grafana"])
-    assert all(SERVICES[name]["networks"] == ["data"] for name in ("postgres", "redis", "prometheus"))
 
 
 def test_example_names_all_that_has_to_be_said_and_nothing_unknown() -> None:
@@ -347,9 +300,6 @@ def test_example_names_all_that_has_to_be_said_and_nothing_unknown() -> None:
     given = {name for service in OURS.values() for name in service["environment"]}
     needed = {name for name, variable in VARIABLES.items() if variable.is_needed}
     assert needed <= named | {name.removesuffix(FILE) for name in given}
-
-
-def test_each_variable_of_the_example_is_explained() -> None:
     for paragraph in EXAMPLE.strip().split("\n\n")[1:]:
         *comment, variable = paragraph.splitlines()
         assert all(line.startswith("# ") for line in comment)

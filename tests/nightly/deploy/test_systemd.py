@@ -87,34 +87,23 @@ def test_it_is_hardly_exposed(name: str) -> None:
 
 
 @each_service
-def test_its_variables_are_known(name: str) -> None:
-    for variable in environment(name):
+def test_its_variables_are_known_and_each_secret_is_handed_to_it(name: str) -> None:
+    given = environment(name)
+    for variable in given:
         plain = variable.removesuffix(FILE)
         assert plain in VARIABLES
         assert variable == plain or VARIABLES[plain].is_secret
-
-
-@each_service
-def test_each_secret_is_handed_to_it(name: str) -> None:
-    given = {each.partition(":")[0] for each in values(name, "LoadCredential")}
-    read = {variable: value for variable, value in environment(name).items() if variable.endswith(FILE)}
+    read = {variable: value for variable, value in given.items() if variable.endswith(FILE)}
     assert read == {f"{secret}{FILE}": f"%d/{secret.lower()}" for secret in SECRETS}
-    assert given == {secret.lower() for secret in SECRETS}
-
-
-def test_variables_of_the_file_are_known_and_nothing_needed_is_missing() -> None:
+    credentials = {each.partition(":")[0] for each in values(name, "LoadCredential")}
+    assert credentials == {secret.lower() for secret in SECRETS}
     named = set(re.findall(r"^([A-Z_]+)=", (UNITS / "tickwire.env").read_text(), re.M))
     needed = {name for name, variable in VARIABLES.items() if variable.is_needed}
     assert named <= set(VARIABLES)
-    for name in SERVICES:
-        assert needed <= named | {variable.removesuffix(FILE) for variable in environment(name)}
-
-
-@pytest.mark.parametrize("name", SERVICES[:2])
-def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
-    given = environment(name)
+    assert needed <= named | {variable.removesuffix(FILE) for variable in given}
     assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(given)
-    assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < float(values(name, "TimeoutStopSec")[0])
+    if name in SERVICES[:2]:
+        assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < float(values(name, "TimeoutStopSec")[0])
 
 
 def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:

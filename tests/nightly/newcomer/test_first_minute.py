@@ -35,15 +35,8 @@ def clone(tmp_path: Path) -> Path:
 def of_a_person(clone: Path, **changes: str) -> dict[str, str]:
     """With uv, as many have it; without what this run set for itself."""
     own = environment(clone / "var", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", **changes)
-    without = (
-        "VAR_DIR",
-        "VIRTUAL_ENV",
-        "MAKEFLAGS",
-        "MAKELEVEL",
-        "MFLAGS",
-        "PYTHONPATH",
-        "DJANGO_SETTINGS_MODULE",
-    )
+    without = {"VAR_DIR", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH"}
+    without |= {"DJANGO_SETTINGS_MODULE"}
     return {name: value for name, value in own.items() if name not in without}
 
 

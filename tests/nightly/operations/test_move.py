@@ -78,10 +78,7 @@ def test_a_target_with_rows_is_refused(
 
 
 def test_what_changes_meanwhile_is_seen(
-    filled: Callable[[str], str],
-    new_database: New,
-    move: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
     carry = moving.carry
@@ -99,21 +96,16 @@ def test_what_changes_meanwhile_is_seen(
     assert rows_of(target) == rows_of(source)
 
 
-def test_an_engine_that_was_killed_is_refused(
-    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
-) -> None:
-    source = filled("sqlite")
-    with in_place(source):
-        EngineState.objects.update(writer="host:1:x.y")
-    with pytest.raises(CommandError, match="not stopped properly"):
-        move(source, new_database("sqlite", is_migrated=False))
-
-
-def test_digits_that_sqlite_does_not_keep_are_refused(
+def test_a_source_that_is_in_use_or_has_more_digits_is_refused(
     filled: Callable[[str], str], new_database: New, move: Callable[..., str]
 ) -> None:
     source = filled("postgresql")
     with in_place(source):
+        EngineState.objects.update(writer="host:1:x.y")
+    with pytest.raises(CommandError, match="not stopped properly"):
+        move(source, new_database("sqlite", is_migrated=False))
+    with in_place(source):
+        EngineState.objects.update(writer="")
         instrument = Candle.objects.first().instrument  # type: ignore[union-attr]
         make_candle(instrument, "4h", volume=Decimal("1234567890.12345678"))
     with pytest.raises(CommandError, match=r"volume of row \d+ is 1234567890.12345678: SQLite keeps 15"):
@@ -127,11 +119,7 @@ def test_digits_that_sqlite_does_not_keep_are_refused(
         ("sqlite:////a", "mysql://host/b", f"The target should look like {SHAPES}"),
         ("sqlite:////a", "postgresql://host/b?sslmode=on", "sslmode in the target should be one of these"),
         ("sqlite:///{}/none/a", "sqlite:////b", "The source: {}/none/a is not there"),
-        (
-            "sqlite:///{}/a",
-            "sqlite:///{}/none/b",
-            "The target: {}/none/b cannot be made: its folder",
-        ),
+        ("sqlite:///{}/a", "sqlite:///{}/none/b", "The target: {}/none/b cannot be made: its folder"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_said_of_the_right_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from tests.operations.copying.test_move import Killed
 New = Callable[..., str]
 
 
-def make_and_delete_accounts(number: int = 3) -> int:
+def make_and_delete_accounts() -> int:
     """Returns the last number that was given."""
-    for turn in range(number):
+    for turn in range(3):
         account = make_account(make_user(f"gone-{turn}"))
         last = account.pk
         account.delete()
@@ -101,6 +102,11 @@ def test_migrations_that_make_a_table_anew_do_not_set_its_numbers_back(
     new_database: New, tmp_path: Path
 ) -> None:
     path = tmp_path / "earlier.zip"
+
+    def last_key_number() -> int:
+        with closing(open_default()) as store:
+            return store.numbers()["accounts_apikey"]
+
     with in_place(new_database("sqlite")):
         call_command("migrate", "accounts", "0008", verbosity=0)
         with connection.cursor() as cursor:
@@ -111,14 +117,6 @@ def test_migrations_that_make_a_table_anew_do_not_set_its_numbers_back(
     with in_place(new_database("sqlite")):
         run("restore", path)
         assert last_key_number() == 70
-
-
-def last_key_number() -> int:
-    store = open_default()
-    try:
-        return store.numbers()["accounts_apikey"]
-    finally:
-        store.close()
 
 
 def test_a_backup_that_is_restored_twice_tells_of_it_above_all_that_was_told_between(
@@ -139,7 +137,6 @@ def test_a_backup_that_is_restored_twice_tells_of_it_above_all_that_was_told_bet
 def test_nothing_is_dropped_before_its_numbers_are_noted(new_database: New) -> None:
     with in_place(new_database("sqlite")):
         last = make_and_delete_accounts()
-        store = open_default()
-        assert schemas.drop_everything(store)["accounts_account"] == last
-        assert schemas.drop_everything(store)["accounts_account"] == last
-        store.close()
+        with closing(open_default()) as store:
+            for _ in range(2):
+                assert schemas.drop_everything(store)["accounts_account"] == last

@@ -1,7 +1,9 @@
-"""Nobody starts on a copy before its last step, and no step is lost when the command is given again."""
+"""Nobody starts on a copy before its last step, no step is lost when the command is given again, and the
+commands of docs/operate/backup.md do what it says."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from operations.doctor.database import check_database
 from signals_feed.ledger.guards import missing_triggers
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
+from tests.documents.commands import sub_commands
+from tests.factories import make_user
 from tests.market.postgresql import in_place
 from tests.operations.copying.conftest import KINDS, run
 from tests.operations.copying.test_move import Killed, rows_of
@@ -110,29 +114,27 @@ def test_neither_takes_the_unfinished_copy_of_the_other_for_its_own(
 
 def test_the_service_does_not_start_on_it(new_database: New, tmp_path: Path) -> None:
     url = new_database("sqlite")
-    with in_place(url), connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+    with in_place(url):
+        refuse_unfinished()
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+        with pytest.raises(CommandError, match="incomplete"):
+            run("backup", tmp_path / "part.zip")
     done = manage(tmp_path / "var", "serve", DATABASE_URL=url)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("has not finished. Run that command again.")
     assert "Traceback" not in done.stderr
 
 
-@pytest.fixture
-def altered(filled: Callable[[str], str]) -> str:
-    """A database whose ledger does not verify."""
-    url = filled("sqlite")
-    with in_place(url), connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER signal_is_frozen")
-        Signal.objects.update(take_profit=F("take_profit") + 1)
-    return url
-
-
 def test_a_ledger_that_does_not_verify_is_finished_only_when_asked(
-    altered: str, new_database: New, tmp_path: Path
+    filled: Callable[[str], str], new_database: New, tmp_path: Path
 ) -> None:
     path, target = tmp_path / "altered.zip", new_database("sqlite", is_migrated=False)
+    altered = filled("sqlite")
     with in_place(altered):
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TRIGGER signal_is_frozen")
+        Signal.objects.update(take_profit=F("take_profit") + 1)
         run("backup", path)
     with in_place(new_database("sqlite")):
         with pytest.raises(CommandError, match="was altered.* unless --despite-ledger finishes it"):
@@ -147,3 +149,33 @@ def test_a_ledger_that_does_not_verify_is_finished_only_when_asked(
         see_that_nobody_starts()
         run(*move, "--despite-ledger")
         assert not is_unfinished()
+
+
+NAMED = ("/srv/backups", "/srv/tickwire", "postgresql://tickwire@db.example.com/tickwire")
+
+
+def test_each_command_of_the_page_does_what_it_says(
+    filled: Callable[[str], str], new_database: Callable[..., str], tmp_path: Path, settings: object
+) -> None:
+    settings.VAR_DIR = tmp_path  # type: ignore[attr-defined]
+    source, empty = filled("sqlite"), new_database("sqlite", is_migrated=False)
+    target = new_database("postgresql", is_migrated=False)
+    (tmp_path / "tickwire.sqlite3").symlink_to(source.removeprefix("sqlite:///"))
+    ran = []
+    for line in sub_commands("backup.md"):
+        for name, ours in zip(NAMED, (tmp_path, tmp_path, target), strict=True):
+            line = line.replace(name, str(ours))
+        words = shlex.split(line)
+        ran.append(words[0])
+        words += ["--on-target"] * (words[0] == "move")
+        with in_place({"backup": source, "restore": empty, "move": target}[words[0]]):
+            if "--replace" in words:
+                make_user("somebody")
+            if "--anew" in words:
+                # Nothing is unfinished after the one before.
+                with pytest.raises(Exception, match="the target is whole"):
+                    run(*words)
+            else:
+                run(*words)
+            assert verify().fault == ""
+    assert ran == ["backup"] * 3 + ["restore"] * 2 + ["move"] * 2

@@ -1,4 +1,5 @@
-"""The newcomer's path on the installed wheel, from an empty folder; beside its code it writes nothing."""
+"""What is in the wheel, and the newcomer's path on it, from an empty folder; beside its code it writes
+nothing."""
 
 from __future__ import annotations
 
@@ -6,17 +7,56 @@ import json
 import os
 import stat
 import subprocess
+import zipfile
 from collections.abc import Iterator
+from email.parser import Parser
 from pathlib import Path
 
 import httpx
 import pytest
 from websockets.sync.client import connect
 
+from core.program.version import VERSION
 from tests.patience import PATIENCE_S, wait_until
+from tests.programs.packages import ROOT
 from tests.programs.running import Serve, environment
+from tools.lint.modules import ROOMS
 
-from .installed import files_of, nowhere, typed
+from .conftest import files_of, nowhere, typed
+
+PLACES = (*ROOMS, "clients", "docs", "static", "templates")
+MADE = {"__pycache__", "node_modules", "dist"}
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as opened:
+        return set(opened.namelist())
+
+
+def test_every_file_of_every_room_is_in_its_one_package(names: set[str]) -> None:
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for place in PLACES
+        for path in (ROOT / place).rglob("*")
+        if path.is_file() and not MADE & {*path.relative_to(ROOT).parts}
+    }
+    facts = f"tickwire_server-{VERSION}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"tickwire_server", facts}
+    inside = {name.removeprefix("tickwire_server/") for name in names}
+    own = {"__init__.py", "__main__.py", "CHANGELOG.md", "LICENSE", "NOTICE"}
+    assert {name for name in inside if ".dist-info/" not in name} == files | own
+
+
+def test_its_facts_are_those_of_the_project(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        folder = f"tickwire_server-{VERSION}.dist-info"
+        facts = Parser().parsestr(opened.read(f"{folder}/METADATA").decode())
+        commands = opened.read(f"{folder}/entry_points.txt").decode()
+    named = (facts["Name"], facts["Version"], facts["License-Expression"])
+    assert named == ("tickwire-server", VERSION, "MIT")
+    assert facts.get_all("License-File") == ["LICENSE", "NOTICE"]
+    assert "tickwire-server = tickwire_server:serve_by_default" in commands
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +72,15 @@ def serving(program: Path, home: Path, installed_files: dict[Path, int]) -> Iter
         yield running
 
 
-def test_the_first_page_and_its_files_are_there(serving: Serve) -> None:
+def test_pages_and_files_are_there_and_its_banner_names_commands_that_work(
+    serving: Serve, program: Path, home: Path
+) -> None:
     with httpx.Client(base_url=serving.url, timeout=PATIENCE_S) as client:
         assert "Tickwire" in client.get("/").raise_for_status().text
         client.get("/static/tickwire.css").raise_for_status()
         client.get("/docs/changelog").raise_for_status()
-
-
-def test_the_past_is_made_beside_it(serving: Serve) -> None:
     wait_until(lambda: "The demo's past is complete" in serving.output)
     assert "Traceback" not in serving.output
-
-
-def test_its_banner_names_commands_that_work_here(serving: Serve, program: Path, home: Path) -> None:
     assert "tickwire-server --data D demo-login" in serving.output
     assert "manage.py" not in serving.output
     assert "/demo-login/" in typed(program, home, "--data", "D", "demo-login").stdout
@@ -69,19 +105,13 @@ def test_the_doctor_finds_no_fault(serving: Serve, program: Path, home: Path) ->
     assert "ok    streams       WebSockets are opened" in ended.stdout
 
 
-def test_all_it_keeps_is_in_its_data_folder(serving: Serve, home: Path) -> None:
+def test_it_stops_in_order_and_all_it_keeps_is_in_its_data_folder(
+    program: Path, serving: Serve, home: Path, installed_files: dict[Path, int]
+) -> None:
+    assert serving.stop() == 0
     assert [path.name for path in home.iterdir() if not path.name.startswith("serve-")] == ["D"]
     assert stat.S_IMODE((home / "D").stat().st_mode) == 0o700
-
-
-def test_it_stops_in_order(serving: Serve) -> None:
-    assert serving.stop() == 0
-
-
-def test_it_has_written_nothing_beside_its_code(
-    program: Path, serving: Serve, installed_files: dict[Path, int]
-) -> None:
-    # Its folder may be read-only, as in an image; these tests may run as root, who could write there.
+    # The folder of its code may be read-only, as in an image; root, who may run this, could write there.
     assert files_of(program) == installed_files
 
 

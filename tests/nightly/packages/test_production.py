@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.programs import services
 from tests.programs.running import Serve
 
-from .installed import files_of, nowhere, typed
+from .conftest import files_of, nowhere, typed
 
 HOST = "api.example.com"
 STYLE = re.compile(r'href="(/static/tickwire\.[0-9a-f]{12}\.css)"')
@@ -64,7 +64,9 @@ def test_it_does_not_start_before_its_tables_are_there(
     assert "Run `tickwire-server --data D migrate` first." in refused.stderr
 
 
-def test_pages_name_files_that_it_has_collected(serving: Serve, home: Path) -> None:
+def test_pages_name_files_that_it_has_collected_and_nothing_is_written_beside_its_code(
+    program: Path, serving: Serve, home: Path, installed_files: dict[Path, int]
+) -> None:
     headers = {"Host": HOST, "X-Forwarded-Proto": "https"}
     with httpx.Client(base_url=serving.url, headers=headers, timeout=PATIENCE_S) as client:
         found = STYLE.search(client.get("/").raise_for_status().text)
@@ -73,9 +75,4 @@ def test_pages_name_files_that_it_has_collected(serving: Serve, home: Path) -> N
     assert "immutable" in style.headers["Cache-Control"]
     assert "Collected the static files of this version." in serving.output
     assert list((home / "D" / "static").glob("staticfiles-*.json"))
-
-
-def test_it_has_written_nothing_beside_its_code(
-    program: Path, serving: Serve, installed_files: dict[Path, int]
-) -> None:
     assert files_of(program) == installed_files

@@ -19,27 +19,26 @@ def _smtp(settings: Settings) -> None:
     settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "user", "password"
 
 
-def test_a_login_is_tried_and_nothing_sent(settings: Settings) -> None:
+def test_a_login_is_tried_and_a_mail_sent_where_somebody_says_whereto(settings: Settings) -> None:
     with mail_server() as server:
         settings.EMAIL_PORT = server.port
         assert faults(check_mail()) == []
         assert server.mails == []
-
-
-def test_a_mail_is_sent_where_somebody_says_whereto(settings: Settings) -> None:
-    with mail_server() as server:
-        settings.EMAIL_PORT = server.port
         assert faults(check_mail("ops@example.com")) == []
         (mail,) = server.mails
-    assert "To: ops@example.com" in mail
-
-
-def test_a_wrong_port_is_a_fault(settings: Settings) -> None:
-    settings.EMAIL_PORT = free_port()
+        assert "To: ops@example.com" in mail
+        settings.EMAIL_USE_TLS = True
+        level, says = only_fault(check_mail())
+        assert (level, "STARTTLS" in says) == ("fail", True)
+    settings.EMAIL_PORT = port = free_port()
     assert only_fault(check_mail()) == (
         "fail",
-        f"127.0.0.1, port {settings.EMAIL_PORT}, cannot be used: Connection refused.",
+        f"127.0.0.1, port {port}, cannot be used: Connection refused.",
     )
+    # Sending none on purpose is no fault.
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    (found,) = check_mail()
+    assert (found.level, found.says.startswith("No mails are sent")) == ("ok", True)
 
 
 @pytest.mark.parametrize(
@@ -56,17 +55,3 @@ def test_what_the_server_refuses_is_a_fault(settings: Settings, answers: dict[st
         level, said = only_fault(check_mail("ops@example.com"))
     assert level == "fail"
     assert said.endswith(says)
-
-
-def test_a_server_without_tls_is_a_fault_where_tls_is_wanted(settings: Settings) -> None:
-    settings.EMAIL_USE_TLS = True
-    with mail_server() as server:
-        settings.EMAIL_PORT = server.port
-        level, says = only_fault(check_mail())
-    assert (level, "STARTTLS" in says) == ("fail", True)
-
-
-def test_sending_none_on_purpose_is_no_fault(settings: Settings) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-    (found,) = check_mail()
-    assert (found.level, found.says.startswith("No mails are sent")) == ("ok", True)

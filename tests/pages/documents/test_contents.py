@@ -1,57 +1,55 @@
-"""The table of contents: every document of docs/ once, and each of its pages answers."""
+"""The table of contents: every document of docs/ once, and each of its pages answers. Markdown as it is
+shown, and the index of the search."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from pages.documents import files
-from pages.documents.contents import place_of, sections
+from pages.documents.contents import sections
+from pages.documents.highlighting import highlighted
 from pages.documents.own_pages import OWN_PAGES
+from pages.documents.rendering import anchor_of, render_markdown
+from pages.documents.search import LONGEST_HERE
+
+pytestmark = pytest.mark.django_db
 
 ENTRIES = [entry for section in sections() for entry in section.entries]
 PATHS = [entry.path for entry in ENTRIES]
 DOCUMENTS = sorted(str(path.relative_to("docs").with_suffix("")) for path in Path("docs").rglob("*.md"))
-pytestmark = pytest.mark.django_db
 
 
-def test_sections_stand_in_reading_order() -> None:
-    names = ["Start", "Guides", "REST API", "Streams", "Operate", "Project"]
-    assert [section.title for section in sections()] == names
-
-
-def test_every_document_of_the_project_is_listed_once() -> None:
-    listed = Counter(PATHS)
-    assert {name: listed[f"/docs/{name}"] for name in DOCUMENTS} == dict.fromkeys(DOCUMENTS, 1)
-
-
-def test_every_page_of_the_site_is_listed_once() -> None:
+def test_every_document_and_every_page_of_the_site_is_listed_once_and_none_hides_another() -> None:
     assert max(Counter(PATHS).values()) == 1
-    assert OWN_PAGES.keys() <= set(PATHS)
-
-
-def test_no_document_is_hidden_by_a_page_of_the_site() -> None:
+    assert {f"/docs/{name}" for name in DOCUMENTS} | OWN_PAGES.keys() <= set(PATHS)
     assert {f"/docs/{name}" for name in files.names()} & OWN_PAGES.keys() == set()
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_page_answers_and_is_marked_in_the_contents(path: str) -> None:
+def test_page_answers_is_marked_in_the_contents_and_every_link_of_it_leads_somewhere(path: str) -> None:
     answer = Client().get(path)
     assert answer.status_code == 200
     assert re.findall(r'href="([^"]+)" aria-current="page"', answer.text) == [path]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_every_link_of_a_page_leads_somewhere(path: str) -> None:
-    page = Client().get(path).text
-    targets = set(re.findall(r'<a (?:[^>]* )?href="((?:/docs|#)[^"]*)"', page))
-    lost = [target for target in targets if not leads_somewhere(target, path, page)]
+    targets = set(re.findall(r'<a (?:[^>]* )?href="((?:/docs|#)[^"]*)"', answer.text))
     assert targets
-    assert lost == []
+    assert [target for target in targets if not leads_somewhere(target, path, answer.text)] == []
+
+
+def test_every_page_has_a_description_of_its_own() -> None:
+    heads = {
+        path: re.findall(r'<meta name="description" content="([^"]*)">', Client().get(path).text)
+        for path in PATHS
+    }
+    found = {path: unescape(description) for path, (description,) in heads.items()}
+    assert len(set(found.values())) == len(PATHS)
+    assert [text for text in found.values() if not 20 <= len(text) <= 160 or "<" in text or "`" in text] == []
 
 
 def leads_somewhere(target: str, here: str, page: str) -> bool:
@@ -72,11 +70,6 @@ anchors: dict[str, set[str] | None] = {}
 
 
 def test_pages_lead_to_those_before_and_after() -> None:
-    place = place_of("/docs/clients")
-    assert place is not None
-    assert place.before is not None
-    assert place.after is not None
-    assert (place.before.path, place.after.path) == ("/docs", "/docs/without-client")
     page = Client().get("/docs/clients").text
     assert re.findall(r'rel="(prev|next)" href="([^"]+)"', page) == [
         ("prev", "/docs"),
@@ -93,17 +86,104 @@ def test_what_is_not_there_is_the_page_of_404(path: str) -> None:
     assert "There is nothing here" in answer.text
 
 
-@pytest.mark.parametrize(
-    "path", ["/docs/../manage.py", "/docs/%2e%2e/README.md", "/docs/operate/../../README"]
-)
-def test_nothing_beside_the_folder_is_served(path: str) -> None:
-    assert Client().get(path).status_code in (302, 404)
-
-
-def test_image_of_a_document_is_served() -> None:
+def test_files_of_the_folder_are_served_and_nothing_beside_it() -> None:
+    for path in ("/docs/../manage.py", "/docs/%2e%2e/README.md", "/docs/operate/../../README"):
+        assert Client().get(path).status_code in (302, 404)
+    assert Client().get("/docs/operate/install.md")["Location"] == "/docs/operate/install"
     answer = Client().get("/docs/images/soak.svg")
     assert (answer.status_code, answer["Content-Type"]) == (200, "image/svg+xml")
+    assert files.image("images/terminal.png") is not None
+    for name in ("signals.md", "../static/tickwire.svg", "images/none.png"):
+        assert files.image(name) is None
 
 
-def test_name_of_a_file_leads_to_its_page() -> None:
-    assert Client().get("/docs/operate/install.md")["Location"] == "/docs/operate/install"
+def shown(text: str) -> str:
+    return render_markdown(text, lambda link: None if link.startswith("..") else f"/docs/{link}").html
+
+
+def test_headings_have_the_anchors_of_github_and_each_its_own() -> None:
+    assert anchor_of("When a minute is closed: a `tick`, later?") == "when-a-minute-is-closed-a-tick-later"
+    read = render_markdown("# T\n\n## Same\n\n## Same\n", str)
+    assert [heading.anchor for heading in read.headings] == ["same", "same-1"]
+
+
+def test_raw_html_is_text() -> None:
+    assert "<script>" not in shown("a <script>alert(1)</script>\n\n<style>b</style>\n")
+
+
+def test_comment_on_a_line_of_its_own_is_not_shown() -> None:
+    html = shown("<!-- begin -->\nWords.\n\n- item\n<!-- end -->\n")
+    assert html.split() == ["<p>Words.</p>", "<ul>", "<li>item</li>", "</ul>"]
+
+
+def test_link_that_leads_nowhere_on_the_site_is_text() -> None:
+    html = shown("See [the *code*](../deploy/x) and [this](feeds).")
+    assert html == '<p>See the <em>code</em> and <a href="/docs/feeds">this</a>.</p>\n'
+
+
+def test_code_is_coloured_by_class_alone_and_escaped() -> None:
+    html = shown("```python\nx = 'a<b'  # why\n```\n")
+    assert 'class="h-s">' in html
+    assert "&lt;b" in html
+    assert "style" not in html
+    for language in ("", "nobody-knows-this"):
+        assert highlighted("a < b", language) == "a &lt; b"
+
+
+def test_passages_hold_the_text_below_their_heading() -> None:
+    read = render_markdown("# Title\n\nfirst\n\n## Part\n\na `b`\nc\n\n| x |\n|---|\n| y |\n", str)
+    assert [(each.heading.title, each.text) for each in read.passages] == [
+        ("Title", "first"),
+        ("Part", "a b c x y"),
+    ]
+
+
+def test_aligned_cells_need_no_style() -> None:
+    html = render_markdown("| a | b |\n|---|--:|\n| 1 | 2 |\n", str).html
+    assert "style" not in html
+    assert html.count('class="num right"') == 2
+
+
+MOST_BYTES = 350_000
+
+
+@pytest.fixture(scope="module")
+def passages() -> Any:
+    return Client().get("/docs/search.json").json()
+
+
+def test_every_page_is_in_it(passages: Any) -> None:
+    found = {address.partition("#")[0] for _, _, _, address, *_ in passages}
+    documented = {entry.path for section in sections() for entry in section.entries}
+    assert found == {*documented, "/pricing", "/status"}
+
+
+@pytest.mark.parametrize(
+    ("word", "address"),
+    [
+        ("closed_only", "/docs/api/getMarket"),
+        ("invalid_cursor", "/docs/api/getHistory"),
+        ("wscat", "/docs/without-client#streams"),
+        ("cumulative_delta", "/docs/streams/orderflow#orderflowtick"),
+        ("resume.epoch", "/docs/streams/messages#subscribe"),
+        ("X-Last-Closed", "/docs/api/headers"),
+        ("slow_consumer", "/docs/streams/errors"),
+        ("tickwire-server doctor", "/docs/operate/doctor"),
+        ("absorption counts towards the minute", "/docs/computed#flow"),
+    ],
+)
+def test_word_is_found_where_it_is_explained(passages: Any, word: str, address: str) -> None:
+    assert address in [row[3] for row in passages if word in row[4] or word in row[5].split()]
+
+
+def test_passages_are_short_without_samples_and_the_whole_is_small(passages: Any) -> None:
+    assert not [text for *_, text, _ in passages if "YOUR_KEY" in text or 'TICKWIRE_KEY"]' in text]
+    assert all(len(text) <= LONGEST_HERE for *_, text, _ in passages)
+    assert len(Client().get("/docs/search.json").content) < MOST_BYTES
+
+
+def test_unchanged_index_is_not_sent_again() -> None:
+    first = Client().get("/docs/search.json")
+    assert first["Cache-Control"] == "public, max-age=300"
+    again = Client().get("/docs/search.json", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")

@@ -22,19 +22,13 @@ from tests.programs.packages import UV, install_alone
 SOURCES = Path("clients/python/tickwire")
 
 
-def fetched(name: str) -> bytes:
-    answer = Client().get(f"/clients/{name}")
-    assert answer.status_code == 200
-    return answer.content
-
-
 def test_wheel_holds_every_module_and_a_record_of_each() -> None:
-    with zipfile.ZipFile(io.BytesIO(fetched(wheel_name()))) as opened:
+    answer = Client().get(f"/clients/{wheel_name()}")
+    assert answer.status_code == 200
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as opened:
         names = opened.namelist()
         record = opened.read(next(name for name in names if name.endswith("RECORD"))).decode()
-    modules = {
-        path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*") if path.suffix == ".py"
-    }
+    modules = {path.relative_to(SOURCES.parent).as_posix() for path in SOURCES.rglob("*.py")}
     assert modules <= set(names)
     assert [line.split(",")[0] for line in record.splitlines()] == names
 
@@ -48,16 +42,15 @@ def test_wheel_is_installed_by_its_address(server: Server, tmp_path: Path) -> No
     assert (commands / "tickwire").exists()
 
 
-def test_tarball_holds_what_compiling_needs() -> None:
-    with tarfile.open(fileobj=io.BytesIO(fetched(tarball_name()))) as opened:
+def test_tarball_holds_what_compiling_needs(server: Server) -> None:
+    answer = httpx.get(f"{server.url}/clients/{tarball_name()}", timeout=PATIENCE_S)
+    assert answer.headers["Content-Type"] == "application/gzip"
+    with tarfile.open(fileobj=io.BytesIO(answer.content)) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     package = json.loads(Path("clients/typescript/package.json").read_text())
     assert {"package.json", "package-lock.json", "tsconfig.json", "src/index.ts", "src/schema.ts"} <= names
     assert package["version"] in tarball_name()
     assert not [name for name in names if "node_modules" in name]
-
-
-def test_other_names_are_not_found() -> None:
     assert Client().get("/clients/pyproject.toml").status_code == 404
 
 
@@ -75,8 +68,3 @@ def test_guides_name_the_service_that_is_read(name: str) -> None:
     page = Client().get(f"/docs/{name}", headers={"Host": "testserver"}).text
     assert "127.0.0.1:8000" not in page
     assert "://testserver" in re.sub(r"<[^>]+>", "", page)
-
-
-def test_server_answers_the_tarball(server: Server) -> None:
-    answer = httpx.get(f"{server.url}/clients/{tarball_name()}", timeout=PATIENCE_S)
-    assert answer.headers["Content-Type"] == "application/gzip"

@@ -29,11 +29,6 @@ def test_every_link_of_a_page_beside_them_leads_somewhere(path: str) -> None:
     assert lost == set()
 
 
-def test_quick_start_names_this_host() -> None:
-    assert re.search(r"http://testserver/api/market/\w+/quote", said("/docs"))
-    assert 'connect("ws://testserver/ws/market")' in said("/docs/without-client")
-
-
 def said(path: str) -> str:
     """The text of a page, without its marks."""
     return unescape(re.sub(r"<[^>]+>", "", Client().get(path).text))
@@ -50,27 +45,18 @@ def test_samples_come_in_the_same_three_languages(path: str) -> None:
         assert re.findall(r'<figure[^>]* data-language="(\w+)"', group) == ["shell", "python", "javascript"]
 
 
-def test_open_symbol_is_filled_in() -> None:
+def test_quick_start_names_this_host_and_the_open_symbol() -> None:
+    assert re.search(r"http://testserver/api/market/\w+/quote", said("/docs"))
+    assert 'connect("ws://testserver/ws/market")' in said("/docs/without-client")
     make_instrument("XAUUSD")
     put_quote("XAUUSD", 2400.1, 2400.4)
     assert "/api/market/XAUUSD/quote" in said("/docs")
 
 
-def shown_limits() -> list[str]:
-    return re.findall(r"<td>([\d,]+)</td>", Client().get("/docs").text)
-
-
-def test_limits_are_those_of_the_tiers() -> None:
-    assert shown_limits() == [
-        *("60", "2", "5"),
-        *("120", "5", "20"),
-        *("300", "10", "50"),
-    ]
-
-
-def test_large_limit_is_as_readable_as_in_the_panel() -> None:
+def test_limits_are_those_of_the_tiers_and_readable() -> None:
     Tier.objects.filter(name="free").update(requests_per_minute=1000)
-    assert shown_limits()[0] == "1,000"
+    shown = re.findall(r"<td>([\d,]+)</td>", Client().get("/docs").text)
+    assert shown == ["1,000", "2", "5", *("120", "5", "20"), *("300", "10", "50")]
 
 
 def test_changelog_shows_every_item_of_the_file() -> None:

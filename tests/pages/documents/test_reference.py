@@ -28,38 +28,28 @@ def page_of(path: str) -> str:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_page_has_path_summary_and_every_parameter(path: str) -> None:
-    page = page_of(path)
+def test_page_has_summary_parameters_fields_and_refusals_of_its_own(path: str) -> None:
+    page, answers = page_of(path), operation(path)["responses"]
     assert f"<code>{path}</code>" in page
     assert f"{operation(path)['summary']}." in page
-    shown = re.findall(r'<div id="parameter-[\w-]+">\s*<dt><code>([\w-]+)</code>', page)
-    assert shown == [each["name"] for each in operation(path).get("parameters", [])]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_page_has_every_field_of_the_body(path: str) -> None:
-    schema = resolved(operation(path)["responses"]["200"]["content"]["application/json"]["schema"])
+    parameters = re.findall(r'<div id="parameter-[\w-]+">\s*<dt><code>([\w-]+)</code>', page)
+    assert parameters == [each["name"] for each in operation(path).get("parameters", [])]
+    schema = resolved(answers["200"]["content"]["application/json"]["schema"])
     kinds = [resolved(each) for each in schema.get("oneOf", [schema])]
-    wanted = {name for kind in kinds for name in kind["properties"]}
-    shown = set(re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of(path)))
-    assert wanted <= shown
-
-
-def test_fields_of_a_list_are_told_too() -> None:
-    shown = re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of("/api/market/{symbol}"))
-    assert {"ohlcv.open", "quote.bid"} <= set(shown)
-
-
-def test_fields_of_a_described_object_are_told_too() -> None:
-    shown = re.findall(r'<th scope="row"><code>([\w.]+)</code>', page_of("/api/publishers/{user}"))
-    assert {"closed_by", "closed_by.manual"} <= set(shown)
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_page_has_every_refusal_of_its_own_and_leaves_out_the_shared(path: str) -> None:
-    answers = operation(path)["responses"]
+    assert {name for kind in kinds for name in kind["properties"]} <= fields_on(page)
     own = {status for status, answer in answers.items() if int(status) >= 400 and "$ref" not in answer}
-    assert set(re.findall(r'id="status-(\d+)"', page_of(path))) == own
+    assert set(re.findall(r'id="status-(\d+)"', page)) == own
+
+
+def fields_on(page: str) -> set[str]:
+    return set(re.findall(r'<th scope="row"><code>([\w.]+)</code>', page))
+
+
+def test_fields_of_a_list_and_of_an_object_and_refusals_of_a_parameter_are_told_too() -> None:
+    page = page_of("/api/market/{symbol}")
+    assert {"ohlcv.open", "quote.bid"} <= fields_on(page)
+    assert {"closed_by", "closed_by.manual"} <= fields_on(page_of("/api/publishers/{user}"))
+    assert "<summary><code>invalid_timeframe</code> for <code>timeframe</code></summary>" in page
 
 
 def test_shared_refusals_are_described_once() -> None:
@@ -79,11 +69,6 @@ def test_every_code_is_explained_once() -> None:
     assert all(meaning.endswith(".") and way_out.endswith(".") for _, meaning, way_out in rows)
 
 
-def test_refusal_says_for_which_parameter_it_is() -> None:
-    page = page_of("/api/market/{symbol}")
-    assert "<summary><code>invalid_timeframe</code> for <code>timeframe</code></summary>" in page
-
-
 def test_samples_name_a_signal_that_is_there() -> None:
     signal = make_signal(status="closed")
     page = page_of("/api/signals/{id}")
@@ -91,23 +76,14 @@ def test_samples_name_a_signal_that_is_there() -> None:
     assert signal.user.username in page_of("/api/publishers/{user}")
 
 
-def test_every_header_is_described_once() -> None:
+def test_every_header_is_described_once_and_every_tag_declared() -> None:
     page = Client().get("/docs/api/headers").text
     shown = re.findall(r'<tr id="[\w-]+"><th scope="row"><code>([\w-]+)</code>', page)
     assert shown == list(DOCUMENT["components"]["headers"]) == [each.name for each in headers()]
-
-
-def test_operation_names_the_headers_of_its_own() -> None:
     own = [each.name for each in operations()["getQuote"].headers]
     assert own == ["X-Quote-Age-Ms", "X-Market-State"]
-
-
-def test_every_tag_of_an_operation_is_declared() -> None:
-    declared = [tag["name"] for tag in DOCUMENT["tags"]]
-    assert {tag for path in PATHS for tag in operation(path)["tags"]} == set(declared)
-
-
-def test_every_operation_can_be_copied_in_each_language() -> None:
+    declared = {tag["name"] for tag in DOCUMENT["tags"]}
+    assert {tag for path in PATHS for tag in operation(path)["tags"]} == declared
     assert set(CALLS) == set(operations())
 
 
@@ -118,6 +94,8 @@ def test_samples_are_filled_in(name: str) -> None:
     path = re.sub(r"\{\w+\}", lambda match: example(shown, match[0][1:-1]), shown.path)
     assert f'"http://testserver{path}' in found["shell"]
     assert all("TICKWIRE_KEY" in text and "http://testserver" in text for text in found.values())
+    page = Client().get(f"/docs/api/{name}").text
+    assert set(re.findall(r"https?://[\w.:]+", page)) == {"http://testserver"}
     assert not re.search(r"\{\w+\}", found["python"])
 
 
@@ -142,15 +120,12 @@ def test_python_sample_calls_the_client_as_it_is(name: str) -> None:
     signature(method).bind(None, *given, **named)
 
 
-def test_page_shows_nothing_of_another_host() -> None:
-    page = Client().get("/docs/api/getQuote").text
-    assert set(re.findall(r"https?://[\w.:]+", page)) == {"http://testserver"}
-
-
-def test_field_of_several_bodies_has_the_values_of_each() -> None:
+def test_field_of_several_bodies_or_of_any_keys_says_what_it_leads_to() -> None:
     kinds = {"oneOf": [{"properties": {"status": {"enum": [name]}}} for name in ("active", "closed")]}
-    (field,) = Schemas({}).fields(kinds)
-    assert field.type == '"active" or "closed"'
+    seqs = {"properties": {"seqs": {"type": "object", "additionalProperties": {"type": "integer"}}}}
+    for schema, words in ((kinds, '"active" or "closed"'), (seqs, "map of strings to integers")):
+        (field,) = Schemas({}).fields(schema)
+        assert field.type == words
 
 
 @pytest.mark.parametrize(
@@ -171,9 +146,3 @@ def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
     }
     first, *_ = Schemas(named).fields({"properties": {"found": {"type": "array", "items": items}}})
     assert first.type == words
-
-
-def test_object_of_any_keys_says_what_they_lead_to() -> None:
-    schema = {"properties": {"seqs": {"type": "object", "additionalProperties": {"type": "integer"}}}}
-    (field,) = Schemas({}).fields(schema)
-    assert field.type == "map of strings to integers"

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from html import unescape
 from pathlib import Path
 from select import select
@@ -17,6 +18,8 @@ import pytest
 from core import clock
 from core.times import iso_s
 from market.prices.candles import TIMEFRAMES, interval_start
+from pages.documents.contents import GUIDES
+from pages.documents.files import FOLDER
 from tests.client import Api, Server
 from tests.clients.conftest import CLIENT
 from tests.clients.conftest import built as built
@@ -25,6 +28,7 @@ from tests.contract.market.stored_minutes import NOON_MS, minutes, store
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, put_candles, put_quote
 from tests.patience import PATIENCE_S
+from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = pytest.mark.served
 
@@ -72,38 +76,20 @@ def run_module(key: str, text: str, folder: Path) -> list[str]:
     return run(key, "node", "sample.mjs", cwd=folder)
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-shell"), ("/docs/without-client", "plain-shell")]
-)
-def test_shell(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
-    quiet = "curl --silent --show-error "
-    text = snippet(server, path, name).replace("curl ", quiet)
+PLACES = [("/docs", ""), ("/docs/without-client", "plain-")]
+
+
+@pytest.mark.parametrize(("path", "kind"), PLACES)
+def test_quote_and_candles(
+    quoted: None, server: Server, api: Api, installed: Path, path: str, kind: str
+) -> None:
+    begin = kind or "quote-"
+    text = snippet(server, path, f"{begin}shell").replace("curl ", "curl --silent --show-error ")
     quote, candles = map(json.loads, run(api.key, "bash", "-ec", text))
-    assert (quote["bid"], quote["ask"]) == (BID, ASK)
-    assert len(candles["ohlcv"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-python"), ("/docs/without-client", "plain-python")]
-)
-def test_python(quoted: None, server: Server, api: Api, path: str, name: str) -> None:
-    first, *candles = run(api.key, sys.executable, "-c", snippet(server, path, name))
-    assert first == f"{BID} {ASK}"
-    assert len(candles) == 2
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "quote-javascript"), ("/docs/without-client", "plain-javascript")]
-)
-def test_javascript(quoted: None, server: Server, api: Api, installed: Path, path: str, name: str) -> None:
-    first, *candles = run_module(api.key, snippet(server, path, name), installed)
-    assert first == f"{BID} {ASK}"
-    assert len(candles) == 2
-
-
-def stored(server: Server) -> None:
-    make_instrument("BTCUSD", digits=2)
-    store("BTCUSD", minutes(3), "5m")
+    assert (quote["bid"], quote["ask"], len(candles["ohlcv"])) == (BID, ASK, 2)
+    python = run(api.key, sys.executable, "-c", snippet(server, path, f"{begin}python"))
+    javascript = run_module(api.key, snippet(server, path, f"{begin}javascript"), installed)
+    assert [(lines[0], len(lines)) for lines in (python, javascript)] == [(f"{BID} {ASK}", 3)] * 2
 
 
 def fitted(text: str) -> str:
@@ -114,22 +100,15 @@ def fitted(text: str) -> str:
 STORED = [iso_s(NOON_MS + n * 60_000) for n in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "history-python"), ("/docs/without-client", "plain-history-python")]
-)
-def test_python_history(server: Server, api: Api, path: str, name: str) -> None:
-    stored(server)
-    lines = run(api.key, sys.executable, "-c", fitted(snippet(server, path, name)))
-    assert [line.split()[0] for line in lines] == STORED
-
-
-@pytest.mark.parametrize(
-    ("path", "name"), [("/docs", "history-javascript"), ("/docs/without-client", "plain-history-javascript")]
-)
-def test_javascript_history(server: Server, api: Api, installed: Path, path: str, name: str) -> None:
-    stored(server)
-    lines = run_module(api.key, fitted(snippet(server, path, name)), installed)
-    assert [line.split()[0] for line in lines] == STORED
+@pytest.mark.parametrize(("path", "kind"), PLACES)
+def test_history(server: Server, api: Api, installed: Path, path: str, kind: str) -> None:
+    make_instrument("BTCUSD", digits=2)
+    store("BTCUSD", minutes(3), "5m")
+    python, javascript = (
+        fitted(snippet(server, path, f"{kind}history-{language}")) for language in ("python", "javascript")
+    )
+    for lines in (run(api.key, sys.executable, "-c", python), run_module(api.key, javascript, installed)):
+        assert [line.split()[0] for line in lines] == STORED
 
 
 def test_refusal_is_caught(quoted: None, server: Server, api: Api, installed: Path) -> None:
@@ -166,3 +145,28 @@ def test_python_stream(server: Server, api: Api, path: str, name: str, lines: in
         process.kill()
     assert "EURUSD" in heard
     assert any(bid in heard for bid in bids)
+
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SAMPLES = [
+    pytest.param(text, id=f"{name}-{number}")
+    for name in GUIDES
+    for number, text in enumerate(BLOCK.findall((FOLDER / f"{name}.md").read_text()))
+]
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_sample_names_nothing_that_it_does_not_define(text: str) -> None:
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F821", "-"]
+    checked = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_samples_about_signals_check_what_the_service_says(server: Server, api: Api) -> None:
+    signal = make_published()
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    proof, ledger = BLOCK.findall((FOLDER / "signals.md").read_text())
+    (checked,) = run(api.key, sys.executable, "-c", proof.replace("http://127.0.0.1:8000", server.url))
+    assert checked.startswith(str(signal.pk))
+    (line,) = run(api.key, sys.executable, "-c", ledger.replace("http://127.0.0.1:8000", server.url))
+    assert line.startswith("2 entries, the last with the hash ")

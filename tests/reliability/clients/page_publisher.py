@@ -40,11 +40,6 @@ class PagePublisher(Writer):
         """Those of them that were in the feed right afterwards, by target."""
         self.answers: Counter[str] = Counter()
 
-    def end(self) -> None:
-        """Once what is under way is answered."""
-        self.has_ended.set()
-        self._thread.join()
-
     def turn(self) -> None:
         number = next(self._numbers)
         target, stop = f"{9 + number / 100_000:.5f}", STOPS[number % len(STOPS)]

@@ -7,12 +7,9 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-from tests.patience import PATIENCE_S, until
-from tests.reliability.clients.measures import percentile
-from tests.reliability.services.flow import Flow
+from tests.patience import PATIENCE_S
 from tests.serving.websocket.wires import CLOSE, PING, PONG, TEXT, handshake, masked
 
 Reply = dict[str, Any]
@@ -161,87 +158,3 @@ async def listen_many(ports: Sequence[int], path: str, message: Reply, count: in
         chunk = range(len(made), min(count, len(made) + 100))
         made += await asyncio.gather(*(listen(ports[n % len(ports)], path, message) for n in chunk))
     return made
-
-
-class Returning:
-    """One that resumes wherever it is let in: its numbers go on from session to session."""
-
-    def __init__(self, path: str, message: Reply) -> None:
-        self._path, self._message = path, message
-        self._epoch = ""
-        self.positions: dict[bytes, int] = {}
-        self.session: Listener | None = None
-        self.missed = self.unrecovered = 0
-        self.back_s: list[float] = []
-
-    async def come(self, port: int) -> None:
-        began_at = time.monotonic()
-        session = await listen(port, self._path, self._message | self._wishes())
-        reply = session.reply.result()
-        assert reply["type"] == "subscribed", reply
-        self.unrecovered += not reply.get("recovered", True)
-        self.missed += sum(reply["positions"][name.decode()] != seq for name, seq in self.positions.items())
-        self._epoch, self.session = reply["epoch"], session
-        self.back_s.append(time.monotonic() - began_at)
-
-    async def go(self) -> None:
-        assert self.session is not None
-        await self.session.leave()
-        self.positions = dict(self.session.positions)
-        self.missed += self.session.missed
-
-    def _wishes(self) -> Reply:
-        if not self._epoch:
-            return {}
-        positions = {symbol.decode(): seq for symbol, seq in self.positions.items()}
-        return {"resume": {"epoch": self._epoch, "positions": positions}}
-
-
-class Crowd:
-    """Many of them, who are to hear the same."""
-
-    def __init__(self, path: str, message: Reply, count: int) -> None:
-        self.clients = [Returning(path, message) for _ in range(count)]
-
-    async def come(self, clients: Sequence[Returning], ports: Sequence[int]) -> None:
-        turns = [client.come(ports[number % len(ports)]) for number, client in enumerate(clients)]
-        await asyncio.gather(*turns)
-
-    async def go(self, clients: Sequence[Returning]) -> None:
-        await asyncio.gather(*(client.go() for client in clients))
-
-    async def until_all_hear_more(self) -> None:
-        before = [(each.session, each.session.frames) for each in self.clients if each.session is not None]
-        await until(lambda: all(session.frames > frames for session, frames in before))
-
-    async def until_all_heard_the_last(self, flow: Flow) -> None:
-        """Or long enough: who is behind then is missing something."""
-        await asyncio.to_thread(flow.stop)
-        with suppress(TimeoutError):
-            await until(lambda: len(self.places()) <= 1)
-
-    def places(self) -> set[tuple[tuple[bytes, int], ...]]:
-        """One, if all have heard the same."""
-        sessions = [client.session for client in self.clients if client.session is not None]
-        return {tuple(sorted(session.positions.items())) for session in sessions}
-
-    def told(self, places: int) -> str:
-        missed = sum(client.missed for client in self.clients)
-        unrecovered = sum(client.unrecovered for client in self.clients)
-        returns = sum(len(client.back_s) - 1 for client in self.clients)
-        return (
-            f"gaps or duplicates: {missed}, not recovered: {unrecovered}, distinct final positions: {places};"
-            f" p99 of {returns:,} reconnections {self.p99_back_s():.2f} s, of first connections"
-            f" {self.p99_first_s():.2f} s"
-        )
-
-    def p99_back_s(self) -> float:
-        return percentile([seconds for client in self.clients for seconds in client.back_s[1:]], 0.99)
-
-    def p99_first_s(self) -> float:
-        """Of coming for the first time: what so many at once take on this machine."""
-        return percentile([client.back_s[0] for client in self.clients], 0.99)
-
-    @property
-    def faults(self) -> int:
-        return sum(client.missed + client.unrecovered for client in self.clients)

@@ -69,6 +69,9 @@ UPGRADES = {
     "WebSocket in HTTP/1.0": Case((get(SOCKET, version=b"1.0"), HIDDEN), REFUSED),
     "WebSocket of another version": Case((get(SOCKET.replace(b"13", b"12")), HIDDEN), REFUSED, 426),
     "WebSocket without a key": Case((get(ASKS_FOR_SOCKET, b"Sec-WebSocket-Version: 13"), HIDDEN), REFUSED),
+    "WebSocket with a short key": Case(
+        (get(SOCKET.replace(b"dGhlIHNhbXBsZSBub25jZQ==", b"c2hvcnQ=")), HIDDEN), REFUSED
+    ),
     "h2c, then more": Case((get(ASKS_FOR_H2C), HIDDEN), ENDED),
     "h2c and more at once": Case((get(ASKS_FOR_H2C) + WHOLE,), ENDED),
     "two upgrades, then more": Case((get(ASKS_FOR_H2C, b"Upgrade: websocket"), HIDDEN), ENDED),

@@ -38,8 +38,8 @@ class Counted:
         """How many requests were counted by a process alone."""
         return sum(server.metric(FALLBACKS) for server in self.servers)
 
-    def wait_for_redis(self) -> None:
-        """Until a request through each server leaves its stamp in Redis."""
+    def wait_for_redis(self) -> float:
+        """How long it took until a request through each server left its stamp in Redis."""
         key = self.make_key()
 
         def is_counted() -> bool:
@@ -50,7 +50,7 @@ class Counted:
                 stamps = [client.llen(name) for name in client.keys("tickwire:window:account:*")]
                 return stamps == [len(self.servers)]
 
-        wait_until(is_counted)
+        return wait_until(is_counted)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from redis import Redis
 from serving.readiness.answers import READYZ, answer_probe
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
-from tests.reliability.disks.test_engine_disk import full
+from tests.reliability.disks.test_engine_disk import full, locked
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation, Process
 
@@ -74,21 +73,8 @@ def until_degraded(server: Process, *names: str) -> dict[str, Any]:
     return said
 
 
-def until_ready(server: Process) -> None:
-    wait_until(lambda: readiness(server)[0] == 200)
-
-
 def until_reasons(server: Process, *names: str) -> None:
     wait_until(lambda: readiness(server)[1].get("reasons", []) == list(names))
-
-
-@contextmanager
-def altered(database: PrivatePostgres, table: str) -> Iterator[None]:
-    """As a migration does it: nobody else reads or writes the table meanwhile."""
-    with psycopg.connect(database.url) as other:
-        other.execute(f"ALTER TABLE {table} ADD COLUMN added integer")
-        yield
-        other.rollback()
 
 
 def test_an_altered_table_fails_no_probe_while_requests_succeed(
@@ -97,9 +83,12 @@ def test_an_altered_table_fails_no_probe_while_requests_succeed(
     with installation.serve(1) as (server,):
         until_degraded(server, "engine")
         wait_until(lambda: server.ask("/api/session", key).status_code == 200)
-        with altered(database, "accounts_controlevent"):
+        with psycopg.connect(database.url) as other:
+            # As a migration does it: nobody else reads or writes the table meanwhile.
+            other.execute("ALTER TABLE accounts_controlevent ADD COLUMN added integer")
             until_degraded(server, "control_events", "engine")
             wait_until(lambda: server.ask("/api/limits", key).status_code == 200)
+            other.rollback()
 
 
 async def test_a_starting_process_is_not_ready() -> None:
@@ -127,12 +116,14 @@ def test_a_stopping_process_is_not_ready_and_answers_its_last_requests(embedded:
         os.kill(server.pid, signal.SIGKILL)
 
 
-def test_a_full_disk_is_named_as_the_reason(embedded: Installation) -> None:
+@pytest.mark.parametrize("fault", ["full", "locked"])
+def test_a_database_that_takes_no_writes_is_named_as_the_reason(embedded: Installation, fault: str) -> None:
     with embedded.serve(1) as (server,):
         until_degraded(server)
-        with full(server):
+        with full(server) if fault == "full" else locked(embedded):
             said = until_degraded(server, "database_writes")
-        assert said["checks"]["database_writes"] == "full"
+        assert said["checks"]["database"] == "ok"
+        assert (said["checks"]["database_writes"] == "full") == (fault == "full")
         until_degraded(server)
 
 
@@ -150,7 +141,7 @@ def test_a_process_that_alone_cannot_reach_redis_is_not_ready(
             assert readiness(server)[0] == 503
             assert readiness(other)[0] == 200
             client.execute_command("ACL", "SETUSER", "alone", "on")
-            until_ready(server)
+            wait_until(lambda: readiness(server)[0] == 200)
 
 
 PRODUCTION = {

@@ -17,15 +17,10 @@ from tests.patience import wait_until
 from tests.programs.services import redis
 from tests.reliability.clients.swarm import Listener, listen_many
 from tests.reliability.conftest import Tell
+from tests.reliability.services.frozen import frozen
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, http
-from tests.reliability.services.supervised import (
-    Supervised,
-    clients_of,
-    command_of,
-    stopped,
-    supervised,
-)
+from tests.reliability.services.supervised import Supervised, clients_of, command_of, supervised
 
 SOCKETS = 20
 pytestmark = [
@@ -71,10 +66,7 @@ async def listen_to_each(host: Supervised, key: str) -> dict[int, list[Listener]
     message = {"action": "subscribe", "api_key": key}
     heard: dict[int, list[Listener]] = {}
     for pid in host.workers:
-        with ExitStack() as others:
-            for other in host.workers:
-                if other != pid:
-                    others.enter_context(stopped(other))
+        with frozen(other for other in host.workers if other != pid):
             heard[pid] = await listen_many([host.server.port], "/ws/signals", message, SOCKETS // 2)
     return heard
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +16,7 @@ from market.models import EngineState
 from market.prices.records import TickAccepted
 from tests.patience import wait_until
 
+from .frozen import frozen
 from .processes import Installation, stop, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
@@ -38,13 +37,8 @@ class EngineProcess:
         self._process.kill()
         self._process.wait()
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        os.kill(self.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self.pid, signal.SIGCONT)
+    def stopped(self) -> AbstractContextManager[None]:
+        return frozen([self.pid])
 
 
 @contextmanager

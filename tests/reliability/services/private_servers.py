@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from redis import Redis
 from tests.databases import prepared
 from tests.patience import PATIENCE_S
 from tests.programs import services
+
+from .frozen import frozen
 
 
 class PrivateRedis:
@@ -29,19 +30,16 @@ class PrivateRedis:
     def client(self) -> Any:
         return Redis.from_url(self.url, socket_timeout=PATIENCE_S)
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    @property
+    def pid(self) -> int:
         with self.client as client:
-            pid = client.info("server")["process_id"]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
+            return int(client.info("server")["process_id"])
+
+    def paused(self) -> AbstractContextManager[None]:
+        return frozen([self.pid])
 
     def kill(self) -> None:
-        with self.client as client:
-            os.kill(client.info("server")["process_id"], signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
 
 class PrivatePostgres:
@@ -69,21 +67,6 @@ class PrivatePostgres:
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> AbstractContextManager[None]:
         """All its processes: connections stay open, and nothing answers on them any more."""
-        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
-        processes = [postmaster]
-        os.kill(postmaster, signal.SIGSTOP)
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children")
-        processes += map(int, children.read_text().split())
-        for process in processes[1:]:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for process in processes:
-                # A worker that was about to end may have done so.
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGCONT)
+        return frozen([int((self.data / "postmaster.pid").read_text().split()[0])])

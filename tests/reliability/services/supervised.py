@@ -65,15 +65,6 @@ def is_all_read(port: int) -> bool:
 
 
 @contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-@contextmanager
 def supervised(installation: Installation, workers: int = 2, **changes: str) -> Iterator[Supervised]:
     """From the moment all of them serve."""
     port = free_port()

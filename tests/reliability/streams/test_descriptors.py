@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import socket
+import struct
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,19 +16,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
-from tests.reliability.clients.restless import ENDS, Restless
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 from tests.reliability.services.stream_services import StreamService
+from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 SYMBOLS = [f"NUMBER{number}" for number in range(8)]
-TICKS_A_SECOND, WORKERS, VISITS, SEEN = 200, 20, 10, 500
+TICKS_A_SECOND, AT_ONCE, VISITS, SEEN = 200, 20, 10, 500
+ENDS = ("http", "reset", "half-close", "abort", "protocol error", "slow", "close")
+ASTRAY = "astray"
+HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 # The test's own connection for asking, and one more of its kind.
 SPARE = 2
 pytestmark = pytest.mark.usefixtures("rows")
+
+
+class Astray(Exception):
+    """Somebody heard what was not for them."""
 
 
 class Counted(StreamService):
@@ -37,8 +47,7 @@ class Counted(StreamService):
 
     @contextmanager
     def serving(self, **changes: str) -> Iterator[None]:
-        log = self.installation.directory / "counted.log"
-        port = free_port()
+        log, port = self.installation.directory / "counted.log", free_port()
         environment = self.installation.environment(
             COUNTS=str(self._counts), DJANGO_SETTINGS_MODULE="config.settings", **changes
         )
@@ -56,32 +65,85 @@ class Counted(StreamService):
     @property
     def sockets(self) -> int:
         """Of the process, whoever they belong to."""
-        place, found = Path(f"/proc/{self.servers[0].pid}/fd"), 0
-        for link in place.iterdir():
+        found = 0
+        for link in Path(f"/proc/{self.servers[0].pid}/fd").iterdir():
             with suppress(FileNotFoundError):
                 found += link.readlink().name.startswith("socket:")
         return found
 
     @property
     def counts(self) -> dict[str, int]:
-        found: dict[str, int] = json.loads(Path(self._counts).read_text())
+        found: dict[str, int] = json.loads(self._counts.read_text())
         return found
 
+    def visit(self, key: str, seed: int, is_enough: Callable[[Counter[str]], bool]) -> Counter[str]:
+        """By clients that come, hear a little and go in every way there is, so that numbers change hands."""
+        chosen, done = random.Random(seed), Counter[str]()  # noqa: S311
 
-class Storm:
-    """Until enough of everything was seen."""
+        async def visits() -> None:
+            for _ in range(VISITS):
+                how, symbol = chosen.choice(ENDS), chosen.choice(SYMBOLS)
+                try:
+                    await visit(self.servers[0].port, key, how, symbol)
+                    done[how] += 1
+                except Astray:
+                    done[ASTRAY] += 1
+                except (OSError, asyncio.IncompleteReadError):
+                    continue
 
-    def __init__(self) -> None:
-        self.done: Counter[str] = Counter()
-        self.foreign: list[bytes] = []
+        async def run() -> None:
+            await asyncio.gather(*(visits() for _ in range(AT_ONCE)))
 
-    def blow(self, service: Counted, key: str, seed: int, is_enough: Callable[[], bool]) -> None:
-        while not is_enough():
-            restless = Restless(service.servers[0].port, key, SYMBOLS, seed)
-            asyncio.run(restless.run(WORKERS, VISITS))
-            self.done += restless.done
-            self.foreign += restless.foreign
-            seed += 1
+        while not is_enough(done):
+            asyncio.run(run())
+        return done
+
+
+async def visit(port: int, key: str, how: str, symbol: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            if how == "http":
+                await ask(reader, writer)
+                return
+            writer.write(handshake(path="/ws/market"))
+            await reader.readuntil(b"\r\n\r\n")
+            message = {"action": "subscribe", "symbols": [symbol], "api_key": key}
+            writer.write(masked(TEXT, json.dumps(message).encode()))
+            await reader.readuntil(b'"subscribed"')
+            if how == "slow":
+                await asyncio.sleep(0.15)
+                return
+            await reader.readuntil(b'"bid"')
+            await go(reader, writer, how)
+    finally:
+        writer.transport.abort()
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """On a connection that stays for a while, and is due nothing but its answers."""
+    for _ in range(3):
+        writer.write(HTTP)
+        answer = await reader.readuntil(b"}")
+        if not answer.startswith(b"HTTP/1.1 ") or b'"bid"' in answer:
+            raise Astray
+        await asyncio.sleep(0.05)
+
+
+async def go(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, how: str) -> None:
+    match how:
+        case "reset":
+            made: socket.socket = writer.get_extra_info("socket")
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        case "half-close":
+            writer.write_eof()
+            await reader.read()
+        case "protocol error":
+            writer.write(b"\xff\xff\xff\xff")
+            await reader.read()
+        case "close":
+            writer.write(masked(CLOSE, (1000).to_bytes(2, "big")))
+            await reader.read()
 
 
 @pytest.mark.row("63, sockets' numbers", "no frame sent to another socket, nothing left behind")
@@ -91,28 +153,23 @@ def test_no_frame_is_sent_to_a_reused_socket_number(embedded: Installation, tell
 
 def check(embedded: Installation, tell: Tell, seed: int, frames: int) -> None:
     """Over so many frames at least."""
-    service, storm = Counted(embedded), Storm()
+    service = Counted(embedded)
     key = service.make_key()
+
+    def is_enough(done: Counter[str]) -> bool:
+        return service.counts["direct"] > frames and all(done[how] for how in ENDS)
+
     with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
         before = service.sockets
-        storm.blow(
-            service,
-            key,
-            seed,
-            lambda: service.counts["direct"] > frames and all(storm.done[how] for how in (*ENDS, "http")),
-        )
+        done = service.visit(key, seed, is_enough)
         flow.stop()
         counts = service.counts
         # Row 63: whoever went has left nothing behind.
         wait_until(lambda: service.sockets <= before + SPARE)
         wait_until(lambda: service.open_streams(key) == 0)
-    ways = ", ".join(f"{how} {storm.done[how]:,}" for how in (*ENDS, "http"))
-    tell(
-        f"{counts['direct']:,} frames sent directly: {counts['wrong']} to the wrong socket,"
-        f" {len(storm.foreign)} received by the wrong client"
-    )
-    tell(f"ended by {ways}")
-    assert (counts["wrong"], storm.foreign) == (0, [])
+    tell(f"{counts['direct']:,} frames sent directly: {counts['wrong']} to the wrong socket")
+    tell(f"ended by {', '.join(f'{how} {done[how]:,}' for how in ENDS)}")
+    assert (counts["wrong"], done[ASTRAY]) == (0, 0)
 
 
 @pytest.mark.row("sockets' numbers", "the control sees hundreds")
@@ -122,6 +179,6 @@ def test_control_without_notice_of_closed_sockets_frames_go_astray(
     service = Counted(embedded)
     key = service.make_key()
     with service.serving(NOTICE="0"), Flow(service, TICKS_A_SECOND):
-        Storm().blow(service, key, seed, lambda: service.counts["wrong"] >= SEEN)
+        service.visit(key, seed, lambda _: service.counts["wrong"] >= SEEN)
         counts = service.counts
     tell(f"{counts['direct']:,} frames sent directly, {counts['wrong']:,} of them to the wrong socket")

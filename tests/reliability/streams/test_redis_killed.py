@@ -4,6 +4,7 @@ its replica. Nobody is disconnected, and nothing is lost without notice."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -31,15 +32,18 @@ async def hear_on(crowd: list[Listener]) -> None:
     await until(lambda: all(each.frames > count for each, count in zip(crowd, before, strict=True)))
 
 
-def check(service: StreamService, fault: Fault, tell: Tell) -> None:
+def check(service: StreamService, fault: Fault, tell: Tell, count: int = CROWD) -> float:
+    """How long after the fault it took until all heard again."""
     message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": service.make_key()}
     message |= {"features": ["seq", "lag"]}
 
-    async def run(flow: Flow) -> tuple[int, int, int]:
-        crowd = await listen_many([service.servers[0].port], PATH, message, CROWD)
+    async def run(flow: Flow) -> tuple[int, int, int, float]:
+        crowd = await listen_many([service.servers[0].port], PATH, message, count)
         await hear_on(crowd)
         await asyncio.to_thread(fault, crowd)
+        over_at = time.monotonic()
         await hear_on(crowd)
+        took_s = time.monotonic() - over_at
         await asyncio.to_thread(flow.stop)
         await until(lambda: len({tuple(sorted(each.positions.items())) for each in crowd}) == 1)
         dropped = sum(listener.ended.done() for listener in crowd)
@@ -47,15 +51,16 @@ def check(service: StreamService, fault: Fault, tell: Tell) -> None:
             sum(each) for each in zip(*((one.missed, len(one.gaps)) for one in crowd), strict=True)
         )
         await asyncio.gather(*(listener.leave() for listener in crowd))
-        return dropped, missed, gaps
+        return dropped, missed, gaps, took_s
 
     with Flow(service, TICKS_A_SECOND) as flow:
-        dropped, missed, gaps = asyncio.run(run(flow))
+        dropped, missed, gaps, took_s = asyncio.run(run(flow))
     tell(
-        f"{CROWD} sockets: disconnected: {dropped}, lost without notice: {missed}, notified of a gap: {gaps}"
+        f"{count} sockets: disconnected: {dropped}, lost without notice: {missed}, notified of a gap: {gaps}"
     )
     # The engine gives Redis again what it had taken, so there is no gap to be told of.
     assert (dropped, missed, gaps) == (0, 0, 0)
+    return took_s
 
 
 @contextmanager

@@ -178,7 +178,7 @@ async def over(steps: Steps, directory: Path, tell: Tell) -> Traffic:
             with publisher:
                 await steps(upgrade, service)
                 # Leaving the context would keep the streams waiting.
-                await asyncio.to_thread(publisher.end)
+                await asyncio.to_thread(publisher.stop)
             await asyncio.to_thread(publisher.wait_for_the_ticks)
             await asyncio.to_thread(upgrade.check_ledger)
         tell(f"release {last_release()}")

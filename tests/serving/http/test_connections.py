@@ -10,7 +10,7 @@ import pytest
 
 from serving.http.bounds import RequestBody
 from serving.http.connections import AddressGroups, ClientConnections
-from serving.http.deadlines import ConnectionWatch, Deadline, HttpTimeouts, TransferPace
+from serving.http.deadlines import ConnectionWatch, HttpTimeouts, TransferPace
 
 
 class Transport:
@@ -80,12 +80,29 @@ def test_room_is_made_by_the_oldest_stranger_that_waits_for_nothing(
     )
 
 
-def test_a_deadline_that_is_started_again_comes_due_later() -> None:
-    deadline: Deadline[str] = Deadline(10.0)
-    deadline.start("a", 0.0)
-    deadline.start("b", 1.0)
-    deadline.start("a", 2.0)
-    assert (list(deadline.due(11.0)), list(deadline.due(12.0)), len(deadline)) == (["b"], ["a"], 0)
+@pytest.mark.parametrize(
+    ("host", "group"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("10.1.2.3", ""),
+        ("192.0.2.1", ""),
+        ("127.0.0.1", ""),
+        ("::1", ""),
+        ("", ""),
+        ("socket", ""),
+    ],
+)
+def test_whose_connections_count_together(host: str, group: str) -> None:
+    assert AddressGroups("10.0.0.0/8, 192.0.2.1, proxy.internal", loopback_counts=False).of(host) == group
+
+
+def test_loopback_counts_where_that_is_wanted_and_nobody_where_every_proxy_is_trusted() -> None:
+    assert AddressGroups("", loopback_counts=True).of("127.0.0.1") == "127.0.0.1"
+    assert AddressGroups("*", loopback_counts=True).of("203.0.113.7") == ""
 
 
 class Clock:

@@ -177,16 +177,6 @@ def test_uvicorns_own_patience_between_requests_is_not_asked() -> None:
         assert statuses(hear(client)) == [200]
 
 
-def test_a_bot_that_asks_every_minute_keeps_its_connection() -> None:
-    assert HttpTimeouts.idle_s == 75
-
-
-def test_slow_heads_and_bodies_end_in_time() -> None:
-    assert HttpTimeouts.head_s == 10
-    # The longest body of a stranger, at the least pace.
-    assert HttpTimeouts.grace_s + 64 * 1024 / BYTES_A_SECOND <= 30
-
-
 def test_what_was_started_last_is_due_last() -> None:
     waiting: Deadline[str] = Deadline(10)
     waiting.start("first", 0)

@@ -16,8 +16,9 @@ import pytest
 from tests.databases import prepared
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port, redis
+from tests.reliability.services.frozen import frozen
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.supervised import Supervised, stopped, supervised
+from tests.reliability.services.supervised import Supervised, supervised
 
 pytestmark = pytest.mark.served
 
@@ -97,7 +98,7 @@ def test_readiness_is_of_all_and_life_of_whoever_answers(service: Service) -> No
 
 def test_worker_that_stands_still_counts_with_what_it_said_last(service: Service) -> None:
     before = value(REFUSED, service.text())
-    with stopped(service.running.serving[0]):
+    with frozen([service.running.serving[0]]):
         text = service.text()
         assert (value(REFUSED, text), value(r"^tickwire_workers_silent (\S+)$", text)) == (before, 1)
         answer = service.probe("/readyz")

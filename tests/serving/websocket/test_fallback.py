@@ -1,10 +1,15 @@
+"""Sockets of other ASGI servers, and what a connection waits at."""
+
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import pytest
+
 from serving.websocket.framing import frame
 from serving.websocket.session import HIGH_WATER_BYTES, AsgiConnection
+from serving.websocket.waiting import Gate, Inbox
 
 from .wires import Held
 
@@ -40,23 +45,18 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_frames_are_sent_as_texts_in_their_order() -> None:
-    server, _, connection = make_connection()
+async def test_frames_are_sent_as_texts_in_their_order_and_the_close_comes_last_and_once() -> None:
+    server, held, connection = make_connection()
     connection.write(frame(b"a") + frame(b"b"))
     connection.write(frame("é".encode()))
     await settle()
     assert (server.texts, connection.waiting) == (["a", "b", "é"], 0)
-
-
-async def test_the_close_comes_last_and_once() -> None:
-    server, held, connection = make_connection()
-    connection.write(frame(b"a"))
     connection.close(4401, "no key", last=frame(b"bye"))
     connection.write(frame(b"late"))
     connection.close(4500)
     await settle()
-    assert server.texts == ["a", "bye"]
-    assert server.sent[2:] == [{"type": "websocket.close", "code": 4401, "reason": "no key"}]
+    assert server.texts[3:] == ["bye"]
+    assert server.sent[4:] == [{"type": "websocket.close", "code": 4401, "reason": "no key"}]
     assert held.told == ["ended"]
 
 
@@ -90,3 +90,37 @@ async def test_an_abort_sends_nothing_more() -> None:
     connection.write(frame(b"b"))
     await settle()
     assert (server.sent, held.told) == ([], ["ended"])
+
+
+async def test_events_come_in_their_order_and_wake_who_waits() -> None:
+    inbox = Inbox(asyncio.get_running_loop())
+    inbox.arrival().cancel()
+    inbox.put_nowait("a")
+    assert inbox.take() == "a"
+    arrival = inbox.arrival()
+    assert not arrival.done()
+    for event in "bc":
+        inbox.put_nowait(event)
+    await arrival
+    assert (inbox.qsize(), [inbox.take() for _ in range(2)], inbox.empty()) == (2, ["b", "c"], True)
+
+
+async def test_all_wait_at_a_closed_gate_and_who_gives_up_keeps_nobody_from_going_on() -> None:
+    gate, passed = Gate(asyncio.get_running_loop()), []
+
+    async def pass_through(name: str) -> None:
+        await gate.wait()
+        passed.append(name)
+
+    await pass_through("first")
+    gate.clear()
+    gate.clear()
+    impatient, *others = [asyncio.create_task(pass_through(name)) for name in "abc"]
+    await asyncio.sleep(0)
+    assert (gate.is_set(), passed) == (False, ["first"])
+    impatient.cancel()
+    gate.set()
+    await asyncio.gather(*others)
+    assert (gate.is_set(), passed) == (True, ["first", "b", "c"])
+    with pytest.raises(asyncio.CancelledError):
+        await impatient

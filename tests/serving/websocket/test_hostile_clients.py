@@ -31,10 +31,7 @@ HOSTILE = {
     "a byte too many": (masked(TEXT, b"x" * (MAX_BYTES + 1)), 1009),
     "1 MiB": (masked(TEXT, b"x" * 1024 * 1024), 1009),
     "2^63 bytes announced": (b"\x81\xff" + (2**63 - 1).to_bytes(8, "big") + b"\0" * 4, 1009),
-    "a byte too many in fragments": (
-        masked(TEXT, b"x" * MAX_BYTES, fin=False) + masked(CONT, b"x"),
-        1009,
-    ),
+    "a byte too many in fragments": (masked(TEXT, b"x" * MAX_BYTES, fin=False) + masked(CONT, b"x"), 1009),
     "10,000 fragments": (masked(TEXT, b"x", fin=False) + masked(CONT, b"x", fin=False) * 9_999, 1009),
     "10,000 empty fragments": (masked(TEXT, b"", fin=False) + masked(CONT, b"", fin=False) * 9_999, 1009),
     "a flood of pings": (masked(PING, b"x") * 10_000, 4413),

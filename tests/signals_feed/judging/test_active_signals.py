@@ -32,17 +32,21 @@ def closed(closings: list[Closing]) -> list[tuple[int, str]]:
     return [(closing.signal.int, closing.reason) for closing in closings]
 
 
-def test_signal_that_was_hit_before_it_was_heard_of_saw_no_price_from_before_it() -> None:
+def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Closing]]:
     closings: list[Closing] = []
     active = ActiveSignals(lambda: "epoch", closings.append, 0)
     active.settle()
-    active.take(tick(100, 1000))
+    for bid, at_ms in ticks:
+        active.take(tick(bid, at_ms))
+    return active, closings
+
+
+def test_signal_that_was_hit_before_it_was_heard_of_saw_no_price_from_before_it() -> None:
+    active, closings = watching((100, 1000))
     active.admit([bought(1, 100, 50, 200, 1000)])
     for bid, at_ms in ((60, 2000), (150, 3000), (100, 4000), (103, 5000), (89, 6000)):
         active.take(tick(bid, at_ms))
-
     active.admit([bought(2, 100, 90, 120, 4000)])
-
     assert closed(closings) == [(2, "stop_loss")]
     assert closings[0].seen == SeenExtremes(Decimal(103), Decimal(89), 0)
 
@@ -56,38 +60,25 @@ def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_wat
     active.refill(HistoryMinute("EURUSD", minute, "bid"))
     active.admit([bought(1, 100, 90, 120, 50_000), bought(2, 100, 70, 120, 50_000)])
     active.settle()
-
     active.take(tick(69, 200_000))
-
     assert closed(closings) == [(1, "stop_loss"), (2, "stop_loss")]
 
 
 def test_signal_that_is_cancelled_keeps_how_far_its_price_went() -> None:
-    closings: list[Closing] = []
-    active = ActiveSignals(lambda: "epoch", closings.append, 0)
-    active.settle()
-    active.take(tick(100, 1000))
+    active, closings = watching((100, 1000))
     signal = bought(1, 100, 50, 200, 1000)
     active.admit([signal])
     for bid, at_ms in ((130, 2000), (80, 3000), (100, 4000)):
         active.take(tick(bid, at_ms))
-
     active.admit([signal._replace(levels=signal.levels._replace(ends_ms=4500, ending="cancelled"))])
     active.take(tick(101, 5000))
-
     assert closed(closings) == [(1, "cancelled")]
     assert closings[0].seen == SeenExtremes(Decimal(130), Decimal(80), 0)
 
 
 @pytest.mark.parametrize(("epoch", "seq"), [("epoch", 2000), ("another", 9999)], ids=["number", "time"])
 def test_first_tick_after_its_own_judges_a_signal(epoch: str, seq: int) -> None:
-    closings: list[Closing] = []
-    active = ActiveSignals(lambda: "epoch", closings.append, 0)
-    active.settle()
-    for bid, at_ms in ((80, 1000), (100, 2000), (89, 2001), (70, 3000)):
-        active.take(tick(bid, at_ms))
+    active, closings = watching((80, 1000), (100, 2000), (89, 2001), (70, 3000))
     entry = Quoted(Decimal(100), Decimal(101), 2000, epoch, seq)
-
     active.admit([bought(1, 100, 90, 120, 2000)._replace(entry=entry)])
-
     assert [closing.price for closing in closings] == [Decimal(89)]

@@ -8,10 +8,8 @@ from decimal import Decimal
 from threading import Event
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.db import connection, transaction
 
-from accounts.models import User
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
@@ -21,26 +19,16 @@ from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
-from tests.factories import NOON, make_instrument, make_user
+from tests.factories import NOON
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
-from tests.signals_feed.published_signals import make_published
+from tests.signals_feed.published_signals import make_published, make_publisher
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("clock", "own_market"),
-    pytest.mark.services,
-]
+pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    """Real at first: without DEMO it is priced by whoever pushes."""
-    return make_instrument()
 
 
 async def reprice(watched: WatchedEngine, source: str) -> None:
@@ -49,50 +37,25 @@ async def reprice(watched: WatchedEngine, source: str) -> None:
     await watched.runner.series.settle()
 
 
-async def tick_then_replay(watched: WatchedEngine) -> None:
-    watched.tick(1.0851, 1.0853, NOON_MS + 1000)
-    await watched.settle()
-    await reprice(watched, "replay")
-
-
 def test_an_active_signal_is_cancelled_at_the_last_quote_of_the_old_series() -> None:
     signal = make_published()
 
-    run(tick_then_replay)
-
-    signal.refresh_from_db()
-    exit_ = signal.evidence.get(kind="exit")
-    assert (signal.status, signal.close_reason) == ("closed", "cancelled")
-    assert signal.close_price == Decimal("1.0851")
-    assert (exit_.bid, exit_.ask, exit_.at.timestamp() * 1000) == (
-        Decimal("1.0851"),
-        Decimal("1.0853"),
-        NOON_MS + 1000,
-    )
-    assert "replay" in signal.cancel_reason
-
-
-def test_the_ledger_holds_the_cancellation_and_its_chain() -> None:
-    signal = make_published()
-
-    run(tick_then_replay)
-
-    kinds = LedgerEntry.objects.filter(signal=signal.pk).order_by("position").values_list("kind", flat=True)
-    assert list(kinds)[-2:] == ["cancel", "close"]
-
-
-def test_no_price_of_the_new_series_reaches_it() -> None:
-    signal = make_published()
-
     async def act(watched: WatchedEngine) -> None:
-        await tick_then_replay(watched)
+        watched.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await watched.settle()
+        await reprice(watched, "replay")
         watched.engine.take("replay", [], NOON_MS + 2000)
         await watched.settle()
 
     run(act)
-
     signal.refresh_from_db()
-    assert signal.close_price == Decimal("1.0851")
+    exit_ = signal.evidence.get(kind="exit")
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0851"))
+    assert (exit_.bid, exit_.ask) == (Decimal("1.0851"), Decimal("1.0853"))
+    assert exit_.at.timestamp() * 1000 == NOON_MS + 1000
+    assert "replay" in signal.cancel_reason
+    kinds = LedgerEntry.objects.filter(signal=signal.pk).order_by("position").values_list("kind", flat=True)
+    assert list(kinds) == ["publish", "cancel", "close"]
 
 
 def test_a_stop_that_was_hit_before_is_a_stop() -> None:
@@ -105,7 +68,6 @@ def test_a_stop_that_was_hit_before_is_a_stop() -> None:
         await reprice(watched, "replay")
 
     run(act)
-
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("stop_loss", Decimal("1.0805"))
 
@@ -119,7 +81,6 @@ def test_another_source_of_the_same_kind_leaves_it_active() -> None:
         await reprice(watched, "kraken")
 
     run(act)
-
     signal.refresh_from_db()
     assert signal.status == "active"
 
@@ -128,21 +89,10 @@ def test_a_change_while_nothing_ran_ends_it_at_the_stored_quote(instrument: Inst
     signal = make_published()
     quote = {"bid": Decimal("1.0833"), "ask": Decimal("1.0835"), "quoted_at": NOON}
     LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", seq=7, **quote)
-
-    async def act(watched: WatchedEngine) -> None:
-        await watched.settle()
-
-    run(act)
-
+    run(WatchedEngine.settle)
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0833"))
     assert Signal.objects.active().count() == 0
-
-
-def make_publisher() -> User:
-    user = make_user("anna")
-    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
-    return User.objects.get(pk=user.pk)
 
 
 def quoted(after_ms: int) -> Quoted:
@@ -151,7 +101,6 @@ def quoted(after_ms: int) -> Quoted:
 
 @pytest.mark.parametrize("ahead_ms", [0, 3_000])
 def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) -> None:
-    """Another process may not have heard of the change yet; a source's clock may be ahead of ours."""
     publisher = make_publisher()
 
     async def act(watched: WatchedEngine) -> None:
@@ -161,7 +110,6 @@ def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) 
         await reprice(watched, "replay")
 
     run(act)
-
     with pytest.raises(SignalRefused, match="now come from another source"):
         publish(BUY, publisher, quoted(ahead_ms))
     assert publish(BUY, publisher, quoted(ahead_ms + 1)).status == "active"
@@ -207,5 +155,4 @@ def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others
         await watched.runner.series.settle()
 
     run(act)
-
     assert Signal.objects.get().close_reason == "cancelled"

@@ -14,29 +14,18 @@ import time_machine
 from django.db import OperationalError
 
 from core.threads import in_thread
-from instruments.models import Instrument
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel
 from tests.databases.queries import around_statements
-from tests.factories import NOON, make_calendar, make_instrument
+from tests.factories import NOON
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("clock", "own_market"),
-    pytest.mark.services,
-]
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    """It closes at 12:30 and opens at 13:30."""
-    return make_instrument(calendar=make_calendar("lunch", "Mon-Fri 13:30-12:30"))
+pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 
 
 def told(signal: Signal) -> tuple[str, str, Decimal | None]:
@@ -76,39 +65,26 @@ def test_a_tick_at_a_level_closes_on_the_exit_side(
     terms: dict[str, Any], ticks: list[tuple[float, float]], expected: tuple[str, str] | None
 ) -> None:
     signal = make_published(**terms)
-
     run(after(*ticks))
-
     status, reason, price = told(signal)
     assert (status, reason, price) == (
         ("closed", expected[0], Decimal(expected[1])) if expected else ("active", "", None)
     )
 
 
-def test_the_tick_that_closed_it_is_kept() -> None:
+@pytest.mark.parametrize(("every_ms", "source"), [(1000, "tick"), (61_000, "first_after_gap")])
+def test_the_tick_that_closed_it_is_kept_and_whether_it_came_after_a_gap(every_ms: int, source: str) -> None:
     signal = make_published()
-
-    run(after((1.0842, 1.0843), (1.0790, 1.0792)))
-
+    run(after((1.0842, 1.0843), (1.0790, 1.0792), every_ms=every_ms))
     exit_ = proof(signal)
     assert (exit_.bid, exit_.ask, exit_.seq) == (Decimal("1.0790"), Decimal("1.0792"), 2)
-    assert (exit_.source, exit_.rule, exit_.at) == ("tick", "stop", NOON + timedelta(seconds=2))
-
-
-def test_first_tick_after_a_gap_closes_and_says_so() -> None:
-    signal = make_published()
-
-    run(after((1.0842, 1.0843), (1.0790, 1.0792), every_ms=61_000))
-
-    assert told(signal)[2] == Decimal("1.0790")
-    assert proof(signal).source == "first_after_gap"
+    assert (exit_.source, exit_.rule) == (source, "stop")
+    assert exit_.at == NOON + 2 * timedelta(milliseconds=every_ms)
 
 
 def test_how_far_the_price_went_is_kept() -> None:
     signal = make_published()
-
     run(after((1.0850, 1.0851), (1.0820, 1.0821), (1.0880, 1.0881), (1.0805, 1.0806)))
-
     exit_ = proof(signal)
     assert (exit_.best, exit_.worst) == (Decimal("1.0880"), Decimal("1.0805"))
     signal.refresh_from_db()
@@ -122,9 +98,7 @@ def test_what_the_tick_showed_beyond_the_target_earned_nothing(
     terms: dict[str, Any], bid: float, best: str
 ) -> None:
     signal = make_published(**terms)
-
     run(after((bid, bid + 0.0001)))
-
     assert proof(signal).best == Decimal(best)
     signal.refresh_from_db()
     assert signal.best_r == signal.pnl_r
@@ -134,7 +108,7 @@ def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on(
     async def go(watched: WatchedEngine) -> Signal:
         watched.tick(1.0790, 1.0791, NOON_MS + 1000)
         watched.tick(1.0841, 1.0842, NOON_MS + 2000)
-        signal: Signal = await in_database(lambda: make_published(published_at=NOON + timedelta(seconds=2)))
+        signal: Signal = await in_thread(lambda: make_published(published_at=NOON + timedelta(seconds=2)))
         # Heard of only after the tick that closes it.
         watched.tick(1.0801, 1.0802, NOON_MS + 3000)
         watched.tick(1.0850, 1.0851, NOON_MS + 4000)
@@ -142,14 +116,13 @@ def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on(
         return signal
 
     signal = run(go)
-
     assert told(signal) == ("closed", "stop_loss", Decimal("1.0801"))
 
 
 def test_what_is_said_of_a_signal_while_it_is_read_is_read_once_more() -> None:
     async def go(watched: WatchedEngine) -> set[UUID]:
         await watched.watcher.loop.stop()
-        signal = await in_database(make_published)
+        signal = await in_thread(make_published)
         event = {"signal": str(signal.pk)}
         watched.watcher.read_soon(event)
         looking = asyncio.create_task(watched.watcher.look())
@@ -159,7 +132,6 @@ def test_what_is_said_of_a_signal_while_it_is_read_is_read_once_more() -> None:
         return watched.watcher.unread
 
     unread = run(go)
-
     assert unread == {Signal.objects.get().pk}
 
 
@@ -169,7 +141,7 @@ def test_signal_that_could_not_be_read_is_read_once_the_database_answers() -> No
 
     async def go(watched: WatchedEngine) -> Signal:
         await watched.watcher.loop.stop()
-        signal: Signal = await in_database(make_published)
+        signal: Signal = await in_thread(make_published)
         await watched.events.read()
         with around_statements(refuse), pytest.raises(OperationalError):
             await watched.watcher.look()
@@ -178,14 +150,13 @@ def test_signal_that_could_not_be_read_is_read_once_the_database_answers() -> No
         return signal
 
     signal = run(go)
-
     assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
 
 
 def test_signal_that_is_closed_while_it_is_read_is_not_watched() -> None:
     async def go(watched: WatchedEngine) -> list[UUID]:
         await watched.watcher.loop.stop()
-        closed = {"signal": str((await in_database(make_published)).pk)}
+        closed = {"signal": str((await in_thread(make_published)).pk)}
         await watched.events.read()
         assert watched.watcher.active is not None
         loop, seen = asyncio.get_running_loop(), []
@@ -210,7 +181,7 @@ def test_signal_that_others_closed_is_left_alone() -> None:
 
     async def go(watched: WatchedEngine) -> None:
         watched.tick(1.0850, 1.0851, NOON_MS + 1000)
-        await in_database(lambda: close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON))
+        await in_thread(lambda: close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON))
         await watched.settle()
         assert watched.watcher.active is not None
         assert watched.watcher.active.watched == {}
@@ -218,12 +189,7 @@ def test_signal_that_others_closed_is_left_alone() -> None:
         await watched.settle()
 
     run(go)
-
     assert told(signal)[1] == "manual"
-
-
-def cancelled(signal: Signal) -> Any:
-    return lambda: cancel(signal, reason="wrong symbol", by="alice")
 
 
 def test_cancelled_leaves_at_once_at_the_current_price() -> None:
@@ -231,11 +197,10 @@ def test_cancelled_leaves_at_once_at_the_current_price() -> None:
 
     async def go(watched: WatchedEngine) -> None:
         watched.tick(1.0860, 1.0862, NOON_MS)
-        await in_database(cancelled(signal))
+        await in_thread(cancel, signal, reason="wrong symbol", by="alice")
         await watched.settle()
 
     run(go)
-
     assert told(signal) == ("closed", "cancelled", Decimal("1.0860"))
     assert proof(signal).rule == "current"
 
@@ -248,12 +213,11 @@ def test_expired_leaves_at_the_exit_side(clock: time_machine.Traveller, terms: d
         clock.move_to(NOON + timedelta(seconds=299))
         watched.tick(1.0850, 1.0852, NOON_MS + 299_000)
         await watched.settle()
-        assert (await in_database(lambda: told(signal)))[0] == "active"
+        assert (await in_thread(lambda: told(signal)))[0] == "active"
         clock.move_to(NOON + timedelta(seconds=300))
         await watched.settle()
 
     run(go)
-
     assert told(signal) == ("closed", "expired", Decimal("1.0852" if terms else "1.0850"))
 
 
@@ -263,23 +227,18 @@ def test_on_a_closed_market_the_cancelled_wait_for_the_first_tick(clock: time_ma
     async def go(watched: WatchedEngine) -> None:
         watched.tick(1.0850, 1.0852, NOON_MS + 1_799_000)
         clock.move_to(NOON + timedelta(minutes=30))
-        await in_database(cancelled(signal))
+        await in_thread(cancel, signal, reason="wrong symbol", by="alice")
         await watched.settle()
-        assert (await in_database(lambda: told(signal)))[0] == "active"
+        assert (await in_thread(lambda: told(signal)))[0] == "active"
         clock.move_to(NOON + timedelta(minutes=90))
         await watched.settle()
-        assert (await in_database(lambda: told(signal)))[0] == "active", "the quote from before the pause"
+        assert (await in_thread(lambda: told(signal)))[0] == "active", "the quote from before the pause"
         watched.tick(1.0830, 1.0832, NOON_MS + 5_400_000)
         await watched.settle()
 
     run(go)
-
     assert told(signal) == ("closed", "cancelled", Decimal("1.0830"))
     assert proof(signal).source == "first_after_gap"
-
-
-async def in_database(act: Any) -> Any:
-    return await in_thread(act)
 
 
 def refilled(low: float, opened_ms: int = NOON_MS) -> HistoryMinute:
@@ -300,16 +259,15 @@ def test_minute_out_of_a_venues_history_judges_unless_it_is_of_trades(basis: str
         await watched.settle()
 
     run(go)
-
     assert told(signal)[1:] == (("stop_loss", Decimal("1.0805")) if basis == "bid" else ("", None))
 
 
 def test_minute_from_before_a_signal_tells_nothing_of_how_far_its_price_went() -> None:
     async def go(watched: WatchedEngine) -> tuple[Signal, Signal]:
-        older: Signal = await in_database(make_published)
+        older: Signal = await in_thread(make_published)
         watched.tick(1.0841, 1.0842, NOON_MS + 70_000)
         at = NOON + timedelta(seconds=70)
-        younger: Signal = await in_database(lambda: make_published(published_at=at, user=older.user))
+        younger: Signal = await in_thread(lambda: make_published(published_at=at, user=older.user))
         await watched.settle()
         watched.watcher.hear([refilled(1.0815)])
         watched.tick(1.0801, 1.0802, NOON_MS + 80_000)
@@ -318,15 +276,12 @@ def test_minute_from_before_a_signal_tells_nothing_of_how_far_its_price_went() -
         return older, younger
 
     older, younger = run(go)
-
     assert (proof(older).best, proof(younger).best) == (Decimal("1.0860"), Decimal("1.0841"))
 
 
 def test_minute_that_comes_while_the_signals_are_still_being_read_is_not_missed() -> None:
     signal = make_published()
-
     run(after(), [refilled(1.0805)])
-
     assert told(signal)[1:] == ("stop_loss", Decimal("1.0805"))
 
 
@@ -340,7 +295,6 @@ def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCap
         await watched.settle()
 
     run(go)
-
     assert "read again" in caplog.text
     assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
 
@@ -351,5 +305,4 @@ def test_what_is_published_after_the_engine_ended_is_not_remembered() -> None:
 
     watched = run(go)
     watched.watcher.read_soon({"signal": str(make_published().pk)})
-
     assert watched.watcher.unread == set()

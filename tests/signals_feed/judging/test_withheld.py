@@ -22,17 +22,7 @@ from tests.signals_feed.published_signals import make_published
 
 from .watched_engine import WatchedEngine, run
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("clock", "own_market"),
-    pytest.mark.services,
-]
-
-
-@pytest.fixture(autouse=True)
-def instrument(transactional_db: None) -> Instrument:
-    """Whoever pushes prices it."""
-    return make_instrument()
+pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 
 
 @pytest.fixture
@@ -86,7 +76,6 @@ def test_signal_that_was_hit_closes_by_that_tick_once_it_may_be_handed_on(push: 
         await hand_on(watched, push)
 
     run(act)
-
     assert_closed_by_its_tick(signal)
 
 
@@ -110,7 +99,6 @@ def test_it_waits_through_kills_and_restarts(push: WithheldSource) -> None:
         await hand_on(watched, push)
 
     run(again)
-
     assert_closed_by_its_tick(signal)
 
 
@@ -131,7 +119,6 @@ def test_it_closes_if_it_may_be_handed_on_while_it_is_being_held_back(
         await hit(watched)
 
     run(act)
-
     assert_closed_by_its_tick(signal)
 
 
@@ -146,7 +133,6 @@ def test_signal_that_staff_cancel_meanwhile_ends_when_it_may_be_handed_on(push: 
         await hand_on(watched, push)
 
     run(act)
-
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
 
@@ -163,7 +149,6 @@ def test_signals_of_other_instruments_close(instrument: Instrument) -> None:
         await watched.settle()
 
     run(act)
-
     assert (published_of(signal), published_of(other)) == (ACTIVE, CLOSED)
 
 
@@ -178,7 +163,6 @@ def test_change_of_kind_cancels_at_the_quote_of_the_publication(push: WithheldSo
         await watched.runner.series.settle()
 
     run(act)
-
     for signal in signals:
         signal.refresh_from_db()
         entry, exit_ = (signal.evidence.get(kind=kind) for kind in ("entry", "exit"))

@@ -1,7 +1,8 @@
-"""The triggers are there after every migration, and what they refuse stays refused."""
+"""What the database itself refuses: impossible signals, and changes of what was published."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,104 +11,176 @@ from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import IntegrityError, connection, models, transaction
 
-from signals_feed.ledger.guards import missing_triggers, put_up_triggers, take_down_triggers
+from signals_feed.ledger.guards import KEPT_WHOLE, missing_triggers, put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
-from tests.factories import make_signal
+from tests.factories import NOON, RESULT, make_instrument, make_signal, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
+CLOSED: dict[str, Any] = {
+    "status": "closed",
+    "close_price": Decimal("1.09"),
+    "closed_at": NOON,
+    "close_reason": "take_profit",
+    "pnl": Decimal(58),
+    "pnl_percent": Decimal("0.5"),
+    "pnl_r": Decimal("1.8"),
+}
+SELL = {"direction": "sell", "stop_loss": Decimal("1.09"), "take_profit": Decimal("1.08")}
+ACTIVE = dict.fromkeys(CLOSED) | {"status": "active", "close_reason": ""}
+ONE_RESULT, SIDES = "signal_closed_iff_result", "signal_levels_are_on_their_sides"
+POSITIVE, KEEPS_TERMS = "signal_prices_are_positive", "keeps its terms"
 
 
 def refused(match: str) -> Any:
     return pytest.raises(IntegrityError, match=match)
 
 
-def test_all_triggers_are_there_after_all_migrations() -> None:
-    assert missing_triggers() == set()
-    assert run_checks(databases=["default"]) == []
+def create(**fields: Any) -> Signal:
+    """As it is written, without the factory's reckoning of a result."""
+    terms = {"direction": "buy", "entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900"}
+    given = {"tradable_price": "1.0842", "published_at": NOON, **terms, **fields}
+    begun = {name: value for name, value in given.items() if name not in RESULT}
+    signal = Signal.objects.create(instrument=make_instrument(), user=make_user(), **begun)
+    # What is closed was active before.
+    if ended := {name: value for name, value in given.items() if name in RESULT}:
+        Signal.objects.filter(pk=signal.pk).update(**ended)
+        signal.refresh_from_db()
+    return signal
+
+
+def test_whole_closed_signal_is_taken() -> None:
+    assert create(**CLOSED).status == "closed"
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(
+            (ONE_RESULT, CLOSED | {field: None})
+            for field in CLOSED
+            if field not in ("status", "close_reason")
+        ),
+        *((ONE_RESULT, {field: CLOSED[field]}) for field in CLOSED if field != "status"),
+        *((ONE_RESULT, CLOSED | {"close_reason": reason}) for reason in ("", "whim")),
+        *((ONE_RESULT, CLOSED | {"close_price": Decimal(price)}) for price in (0, -1)),
+        (ONE_RESULT, CLOSED | {"closed_at": NOON - timedelta(seconds=1)}),
+        *((ONE_RESULT, {"status": status}) for status in ("", "open", "CLOSED")),
+        *((SIDES, {"stop_loss": price}) for price in ("1.0842", "1.0850")),
+        *((SIDES, {"take_profit": price}) for price in ("1.0842", "1.0800")),
+        *((SIDES, {"direction": direction}) for direction in ("sell", "", "BUY")),
+        *((SIDES, SELL | {"stop_loss": price}) for price in ("1.0842", "1.0800")),
+        *((SIDES, SELL | {"take_profit": price}) for price in ("1.0842", "1.0900")),
+        *((POSITIVE, {"stop_loss": price}) for price in ("0", "-1")),
+        (POSITIVE, {"tradable_price": "0"}),
+        (POSITIVE, SELL | {"take_profit": "0"}),
+        ("signal_cancelled_has_reason", CLOSED | {"close_reason": "cancelled"}),
+    ],
+)
+def test_impossible_signal_is_refused(name: str, bad: dict[str, Any]) -> None:
+    with refused(name), transaction.atomic():
+        create(**bad)
+
+
+@pytest.mark.parametrize(
+    ("status", "match", "change"),
+    [
+        ("active", KEEPS_TERMS, SELL),
+        ("active", KEEPS_TERMS, {"entry": "1.0843"}),
+        ("active", KEEPS_TERMS, {"stop_loss": "1.0811"}),
+        ("active", KEEPS_TERMS, {"take_profit": "1.0901"}),
+        ("active", KEEPS_TERMS, {"tradable_price": "1.0843"}),
+        ("active", KEEPS_TERMS, {"published_at": NOON + timedelta(milliseconds=1)}),
+        ("active", KEEPS_TERMS, {"expires_at": "2030-01-01T00:00Z"}),
+        ("active", KEEPS_TERMS, {"token": "0" * 32}),
+        ("active", KEEPS_TERMS, {"instrument": lambda: make_instrument("GBPUSD")}),
+        ("active", KEEPS_TERMS, {"user": make_user}),
+        ("active", KEEPS_TERMS, {"cancel_reason": ""}),
+        ("closed", "does not change", ACTIVE),
+        ("closed", "does not change", {"pnl": Decimal(999)}),
+        ("closed", "does not change", {"close_reason": "manual"}),
+    ],
+)
+def test_what_was_published_does_not_change(status: str, match: str, change: dict[str, Any]) -> None:
+    make_signal(status=status)
+    if "cancel_reason" in change:
+        Signal.objects.update(cancel_reason="wrong symbol")
+    made = {name: value() if callable(value) else value for name, value in change.items()}
+    with refused(match), transaction.atomic():
+        Signal.objects.update(**made)
+
+
+def test_active_signal_can_be_saved_again_unchanged() -> None:
+    signal = Signal.objects.get(pk=make_signal().pk)
+    signal.cancel_reason = "typing error"
+    signal.save()
+    assert Signal.objects.get().cancel_reason == "typing error"
 
 
 def test_closed_signal_is_not_published() -> None:
     signal = make_signal(status="closed")
     fields = {field.attname: getattr(signal, field.attname) for field in Signal._meta.concrete_fields}
     del fields["id"]
-
     with refused("published active"), transaction.atomic():
         Signal.objects.create(**fields)
 
 
 @pytest.mark.parametrize("status", ["active", "closed"])
 def test_published_signal_is_not_deleted(status: str) -> None:
-    signal = make_signal(status=status)
-
     with refused("stays"), transaction.atomic():
-        signal.delete()
-
-
-@pytest.mark.parametrize("change", [{"expires_at": "2030-01-01T00:00Z"}, {"token": "0" * 32}])
-def test_nobody_puts_off_the_end_of_a_signal(change: dict[str, str]) -> None:
-    make_signal()
-
-    with refused("keeps its terms"), transaction.atomic():
-        Signal.objects.update(**change)
-
-
-def test_cancellation_is_not_taken_back() -> None:
-    make_signal()
-    Signal.objects.update(cancel_reason="wrong symbol")
-
-    with refused("keeps its terms"), transaction.atomic():
-        Signal.objects.update(cancel_reason="")
+        make_signal(status=status).delete()
 
 
 @pytest.mark.parametrize("model", [Evidence, LedgerEntry, LedgerHead])
 def test_what_was_written_down_is_not_deleted(model: type[models.Model]) -> None:
     make_published()
-
     with refused("stays"), transaction.atomic():
         model._default_manager.all()._raw_delete("default")
 
 
-def test_evidence_does_not_change() -> None:
-    make_published()
-
-    with refused("does not change"), transaction.atomic():
-        Evidence.objects.update(bid=Decimal(1))
-
-
-def test_ledger_does_not_change() -> None:
-    make_published()
-
-    with refused("does not change"), transaction.atomic():
-        LedgerEntry.objects.update(payload="{}")
+@pytest.mark.parametrize(
+    ("model", "match", "change"),
+    [
+        (Evidence, "does not change", {"bid": Decimal(1)}),
+        (LedgerEntry, "does not change", {"payload": "{}"}),
+        (LedgerHead, "later entry", {"position": 1}),
+    ],
+)
+def test_what_was_written_down_does_not_change(
+    model: type[models.Model], match: str, change: dict[str, Any]
+) -> None:
+    close_at(make_published(), BID, ASK)
+    with refused(match), transaction.atomic():
+        model._default_manager.update(**change)
 
 
 def test_ledger_takes_no_entry_that_does_not_follow() -> None:
     signal = make_published()
-
     with refused("follows the last"), transaction.atomic():
         LedgerEntry.objects.create(
             position=2, kind="close", signal=signal.pk, payload="{}", previous="f" * 64, hash="0" * 64
         )
 
 
-def test_head_does_not_go_back() -> None:
-    close_at(make_published(), BID, ASK)
-
-    with refused("later entry"), transaction.atomic():
-        LedgerHead.objects.update(position=1)
-
-
 @pytest.mark.parametrize("model", [Signal, Evidence, LedgerEntry, LedgerHead])
 def test_what_was_written_down_is_not_replaced(model: type[models.Model]) -> None:
-    """SQLite's REPLACE takes a row away past the triggers that refuse to delete or change it."""
     make_published()
     act = "INSERT" if connection.vendor == "postgresql" else "REPLACE"
     table = model._meta.db_table
-
     with refused("once|one head|unique constraint"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{act} INTO {table} SELECT * FROM {table}")  # noqa: S608 - names of our own
+
+
+@pytest.mark.parametrize("table", KEPT_WHOLE)
+def test_nothing_is_emptied(table: str) -> None:
+    make_published()
+    empty = f"DELETE FROM {table}"  # noqa: S608 - names of our own
+    if connection.vendor == "postgresql":
+        empty = f"SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE {table} CASCADE"
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(empty)
 
 
 def test_trigger_that_refuses_nothing_is_as_good_as_missing() -> None:
@@ -123,18 +196,15 @@ def test_trigger_that_refuses_nothing_is_as_good_as_missing() -> None:
         for statement in idle[connection.vendor]:
             cursor.execute(statement)
     assert missing_triggers() == {name}
-
+    assert f"{name} missing" in verify().fault
     put_up_triggers()
-
     assert missing_triggers() == set()
 
 
 def test_migrate_puts_up_again_what_a_remade_table_lost() -> None:
-    """SQLite drops a table's triggers with the table."""
+    assert run_checks(databases=["default"]) == []
     take_down_triggers()
     [warning] = run_checks(databases=["default"])
     assert (warning.id, "signal_is_frozen" in warning.msg) == ("signals_feed.W001", True)
-
     call_command("migrate", verbosity=0)
-
     assert missing_triggers() == set()

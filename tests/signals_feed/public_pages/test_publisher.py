@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
@@ -14,12 +13,9 @@ from django.test import Client
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.models import Signal
-from signals_feed.publishers.lookup import scorecards
 from signals_feed.publishers.paging import PER_PAGE, read_page
 from signals_feed.publishing.actions import cancel
-from tests.accounts.panel.test_look import assert_is_ours
-from tests.databases.queries import count_queries
-from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
+from tests.factories import NOON, make_account, make_signal, make_user
 from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -27,24 +23,12 @@ PRICES = ("1.0900", "1.0810", "1.0874")
 BROWSER = {"accept": "text/html"}
 
 
-@pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
-    scorecards.clear()
-    yield
-    scorecards.clear()
-
-
 @pytest.fixture
 def anna() -> User:
-    make_instrument("EURUSD")
     user = make_user("anna")
     for number, price in enumerate(PRICES):
-        make_signal(
-            user=user,
-            status="closed",
-            close_price=Decimal(price),
-            closed_at=NOON + timedelta(hours=number),
-        )
+        at = NOON + timedelta(hours=number)
+        make_signal(user=user, status="closed", close_price=Decimal(price), closed_at=at)
     make_signal(user=user)
     return user
 
@@ -59,19 +43,19 @@ def figure(shown: str, name: str) -> str:
     return found[1]
 
 
-def test_page_is_public_and_ours(anna: User) -> None:
-    answer = Client().get("/publishers/anna", headers=BROWSER)
-    assert answer.status_code == 200
-    assert_is_ours(answer.text)
-
-
-def test_page_has_the_numbers_of_the_scorecard(anna: User) -> None:
+def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User) -> None:
     shown = page(anna)
     assert figure(shown, "Win rate") == "66.7%"
     assert figure(shown, "Average result") == "+0.60\xa0R"
     assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
     assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown
+    assert shown.count(">Buy EURUSD</a>") == 4
+    assert "−1.00\xa0R" in shown
+    assert 'class="pages"' not in shown
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', shown.split('id="by-symbol"')[1]) == [
+        *("Instrument", "Closed", "Win rate", "Average", "Total")
+    ]
 
 
 def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
@@ -82,14 +66,7 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     assert shown.count("\xa0R</td>") >= len(PRICES)
 
 
-def test_results_by_instrument_are_of_closed_signals(anna: User) -> None:
-    assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', page(anna).split('id="by-symbol"')[1]) == [
-        *("Instrument", "Closed", "Win rate", "Average", "Total"),
-    ]
-
-
 def test_small_loss_is_never_shown_as_zero() -> None:
-    make_instrument("EURUSD")
     user = make_user("anna")
     make_signal(user=user, status="closed", close_price=Decimal("1.0841"), closed_at=NOON)
     shown, loss = page(user), "−0.03\xa0R"
@@ -97,16 +74,9 @@ def test_small_loss_is_never_shown_as_zero() -> None:
     assert figure(shown, "Deepest drawdown") == "0.03\xa0R"
     assert f'class="bottom-label" aria-hidden="true">{loss}<' in shown
     assert f"From zero to {loss} over 1 signal; never above 0.00\xa0R, never below {loss}." in shown
-    assert (
-        shown.count(f">{loss}</td>") == 4
-    )  # the table of the chart, the signal, average and total by instrument
+    # The table of the chart, the signal, average and total by instrument.
+    assert shown.count(f">{loss}</td>") == 4
     assert "0.0\xa0R" not in shown
-
-
-def test_latest_signals_are_listed_with_their_results(anna: User) -> None:
-    shown = page(anna)
-    assert shown.count(">Buy EURUSD</a>") == 4
-    assert "−1.00\xa0R" in shown
 
 
 def listed(answer: str) -> list[str]:
@@ -140,31 +110,10 @@ def test_page_that_does_not_exist_is_the_nearest(asked: str, got: int) -> None:
     assert read_page(asked, 2 * PER_PAGE + 4).number == got
 
 
-def test_few_signals_have_one_page(anna: User) -> None:
-    assert 'class="pages"' not in page(anna)
-
-
-def test_page_costs_seven_queries() -> None:
-    user = make_user("anna")
-    for _ in range(2):
-        close_at(make_published(user=user), Decimal("1.0874"), Decimal("1.0875"))
-    page(user)
-    with count_queries() as asked:
-        page(user)
-    assert len(asked) == 7, asked
-
-
 def test_publisher_of_open_signals_alone_has_a_page_without_numbers() -> None:
     user = make_user("newcomer")
     make_signal(user=user)
     assert "No signal of newcomer has closed yet" in page(user)
-
-
-@pytest.mark.parametrize("name", ["silent", "nobody", "a%00b"])
-def test_who_never_published_has_no_page(name: str) -> None:
-    make_user("silent")
-    answer = Client().get(f"/publishers/{name}", headers=BROWSER)
-    assert answer.status_code == 404
 
 
 def test_demo_publisher_states_its_rule() -> None:
@@ -176,16 +125,7 @@ def test_demo_publisher_states_its_rule() -> None:
     assert STATEMENTS[name] in page(user)
 
 
-def test_name_is_text_and_nothing_else() -> None:
-    user = make_user("<b>x&y")
-    make_signal(user=user)
-    shown = Client().get("/publishers/%3Cb%3Ex&y").text
-    assert "<b>x" not in shown
-    assert "&lt;b&gt;x&amp;y" in shown
-
-
 def test_every_result_has_a_mark_that_leads_to_its_proof() -> None:
-    make_instrument("EURUSD")
     user = make_user("anna")
     closed, active = make_published(user=user), make_published(user=user)
     close_at(closed, Decimal("1.0874"), Decimal("1.0875"))

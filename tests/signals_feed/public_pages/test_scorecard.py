@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,7 +14,7 @@ from accounts.models import User
 from signals_feed.public_pages.scorecard import COLOURS, draw_scorecard
 from signals_feed.publishers.lookup import Publisher, scorecards
 from signals_feed.publishers.scorecards import ENOUGH
-from tests.factories import NOON, make_instrument, make_signal, make_user
+from tests.factories import NOON, make_signal, make_user
 
 pytestmark = pytest.mark.django_db
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,15 +29,7 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
-    make_instrument("EURUSD")
-    scorecards.clear()
-    yield
-    scorecards.clear()
-
-
-def make_publisher(name: str = "anna", closed: int = 2) -> User:
+def make_scored(name: str = "anna", closed: int = 2) -> User:
     user = make_user(name)
     for number in range(closed):
         at = NOON + timedelta(minutes=number)
@@ -56,7 +47,7 @@ def texts(body: str) -> list[str]:
 
 
 def test_it_has_the_figures_of_the_scorecard() -> None:
-    make_publisher(closed=ENOUGH)
+    make_scored(closed=ENOUGH)
     shown = texts(ask().text)
     assert shown[0] == "anna"
     assert shown[2:7] == ["Closed", "Win rate", "Average", "Total", "Drawdown"]
@@ -71,7 +62,7 @@ def test_publisher_of_open_signals_alone_has_one_without_figures() -> None:
 
 
 def test_other_sites_may_show_it_and_nothing_else_of_ours() -> None:
-    make_publisher()
+    make_scored()
     answer = ask()
     assert answer["Content-Type"] == "image/svg+xml; charset=utf-8"
     assert answer["Cross-Origin-Resource-Policy"] == "cross-origin"
@@ -82,7 +73,7 @@ def test_other_sites_may_show_it_and_nothing_else_of_ours() -> None:
 
 
 def test_it_is_kept_for_five_minutes_and_then_asked_for_by_its_tag() -> None:
-    user = make_publisher()
+    user = make_scored()
     first = ask()
     assert first["Cache-Control"] == "public, max-age=300"
     assert "Vary" not in first.headers
@@ -96,19 +87,14 @@ def test_it_is_kept_for_five_minutes_and_then_asked_for_by_its_tag() -> None:
 
 
 def test_head_says_the_same_without_the_picture() -> None:
-    make_publisher()
+    make_scored()
     answer = Client().head("/publishers/anna/scorecard.svg")
     assert (answer.status_code, answer.content, answer["ETag"]) == (200, b"", ask()["ETag"])
 
 
-def test_who_never_published_has_none() -> None:
-    make_user("anna")
-    assert ask(accept="text/html").status_code == 404
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_name_is_text_and_nothing_else(name: str) -> None:
-    user = make_publisher(name)
+    user = make_scored(name)
     publisher = Publisher(user.pk, name, is_demo=False, active=0, closed=2)
     root = ET.fromstring(draw_scorecard(publisher, scorecards.read(publisher), COLOURS["light"]))  # noqa: S314
     tags = {each.tag.removeprefix(SVG) for each in root.iter()}
@@ -118,7 +104,7 @@ def test_name_is_text_and_nothing_else(name: str) -> None:
 
 
 def test_dark_pages_ask_for_the_dark_one() -> None:
-    make_publisher()
+    make_scored()
     assert COLOURS["dark"]["surface"] in ask("?theme=dark").text
     assert ask("?theme=dark")["ETag"] != ask()["ETag"]
     assert ask("?theme=<b>").text == ask().text

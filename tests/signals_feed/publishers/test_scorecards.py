@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signals_feed.publishers.equity import MOST_POINTS, EquityCurve
+from signals_feed.publishers.equity import (
+    EDGE,
+    HEIGHT,
+    MOST_POINTS,
+    MOST_ROWS,
+    WIDTH,
+    EquityCurve,
+    EquityPicture,
+    draw,
+    table_rows,
+)
 from signals_feed.publishers.scorecards import Scorecard, ScoredSignal
 from tests.factories import NOON
 
@@ -42,22 +51,6 @@ def test_nobody_has_a_rate_before_the_first_signal_is_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pnl_r", "win_rate"),
-    [([1], "1"), ([-1], "0"), ([1, -1, 2, "-0.5"], "0.5"), ([1, 1, -1], "0.6667"), ([0], "0")],
-)
-def test_win_rate_is_the_share_of_signals_that_gained(pnl_r: list[object], win_rate: str) -> None:
-    assert scorecard(*pnl_r).all.win_rate == Decimal(win_rate)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("pnl_r", "expectancy"),
-    [(["2", "-1"], "0.5"), (["1", "1", "-1"], "0.3333"), (["-1", "-1", "0.5"], "-0.5")],
-)
-def test_expectancy_is_the_mean_result_in_r(pnl_r: list[str], expectancy: str) -> None:
-    assert scorecard(*pnl_r).all.expectancy_r == Decimal(expectancy)
-
-
-@pytest.mark.parametrize(
     ("pnl_r", "deepest", "longest"),
     [
         ([1, 1, 1], "0", 0),
@@ -84,18 +77,13 @@ def test_copy_stays_as_it_is_when_signals_are_added() -> None:
     assert card != same
 
 
-def test_excursions_are_the_furthest_of_any_signal() -> None:
+def test_excursions_are_the_furthest_of_any_signal_whose_extremes_were_kept() -> None:
     card = Scorecard()
-    for best, worst in (("0.5", "-1.2"), ("2.25", "0"), ("0", "-0.3")):
-        card.add(outcome(Decimal(0), best_r=Decimal(best), worst_r=Decimal(worst)))
+    extremes = ((None, None), ("0.5", "-1.2"), ("2.25", "0"), (None, None), ("0", "-0.3"))
+    for best, worst in extremes:
+        best_r, worst_r = (None if each is None else Decimal(each) for each in (best, worst))
+        card.add(outcome(Decimal(0), best_r=best_r, worst_r=worst_r))
     assert (card.best_r, card.worst_r) == (Decimal("2.25"), Decimal("-1.2"))
-
-
-def test_signal_whose_extremes_nobody_kept_has_no_excursion() -> None:
-    card = Scorecard()
-    for best, worst in ((None, None), (Decimal(1), Decimal(-1)), (None, None)):
-        card.add(outcome(Decimal(0), best_r=best, worst_r=worst))
-    assert (card.best_r, card.worst_r) == (Decimal(1), Decimal(-1))
 
 
 def test_each_symbol_and_reason_has_a_record_of_its_own() -> None:
@@ -113,11 +101,6 @@ def test_each_symbol_and_reason_has_a_record_of_its_own() -> None:
     assert card.by_reason == {"expired": 1, "cancelled": 1, "manual": 1}
 
 
-@pytest.mark.parametrize(("count", "too_few"), [(29, True), (30, False)])
-def test_fewer_than_thirty_are_too_few(count: int, too_few: bool) -> None:
-    assert scorecard(*[1] * count).too_few is too_few
-
-
 @given(st.lists(results, min_size=1, max_size=60))
 def test_numbers_are_those_of_sums_written_out(pnl_r: list[Decimal]) -> None:
     card = scorecard(*pnl_r)
@@ -125,21 +108,18 @@ def test_numbers_are_those_of_sums_written_out(pnl_r: list[Decimal]) -> None:
     falls = [high - low for end, low in enumerate(curve) for high in curve[: end + 1]]
     assert Fraction(card.all.total_r) == curve[-1]
     assert Fraction(card.drawdown.deepest_r) == max(falls)
-    assert abs(Fraction(card.all.expectancy_r or 0) - curve[-1] / len(pnl_r)) <= Fraction(1, 20_000)
+    means = (card.all.expectancy_r, curve[-1]), (card.all.win_rate, sum(each > 0 for each in pnl_r))
+    for mean, whole in means:
+        assert abs(Fraction(mean or 0) - Fraction(whole) / len(pnl_r)) <= Fraction(1, 20_000)
     assert [Fraction(point.equity_r) for point in card.equity.points] == curve[1:]
-
-
-def curve_of(pnl_r: Sequence[Decimal]) -> EquityCurve:
-    curve = EquityCurve()
-    for number, equity_r in enumerate(accumulate(pnl_r)):
-        curve.add(NOON + timedelta(minutes=number), equity_r)
-    return curve
 
 
 @pytest.mark.parametrize("count", [1, MOST_POINTS, MOST_POINTS + 1, MOST_POINTS + 2, 5_003])
 def test_a_long_curve_has_few_points_and_loses_neither_its_end_nor_its_extremes(count: int) -> None:
-    pnl_r = [Decimal(number * 7919 % 41 - 20) for number in range(count)]
-    equity, points = list(accumulate(pnl_r)), curve_of(pnl_r).points
+    curve, equity = EquityCurve(), list(accumulate(Decimal(n * 7919 % 41 - 20) for n in range(count)))
+    for number, equity_r in enumerate(equity):
+        curve.add(NOON + timedelta(minutes=number), equity_r)
+    points = curve.points
     assert len(points) <= MOST_POINTS
     assert (points[-1].signals, points[-1].equity_r) == (count, equity[-1])
     assert points[-1].closed_at == NOON + timedelta(minutes=count - 1)
@@ -147,3 +127,31 @@ def test_a_long_curve_has_few_points_and_loses_neither_its_end_nor_its_extremes(
     begins = [0, *(point.signals for point in points)]
     spans = [equity[begin:end] for begin, end in pairwise(begins)]
     assert [(point.low_r, point.high_r) for point in points] == [(min(span), max(span)) for span in spans]
+
+
+def coordinates(picture: EquityPicture) -> list[tuple[float, float]]:
+    pairs = (pair.split(",") for pair in picture.line.split())
+    return [(float(x), float(y)) for x, y in pairs]
+
+
+def test_picture_begins_at_zero_and_fills_its_room() -> None:
+    picture = draw(scorecard(3, -4, 3).equity.points)
+    line = coordinates(picture)
+    assert [x for x, _ in line] == pytest.approx(
+        [EDGE, *(EDGE + (WIDTH - 2 * EDGE) * third / 3 for third in (1, 2, 3))], abs=0.1
+    )
+    heights = [y for _, y in line]
+    assert (min(heights), max(heights)) == (EDGE, HEIGHT - EDGE)
+    assert (picture.top_r, picture.bottom_r) == (Decimal(3), Decimal(-1))
+    assert line[0][1] == float(picture.zero_y)
+    # Zero is within it even if all is above it, and a curve that never moves can be drawn.
+    assert float(draw(scorecard(2, 1).equity.points).zero_y) == HEIGHT - EDGE
+    assert len(coordinates(draw(scorecard(0).equity.points))) == 2
+
+
+def test_table_of_the_picture_is_short_and_has_the_last_point() -> None:
+    points = scorecard(*[1] * 1_000).equity.points
+    shown = table_rows(points)
+    assert len(shown) <= MOST_ROWS
+    assert shown[-1] == points[-1]
+    assert [point.signals for point in shown] == sorted(point.signals for point in shown)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from io import StringIO
+from threading import Barrier
 from typing import Any
 from uuid import UUID
 
 import pytest
 import time_machine
-from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from accounts.models import User
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
-from signals_feed.models import Announcement, Signal
+from signals_feed.models import Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_calendar, make_instrument, make_user
 from tests.market.ticking import NOON_MS
+from tests.signals_feed.published_signals import make_publisher
 
 pytestmark = [
     pytest.mark.django_db,
@@ -35,6 +38,8 @@ pytestmark = [
 ]
 QUOTE = Quoted(Decimal("1.0841"), Decimal("1.0843"), NOON_MS, "e1", 7)
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), Decimal("1.0843"))
+AT_ONCE = 8
+Trade = Callable[[Quoted | None], object]
 SELL = SignalTerms("EURUSD", "sell", Decimal("1.0870"), Decimal("1.0800"), Decimal("1.0841"))
 
 
@@ -46,9 +51,16 @@ def instrument(db: None) -> Instrument:
 
 @pytest.fixture
 def anna(db: None) -> User:
-    user = make_user("anna")
-    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
-    return user
+    return make_publisher()
+
+
+@pytest.fixture(params=["publish", "close"])
+def trade(request: pytest.FixtureRequest, anna: User) -> Trade:
+    """At a quote: a publication, or a closure by hand of what was published before."""
+    signal = publish(BUY, anna, QUOTE)
+    if request.param == "publish":
+        return partial(publish, BUY, anna)
+    return lambda quote: close_by_hand(signal, by=anna, quote=quote)
 
 
 def terms(of: SignalTerms = BUY, **changes: Any) -> SignalTerms:
@@ -58,32 +70,19 @@ def terms(of: SignalTerms = BUY, **changes: Any) -> SignalTerms:
     return of._replace(**wanted)
 
 
-@pytest.mark.parametrize(("of", "tradable"), [(BUY, "1.0843"), (SELL, "1.0841")], ids=["buy", "sell"])
+@pytest.mark.parametrize(
+    ("of", "tradable"),
+    [(BUY, "1.0843"), (SELL, "1.0841"), (BUY._replace(entry=None), "1.0843")],
+    ids=["buy", "sell", "without an entry"],
+)
 def test_signal_at_the_market_is_published_with_its_quote(anna: User, of: SignalTerms, tradable: str) -> None:
     signal = publish(of, anna, QUOTE)
-
     signal.refresh_from_db()
     entry = signal.evidence.get()
-    assert (signal.status, signal.tradable_price) == ("active", Decimal(tradable))
+    assert (signal.status, signal.entry, signal.tradable_price) == ("active", *[Decimal(tradable)] * 2)
     assert (signal.published_at, signal.expires_at) == (NOON, NOON + timedelta(days=7))
-    assert (entry.kind, entry.bid, entry.ask, entry.epoch, entry.seq) == (
-        "entry",
-        QUOTE.bid,
-        QUOTE.ask,
-        "e1",
-        7,
-    )
-
-
-def test_it_is_told_with_it(anna: User) -> None:
-    signal = publish(BUY, anna, QUOTE)
-
-    told = Announcement.objects.get(signal=signal)
-    assert ControlEvent.objects.get(position=told.position).kind == EventKind.SIGNAL_PUBLISHED
-
-
-def test_without_an_entry_it_is_published_at_the_market(anna: User) -> None:
-    assert publish(BUY._replace(entry=None), anna, QUOTE).entry == Decimal("1.0843")
+    assert (entry.kind, entry.bid, entry.ask) == ("entry", QUOTE.bid, QUOTE.ask)
+    assert (entry.epoch, entry.seq) == ("e1", 7)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +115,13 @@ def test_what_is_refused_says_which_field_and_why(
 ) -> None:
     with pytest.raises(SignalRefused, match=sentence) as refused:
         publish(asked, anna, QUOTE)
-
     assert refused.value.field == field
     assert not Signal.objects.exists()
 
 
-@pytest.mark.parametrize("entry", ["1.0843", "1.09514"])
-def test_worse_than_the_market_by_up_to_a_hundredth_is_taken(anna: User, entry: str) -> None:
-    signal = publish(terms(entry=entry, take_profit="1.2"), anna, QUOTE)
-
-    assert (signal.entry, signal.tradable_price) == (Decimal(entry), Decimal("1.0843"))
+def test_worse_than_the_market_is_taken(anna: User) -> None:
+    signal = publish(terms(entry="1.09514", take_profit="1.2"), anna, QUOTE)
+    assert (signal.entry, signal.tradable_price) == (Decimal("1.09514"), Decimal("1.0843"))
 
 
 @pytest.mark.parametrize(
@@ -133,108 +129,122 @@ def test_worse_than_the_market_by_up_to_a_hundredth_is_taken(anna: User, entry: 
     [(31, 0, "is closed"), (0, 60_001, "too old"), (0, None, "too old")],
     ids=["closed", "stale", "never quoted"],
 )
-@pytest.mark.parametrize("act", ["publish", "close"])
 def test_without_a_market_nothing_is_published_or_closed_by_hand(
-    clock: time_machine.Traveller, anna: User, act: str, minutes: int, age_ms: int | None, sentence: str
+    clock: time_machine.Traveller, trade: Trade, minutes: int, age_ms: int | None, sentence: str
 ) -> None:
-    signal = publish(BUY, anna, QUOTE)
     clock.move_to(NOON + timedelta(minutes=minutes))
     now_ms = NOON_MS + minutes * 60_000
-    quote = None if age_ms is None else QUOTE._replace(time_ms=now_ms - age_ms)
-
     with pytest.raises(SignalRefused, match=sentence):
-        publish(BUY, anna, quote) if act == "publish" else close_by_hand(signal, by=anna, quote=quote)
+        trade(None if age_ms is None else QUOTE._replace(time_ms=now_ms - age_ms))
 
 
-@pytest.mark.parametrize("act", ["publish", "close"])
 def test_nobody_trades_at_the_last_price_of_an_engine_that_is_not_heard(
-    monkeypatch: pytest.MonkeyPatch, anna: User, act: str
+    monkeypatch: pytest.MonkeyPatch, trade: Trade
 ) -> None:
-    """It is young enough yet, but whoever looks elsewhere knows a newer one."""
-    signal = publish(BUY, anna, QUOTE)
     monkeypatch.setattr(market.liveness, "is_heard", False)
-
     with pytest.raises(SignalRefused, match="too old"):
-        publish(BUY, anna, QUOTE) if act == "publish" else close_by_hand(signal, by=anna, quote=QUOTE)
+        trade(QUOTE)
 
 
-def test_nobody_publishes_without_the_permission() -> None:
+# How much one publisher may publish.
+def test_so_many_a_minute_and_no_more(anna: User, settings: Any) -> None:
+    settings.PUBLICATIONS_PER_MINUTE = 2
+    for _ in range(2):
+        publish(BUY, anna, QUOTE)
+    with pytest.raises(SignalRefused, match="2 signals within a minute, which is the limit. Wait a minute"):
+        publish(BUY, anna, QUOTE)
+    assert publish(BUY, make_publisher("ben"), QUOTE).status == "active"
+    with time_machine.travel(NOON + timedelta(seconds=60), tick=False):
+        assert publish(BUY, anna, QUOTE._replace(time_ms=NOON_MS + 60_000)).status == "active"
+
+
+def test_clock_that_was_set_back_locks_nobody_out(anna: User, settings: Any) -> None:
+    settings.PUBLICATIONS_PER_MINUTE = 2
+    ahead_ms = NOON_MS + 300_000
+    published = [publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms)) for _ in range(2)]
+    with pytest.raises(SignalRefused, match="Wait a minute"):
+        publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms + 59_000))
+    published.append(publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms + 60_000)))
+    assert [(each.published_at - NOON).seconds for each in published] == [300, 300, 360]
+
+
+def test_so_many_active_and_no_more(anna: User, settings: Any) -> None:
+    settings.ACTIVE_SIGNALS_PER_PUBLISHER = 3
+    for _ in range(3):
+        publish(BUY, anna, QUOTE)
+    with pytest.raises(SignalRefused, match="3 of your signals are active, which is the limit. Close one"):
+        publish(BUY, anna, QUOTE)
+
+
+def test_nought_is_no_limit(anna: User, settings: Any) -> None:
+    settings.PUBLICATIONS_PER_MINUTE = settings.ACTIVE_SIGNALS_PER_PUBLISHER = 0
+    for _ in range(12):
+        publish(BUY, anna, QUOTE)
+    assert Signal.objects.filter(user=anna).count() == 12
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_at_once_are_as_many_as_one_after_the_other(settings: Any) -> None:
+    settings.PUBLICATIONS_PER_MINUTE = 3
+    anna, barrier = make_publisher(), Barrier(AT_ONCE)
+
+    def send(_: int) -> bool:
+        barrier.wait()
+        try:
+            publish(BUY, anna, QUOTE)
+        except SignalRefused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        assert sum(pool.map(send, range(AT_ONCE))) == 3
+    assert Signal.objects.filter(user=anna).count() == 3
+
+
+def test_without_the_permission_or_the_instrument_nothing_is_published(anna: User) -> None:
     with pytest.raises(SignalRefused, match="Staff can grant the permission"):
         publish(BUY, make_user(), QUOTE)
-
-
-def test_instrument_that_is_not_offered_takes_no_signal(anna: User) -> None:
     Instrument.objects.update(active=False)
     catalogue.load_now()
-
     with pytest.raises(SignalRefused, match="No instrument EURUSD"):
         publish(BUY, anna, QUOTE)
 
 
-@pytest.mark.parametrize("act", ["publish", "close"])
-def test_nothing_is_published_or_closed_by_hand_at_prices_that_may_not_be_handed_on(
-    anna: User, act: str
-) -> None:
-    signal = publish(BUY, anna, QUOTE)
+def test_nobody_trades_at_prices_that_may_not_be_handed_on(trade: Trade) -> None:
     WithheldSource.objects.create(name="push", why="Its terms.")
     catalogue.load_now()
-
     with pytest.raises(SignalRefused, match="terms of its source"):
-        publish(BUY, anna, QUOTE) if act == "publish" else close_by_hand(signal, by=anna, quote=QUOTE)
-
-
-def test_the_same_token_is_one_signal(anna: User) -> None:
-    token = UUID(int=5)
-
-    assert publish(BUY, anna, QUOTE, token) == publish(BUY, anna, QUOTE, token)
-    assert Signal.objects.count() == 1
+        trade(QUOTE)
 
 
 @pytest.mark.parametrize("changes", [{"stop_loss": "1.0800"}, {"entry": "1.0845"}])
-def test_the_same_token_with_other_terms_is_not_taken_for_the_first_signal(
-    anna: User, changes: dict[str, Any]
-) -> None:
+def test_the_same_token_is_one_signal_and_of_no_other_terms(anna: User, changes: dict[str, Any]) -> None:
     token = UUID(int=5)
-    publish(BUY, anna, QUOTE, token)
-
+    assert publish(BUY, anna, QUOTE, token) == publish(BUY, anna, QUOTE, token)
     with pytest.raises(SignalRefused, match="already published a buy of EURUSD"):
         publish(terms(**changes), anna, QUOTE, token)
-
     assert Signal.objects.get().stop_loss == BUY.stop_loss
 
 
 def test_the_same_token_at_the_market_is_one_signal_wherever_the_market_went(anna: User) -> None:
     token, at_market = UUID(int=5), BUY._replace(entry=None)
-
     first = publish(at_market, anna, QUOTE, token)
-
     assert publish(at_market, anna, QUOTE._replace(ask=Decimal("1.0850")), token) == first
 
 
-def test_its_publisher_closes_it_at_the_exit_side(anna: User) -> None:
+def test_its_publisher_alone_closes_it_once_at_the_exit_side(anna: User) -> None:
     signal = publish(BUY, anna, QUOTE)
-
-    close_by_hand(signal, by=anna, quote=QUOTE._replace(bid=Decimal("1.0850"), ask=Decimal("1.0852")))
-
+    later = QUOTE._replace(bid=Decimal("1.0850"), ask=Decimal("1.0852"))
+    with pytest.raises(SignalRefused, match="Only its publisher"):
+        close_by_hand(signal, by=make_publisher("ben"), quote=later)
+    close_by_hand(signal, by=anna, quote=later)
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price, signal.pnl) == ("manual", Decimal("1.0850"), Decimal(7))
     assert signal.evidence.get(kind="exit").rule == "current"
-
-
-def test_nobody_else_closes_it(anna: User) -> None:
-    signal, other = publish(BUY, anna, QUOTE), make_user()
-    other.user_permissions.add(Permission.objects.get(codename="publish_signal"))
-
-    with pytest.raises(SignalRefused, match="Only its publisher"):
-        close_by_hand(signal, by=other, quote=QUOTE)
-
-
-def test_it_is_closed_by_hand_once(anna: User) -> None:
-    signal = publish(BUY, anna, QUOTE)
-    close_by_hand(signal, by=anna, quote=QUOTE)
-
     with pytest.raises(SignalNotActive):
-        close_by_hand(signal, by=anna, quote=QUOTE)
+        close_by_hand(signal, by=anna, quote=later)
 
 
 def told(*arguments: str) -> str:
@@ -247,9 +257,7 @@ LEVELS = ("--stop", "1.081", "--target", "1.09")
 
 def test_command_publishes_at_the_last_checkpoint(anna: User, instrument: Instrument) -> None:
     checkpoints.write_quote(instrument.pk, Tick("EURUSD", 1.0841, 1.0843, NOON_MS))
-
     line = told("anna", "eurusd", "buy", *LEVELS)
-
     signal: Any = Signal.objects.get()
     assert line == f"Published {signal.pk}: buy EURUSD at 1.08430, stop 1.08100, target 1.09000.\n"
 

@@ -1,10 +1,12 @@
-"""What each rule of the structure refuses, and what it lets pass, planted in a small product."""
+"""What each rule of the structure refuses, and what it lets pass, planted in a small product; the same of
+elapsed time, one line of a test at a time."""
 
 from __future__ import annotations
 
 import pytest
 
 from tools.lint import rules
+from tools.lint.elapsed import BRIEF, COMPARED, MOST_EXCEPTIONS, PAUSE, UNNAMED, Module, judged
 from tools.lint.modules import Product
 from tools.lint.rules import Rule
 
@@ -93,3 +95,97 @@ def test_each_rule_is_run_and_has_a_violation() -> None:
     run = {*rules.OF_ROOMS, *rules.OF_PROGRAMS, *rules.OF_TESTS}
     assert run == {rule for rule, _ in REFUSED} == {rule for rule, _ in ALLOWED}
     assert all(rule.__doc__ for rule in run)
+
+
+BEGIN = """
+import asyncio, subprocess, time
+import httpx
+import pytest
+from market.fetching import Fetcher
+from tests.patience import PATIENCE_S, until, wait_until
+from websockets.sync.client import connect
+
+LIMIT_S = 2.0
+
+def took_s():
+    began_s = time.monotonic()
+    return time.monotonic() - began_s
+
+async def seen():
+    return 200, took_s()
+
+class Crowd:
+    def hear(self):
+        self.heard_s.append(time.perf_counter() - self.began_s)
+
+def make_fetcher() -> Fetcher: ...
+
+async def test(crowd, loop, process, thread, page, clock, began_s, event, make: Fetcher):
+"""
+BY_SPEED = {
+    COMPARED: [
+        "assert time.monotonic() - began_s < LIMIT_S",
+        "assert took_s() == pytest.approx(2, abs=0.1)",
+        "assert all(heard_s < 1 for heard_s in crowd.heard_s)",
+        "code, took = asyncio.run(seen()); assert took < 2",
+        "assert wait_until(event) < LIMIT_S",
+        "ends_at = time.monotonic() + LIMIT_S\n    while time.monotonic() < ends_at: pass",
+        "opened_at = loop.time(); assert loop.time() - opened_at < LIMIT_S",
+    ],
+    BRIEF: [
+        "await asyncio.wait_for(event(), LIMIT_S)",
+        "wait_until(event, within_s=5)",
+        "process.communicate(None, 10)",
+        "assert event.wait(5)",
+        "subprocess.run([], timeout=60)",
+        "page.wait_for_selector('a', timeout=30_000)",
+        "def helper(within_s: float = 20.0): ...",
+    ],
+    PAUSE: ["time.sleep(0.5)", "await asyncio.sleep(LIMIT_S)", "page.wait_for_timeout(300)"],
+    UNNAMED: ["httpx.get('')", "connect('')"],
+}
+WITHOUT_SPEED = [
+    "await asyncio.wait_for(event(), PATIENCE_S)",
+    "ends_at = time.monotonic() + PATIENCE_S\n    while time.monotonic() < ends_at: pass",
+    "assert took_s() < 600",
+    "httpx.get('', timeout=PATIENCE_S); connect('', open_timeout=None)",
+    "assert took_s() >= LIMIT_S",
+    "now_ms = time.time_ns() // 1_000_000; assert event(now_ms - 500) == now_ms",
+    "make_fetcher().fetch(timeout_s=0.3)",
+    "make.fetch(timeout=2)",
+    "clock.wait(57)",
+    "while not event.wait(0.02): pass",
+    "time.sleep(0.05)",
+    "', '.join('ab')",
+    "httpx.Client(transport=event)",
+]
+
+
+def found(line: str) -> list[str]:
+    return [what for _, what in Module(f"{BEGIN}    {line}\n").follow().findings()]
+
+
+@pytest.mark.parametrize(
+    ("what", "line"), [(what, line) for what, lines in BY_SPEED.items() for line in lines]
+)
+def test_what_judges_speed_is_refused(what: str, line: str) -> None:
+    assert set(found(line)) == {what}
+
+
+@pytest.mark.parametrize("line", WITHOUT_SPEED)
+def test_what_does_not_is_allowed(line: str) -> None:
+    assert found(line) == []
+
+
+def test_exceptions_are_needed_and_few() -> None:
+    slow = [
+        ("tests/a.py", "test_a", 3, PAUSE),
+        ("tests/a.py", "test_b", 7, PAUSE),
+        ("tests/b.py", "", 1, BRIEF),
+    ]
+    assert list(judged(slow, {"tests/a.py::test_a": "its subject", "tests/b.py": "its subject"})) == [
+        f"tests/a.py:7: {PAUSE}"
+    ]
+    assert len(list(judged([], {"tests/c.py": "its subject"}))) == 1
+    many = [(f"tests/{number}.py", "", 1, PAUSE) for number in range(MOST_EXCEPTIONS + 1)]
+    assert len(list(judged(many, {path: "its subject" for path, *_ in many}))) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants import catalogue
-from tools.mutants.anchoring import Lost, find, places, planted
+from tools.mutants.anchoring import Lost, find, planted
 from tools.mutants.catalogue import Mutant
 from tools.mutants.difference import NoOneChange, change
 
@@ -44,12 +44,7 @@ def fault(mutant: Mutant, root: Path) -> str:
             LIMIT._replace(old="admitted", new="True", nth=2),
             WINDOW.replace("return admitted", "return (True)"),
         ),
-        (
-            LIMIT._replace(old="if admitted:\n    self.note(used)\nreturn admitted", new="return None"),
-            WINDOW.partition("        if")[0] + "        return None\n",
-        ),
     ],
-    ids=["an expression", "a statement", "the second of two", "several statements"],
 )
 def test_only_what_is_named_is_replaced(tmp_path: Path, mutant: Mutant, expected: str) -> None:
     assert fault(mutant, tree(tmp_path, window=WINDOW)) == expected
@@ -60,17 +55,9 @@ def test_layout_and_comments_do_not_matter(tmp_path: Path) -> None:
     assert "used <= limit" in fault(LIMIT, tree(tmp_path, window=text))
 
 
-@pytest.mark.parametrize(
-    ("text", "at"),
-    [
-        (WINDOW, "market.limits:Window.count"),
-        (WINDOW.replace("Window", "Slots"), "market.limits:Slots.count"),
-        (WINDOW.replace("    def", "    @property\n    def"), "market.limits:Window.count"),
-    ],
-    ids=["another module", "another class", "decorated"],
-)
-def test_what_moved_is_found(tmp_path: Path, text: str, at: str) -> None:
-    assert find(LIMIT, tree(tmp_path, limits=text, window="")).at == at
+def test_what_moved_is_found(tmp_path: Path) -> None:
+    moved = tree(tmp_path, limits=WINDOW.replace("Window", "Slots"), window="")
+    assert find(LIMIT, moved).at == "market.limits:Slots.count"
 
 
 @pytest.mark.parametrize(
@@ -87,30 +74,15 @@ def test_what_has_no_one_place_is_lost(tmp_path: Path, modules: dict[str, str]) 
         find(LIMIT, tree(tmp_path, **modules))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "row"),
-    [
-        ("used < limit", "used <= limit", ("used < limit", "used <= limit", 0)),
+def test_the_smallest_change_becomes_a_row() -> None:
+    for old, new, row in (
         ("note(used)", "note(limit)", ("self.note(used)", "self.note(limit)", 0)),
-        ("self.note(used)", "pass", ("self.note(used)", "pass", 0)),
-        ("self.note(used)", "self.used = used", ("self.note(used)", "self.used = used", 0)),
-        ("return admitted", "return used", ("return admitted", "return used", 0)),
         ("if admitted", "if used", ("admitted", "used", 1)),
-    ],
-)
-def test_the_smallest_change_becomes_a_row(old: str, new: str, row: tuple[str, str, int]) -> None:
-    found = change(WINDOW, WINDOW.replace(old, new))
-    assert found == ("Window.count", *row)
-    place = places(ast.parse(WINDOW), found.old, found.new)[max(0, found.nth - 1)]
-    assert ast.dump(ast.parse(planted(WINDOW, place, found.new))) == ast.dump(
-        ast.parse(WINDOW.replace(old, new))
-    )
-
-
-@pytest.mark.parametrize("after", [WINDOW, WINDOW.replace("used", "taken")], ids=["none", "several"])
-def test_no_change_and_several_are_no_row(after: str) -> None:
-    with pytest.raises(NoOneChange):
-        change(WINDOW, after)
+    ):
+        assert change(WINDOW, WINDOW.replace(old, new)) == ("Window.count", *row)
+    for after in (WINDOW, WINDOW.replace("used", "taken")):
+        with pytest.raises(NoOneChange):
+            change(WINDOW, after)
 
 
 def test_catalogue_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -55,37 +55,23 @@ async def ticks(ticker: Ticker, symbol: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("is_chatty", [False, True])
-def test_who_does_not_read_is_closed_with_4430(
+def test_who_does_not_read_is_closed_with_4430_and_its_place_is_free_at_once(
     service: Server, ticker: Ticker, key: str, symbol: str, is_chatty: bool
 ) -> None:
     async def run() -> tuple[Frame, int]:
-        given_up = streams.prices.hub.slow.given_up
+        before, given_up = service.run(open_streams.count()), streams.prices.hub.slow.given_up
         async with idle(service, key, symbol) as client:
             for _ in range(MANY // 1_000):
                 await ticks(ticker, symbol, 1_000)
                 if is_chatty:
                     client.send(TEXT, b'{"action":"ping"}')
             await until(lambda: streams.prices.hub.slow.given_up > given_up, SEEN_WITHIN_S)
+            assert service.run(open_streams.count()) == before
             return await last_words(client)
 
     refused, code = asyncio.run(run())
     assert (refused["error"]["code"], refused["fatal"], refused["retry"]) == ("slow_consumer", True, True)
     assert code == 4430
-
-
-def test_place_of_a_slow_client_is_free_at_once(
-    service: Server, ticker: Ticker, key: str, symbol: str
-) -> None:
-    async def run() -> tuple[int, int]:
-        before = service.run(open_streams.count())
-        given_up = streams.prices.hub.slow.given_up
-        async with idle(service, key, symbol):
-            await ticks(ticker, symbol, MANY)
-            await until(lambda: streams.prices.hub.slow.given_up > given_up, SEEN_WITHIN_S)
-            return before, service.run(open_streams.count())
-
-    before, after = asyncio.run(run())
-    assert after == before
 
 
 def test_others_miss_nothing_of_a_slow_client(

@@ -49,26 +49,26 @@ def test_gap_is_a_hole_for_the_one_who_asked_alone(
     assert plain.hear_of(12, "seq") == wanted
     assert asked.hear_of(11, "seq") == [seq for seq in wanted if seq != start + 10]
     assert asked.is_open
+    # It is recovered by resuming.
+    place = {"epoch": ticker.runner.bus.journal_position.epoch, "positions": {unruly: start + 9}}
+    assert asked.ask({"action": "unsubscribe"})["symbols"] == []
+    assert asked.subscribe(unruly, features=["seq", "chaos:gap"], resume=place)["recovered"]
+    assert asked.hear_of(3, "seq") == wanted[-3:]
 
 
-def test_hole_is_recovered_by_resuming(opened: Open, ticker: Ticker, key: str, unruly: str) -> None:
-    asked, again = opened(key=key), opened(key=key)
-    start = ticked_to(ticker, asked, unruly, "chaos:gap")
-    ticker(unruly, 12)
-    epoch = ticker.runner.bus.journal_position.epoch
-    positions = {unruly: start + 9}
-    reply = again.subscribe(
-        unruly, features=["seq", "chaos:gap"], resume={"epoch": epoch, "positions": positions}
-    )
-    assert reply["recovered"]
-    assert again.hear_of(3, "seq") == [start + 10, start + 11, start + 12]
-
-
-def test_duplicate_comes_twice(opened: Open, ticker: Ticker, key: str, unruly: str) -> None:
+def test_duplicate_comes_twice_until_it_is_left_and_of_no_other_symbol(
+    opened: Open, ticker: Ticker, key: str, symbol: str, unruly: str
+) -> None:
     socket = opened(key=key)
     start = ticked_to(ticker, socket, unruly, "chaos:duplicate")
     ticker(unruly, 6)
     assert socket.hear_of(7, "seq") == [start + number for number in (1, 2, 3, 4, 5, 5, 6)]
+    socket.subscribe(symbol, features=["seq", *CHAOS])
+    ticker(symbol, 21)
+    assert socket.hear_of(21, "seq") == list(range(1, 22))
+    assert socket.ask({"action": "unsubscribe", "symbols": [unruly]})["symbols"] == [symbol]
+    ticker(unruly, 3)
+    assert socket.is_open
 
 
 def test_burst_waits_for_20(opened: Open, ticker: Ticker, key: str, unruly: str) -> None:
@@ -95,23 +95,6 @@ def test_stale_sends_heartbeats_alone(
         ticker(unruly, 3)
         assert plain.hear_of(3, "symbol") == [unruly] * 3
         assert asked.hear_of(2, "type") == ["heartbeat"] * 2
-
-
-def test_other_symbols_of_the_socket_are_unaffected(
-    opened: Open, ticker: Ticker, key: str, symbol: str, unruly: str
-) -> None:
-    socket = opened(key=key)
-    socket.subscribe(unruly, symbol, features=["seq", *CHAOS])
-    ticker(symbol, 21)
-    assert socket.hear_of(21, "seq") == list(range(1, 22))
-
-
-def test_who_unsubscribes_is_sent_no_more(opened: Open, ticker: Ticker, key: str, unruly: str) -> None:
-    socket = opened(key=key)
-    socket.subscribe(unruly, features=["chaos:duplicate"])
-    assert socket.ask({"action": "unsubscribe", "symbols": [unruly]})["symbols"] == []
-    ticker(unruly, 3)
-    assert socket.is_open
 
 
 @pytest.mark.parametrize(("path", "is_demo"), [(MARKET, False), (SIGNALS, True)])

@@ -37,16 +37,47 @@ def test_what_was_missed_follows_in_order_and_then_the_new(
     ticker(symbol, 2)
     assert (reply["recovered"], reply["positions"]) == (True, {symbol: last})
     assert socket.hear_of(7, "seq") == list(range(last + 1, last + 8))
+    # Who missed nothing gets nothing twice.
+    again = opened(tick_path, key=key)
+    assert again.subscribe(symbol, **resume(epoch, **{symbol: last + 7}))["recovered"] is True
+    assert again.is_open
+    if tick_path == ORDERFLOW:
+        everything = opened(tick_path, key=key)
+        assert everything.subscribe(**resume(epoch, **{symbol: last + 5}))["recovered"] is True
+        assert everything.hear_of(2, "seq") == [last + 6, last + 7]
+
+
+def test_symbols_are_recovered_whole_or_not_at_all_each_by_itself_or_start_live(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    other, much, live = (make_instrument(f"{name}{symbol}").symbol for name in ("OTHER", "MUCH", "LIVE"))
+    for name in (symbol, other, much, live):
+        ticker(name)
+    epoch, last = left_at(opened, key, symbol)
+    ticker(much, 1_001)
+    ticker(symbol)
+    socket = opened(key=key)
+    place = resume(epoch, **{symbol: last, other: last + 98, much: 1})
+    reply = socket.subscribe(symbol, other, much, live, **place)
+    assert (reply["recovered"], reply["unrecovered"]) == (False, sorted([other, much]))
+    assert reply["positions"] == {symbol: last, other: 1, much: 1_002, live: 1}
+    ticker(live)
+    heard = [socket.hear() for _ in range(4)]
+    assert {(each["symbol"], each["seq"]) for each in heard[:3]} == {
+        (other, 1),
+        (much, 1_002),
+        (symbol, last + 1),
+    }
+    assert (heard[3]["symbol"], heard[3]["seq"]) == (live, 2)
     assert socket.is_open
 
 
-def test_who_missed_nothing_gets_nothing_twice(
-    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
-) -> None:
+def test_other_epoch_brings_the_last_tick_alone(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
     ticker(symbol, 3)
-    epoch, last = left_at(opened, key, symbol, tick_path)
-    socket = opened(tick_path, key=key)
-    assert socket.subscribe(symbol, **resume(epoch, **{symbol: last}))["recovered"] is True
+    socket = opened(key=key)
+    reply = socket.subscribe(symbol, **resume("elsewhere", **{symbol: 2}))
+    assert (reply["recovered"], reply["unrecovered"]) == (False, [symbol])
+    assert socket.hear()["seq"] == reply["positions"][symbol] == 3
     assert socket.is_open
 
 
@@ -59,70 +90,6 @@ def test_instrument_newer_than_the_numbering_is_recovered_from_its_first_tick(
     assert socket.subscribe(symbol, **resume(epoch, **{symbol: 0}))["recovered"] is True
     ticker(symbol)
     assert socket.hear()["seq"] == 1
-
-
-def test_other_epoch_brings_the_last_tick_alone(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    ticker(symbol, 3)
-    socket = opened(key=key)
-    reply = socket.subscribe(symbol, **resume("elsewhere", **{symbol: 2}))
-    assert (reply["recovered"], reply["unrecovered"]) == (False, [symbol])
-    assert socket.hear()["seq"] == reply["positions"][symbol] == 3
-    assert socket.is_open
-
-
-def test_too_much_missed_is_never_replayed_in_part(
-    opened: Open, ticker: Ticker, key: str, symbol: str
-) -> None:
-    ticker(symbol)
-    epoch, last = left_at(opened, key, symbol)
-    ticker(symbol, 1_001)
-    socket = opened(key=key)
-    assert socket.subscribe(symbol, **resume(epoch, **{symbol: last}))["recovered"] is False
-    assert socket.hear()["seq"] == 1_002
-    assert socket.is_open
-
-
-def test_position_of_the_future_is_not_recovered(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    ticker(symbol)
-    epoch, last = left_at(opened, key, symbol)
-    reply = opened(key=key).subscribe(symbol, **resume(epoch, **{symbol: last + 1}))
-    assert reply["unrecovered"] == [symbol]
-
-
-def test_each_symbol_is_recovered_or_not_by_itself(
-    opened: Open, ticker: Ticker, key: str, symbol: str
-) -> None:
-    other = make_instrument(f"OTHER{symbol}").symbol
-    ticker(symbol)
-    ticker(other)
-    epoch, last = left_at(opened, key, symbol)
-    ticker(symbol, 2)
-    reply = opened(key=key).subscribe(symbol, other, **resume(epoch, **{symbol: last, other: 99}))
-    assert (reply["recovered"], reply["unrecovered"]) == (False, [other])
-
-
-def test_symbols_without_a_position_start_live(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    other = make_instrument(f"LIVE{symbol}").symbol
-    ticker(symbol)
-    ticker(other, 3)
-    epoch, last = left_at(opened, key, symbol)
-    ticker(symbol)
-    socket = opened(key=key)
-    socket.subscribe(symbol, other, **resume(epoch, **{symbol: last}))
-    ticker(other)
-    assert [(heard["symbol"], heard["seq"]) for heard in (socket.hear(), socket.hear())] == [
-        (symbol, last + 1),
-        (other, 4),
-    ]
-
-
-def test_resume_may_name_symbols_of_all(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    ticker(symbol, 3)
-    epoch, last = left_at(opened, key, symbol, ORDERFLOW)
-    ticker(symbol, 2)
-    socket = opened(ORDERFLOW, key=key)
-    assert socket.subscribe(**resume(epoch, **{symbol: last}))["recovered"] is True
-    assert socket.hear_of(2, "seq") == [last + 1, last + 2]
 
 
 def test_resume_without_seq_is_replayed_without_numbers(

@@ -1,66 +1,58 @@
-"""The specification's own client, and the envelope of CONTRACT: replies, partial success, leaving."""
+"""The specification's own client, the envelope of CONTRACT, and what a client gets on request beyond it."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
+from accounts.models import Account
+from core.clock import now_ms
 from market.prices.records import AbsorptionFound
-from tests.client import Server
-from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, Socket, code_of
+from market.streams import market_streams as streams
+from market.streams.protocol.messages import KINDS
+from market.streams.sessions.authenticated import authenticated_sessions
+from market.streams.sessions.session import StreamSession
+from tests.client import Api, Server
+from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, code_of, shortened
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
 PRICE = {"symbol", "bid", "ask", "spread", "time", "volume"}
-FLOW = {"symbol", "bid_volume", "ask_volume", "delta", "cumulative_delta", "price", "time"}
+INVALID_KEY = ("invalid_api_key", True, False)
+INVALID = ("invalid_message", False, False)
 
 
-def test_price_tick_has_exactly_the_fields_of_the_specification(
+def absorbed(symbol: str, seq: int) -> AbsorptionFound:
+    return AbsorptionFound(symbol, seq, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, 1_795_167_165_000)
+
+
+def test_data_has_exactly_the_fields_of_the_specification(
     opened: Open, ticker: Ticker, key: str, symbol: str
 ) -> None:
-    socket = opened(MARKET)
-    socket.send({"action": "subscribe", "symbols": [symbol], "api_key": key})
-    socket.hear()
-    tick = ticker(symbol)[0]
-
-    heard = socket.hear()
-
-    assert heard == {
+    prices, flow = opened(MARKET), opened(ORDERFLOW)
+    for socket in (prices, flow):
+        socket.send({"action": "subscribe", "symbols": [symbol], "api_key": key})
+        assert socket.hear()["type"] == "subscribed"
+    first, last = ticker(symbol, 2)
+    ticker.publish(absorbed(symbol, 2))
+    assert prices.hear() == {
         "symbol": symbol,
-        "bid": tick.bid,
-        "ask": tick.ask,
+        "bid": first.bid,
+        "ask": first.ask,
         "spread": 0.0002,
-        "time": tick.time_ms,
+        "time": first.time_ms,
         "volume": 1.0,
     }
-    assert type(heard["time"]) is int
-
-
-def test_order_flow_tick_has_exactly_the_fields_of_the_specification(
-    opened: Open, ticker: Ticker, key: str, symbol: str
-) -> None:
-    socket = opened(ORDERFLOW)
-    socket.send({"action": "subscribe", "symbols": [symbol], "api_key": key})
-    socket.hear()
-    ticker(symbol)
-    last = ticker(symbol)[0]
-
-    heard = socket.hear()
-
-    assert set(heard) == FLOW
-    assert (heard["symbol"], heard["time"]) == (symbol, last.time_ms)
-    assert heard["delta"] == heard["ask_volume"] - heard["bid_volume"] == heard["cumulative_delta"] == 1
-
-
-def test_absorption_signal_has_the_fields_of_the_contract(
-    opened: Open, ticker: Ticker, key: str, symbol: str
-) -> None:
-    socket = opened(ORDERFLOW)
-    socket.send({"action": "subscribe", "symbols": [symbol], "api_key": key})
-    socket.hear()
-    ticker.publish(AbsorptionFound(symbol, 1, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, 1_795_167_165_000))
-
-    assert socket.hear() == {
+    # One stream has nothing of the other.
+    assert set(prices.hear()) == PRICE
+    assert prices.is_open
+    figures = {"bid_volume": 0.0, "ask_volume": 1.0, "delta": 1.0, "cumulative_delta": 1.0}
+    mid = pytest.approx((last.bid + last.ask) / 2)
+    assert flow.hear() == {"symbol": symbol, **figures, "price": mid, "time": last.time_ms}
+    assert flow.hear() == {
         "type": "absorption",
         "symbol": symbol,
         "side": "bid",
@@ -74,179 +66,129 @@ def test_absorption_signal_has_the_fields_of_the_contract(
     }
 
 
-def test_reply_names_all_that_is_subscribed(opened: Open, key: str, path: str, symbol: str) -> None:
-    stream = path.rpartition("/")[2]
-    assert opened(path).subscribe(symbol, api_key=key) == {
+def test_reply_names_all_that_is_subscribed_with_the_key_in_the_message_or_the_handshake(
+    opened: Open, key: str, path: str, symbol: str
+) -> None:
+    reply = opened(path).subscribe(symbol, api_key=key)
+    assert reply == opened(f"{path}/", key=key).subscribe(symbol, features=["lag"])
+    assert reply == {
         "type": "subscribed",
-        "stream": stream,
+        "stream": path.rpartition("/")[2],
         "symbols": [symbol],
         "rejected": [],
         **({"timeframes": ["1m"]} if path == CANDLES else {}),
     }
 
 
-def test_reply_comes_before_any_data(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    ticker(symbol)
-    socket = opened(key=key)
-    socket.subscribe(symbol, features=["snapshot"])
-    ticker(symbol)
-    assert set(socket.hear()) == PRICE
-
-
-def test_key_of_the_handshake_is_enough(opened: Open, key: str, path: str, symbol: str) -> None:
-    assert opened(path, key=key).subscribe(symbol)["type"] == "subscribed"
-
-
-def test_bad_key_of_a_message_wins_over_a_good_one_of_the_handshake(
-    opened: Open, key: str, symbol: str
+@pytest.mark.parametrize("path", [kind.path for kind in KINDS])
+def test_every_stream_is_listed_among_the_open_ones(
+    service: Server, opened: Open, key: str, symbol: str, path: str
 ) -> None:
+    opened(path, key=key).subscribe(symbol)
+    with Api(service, key) as api:
+        assert [each["path"] for each in api.ask("/api/limits").json()["streams"]["open"]] == [path]
+
+
+def test_key_of_the_message_wins_over_that_of_the_handshake(opened: Open, key: str, symbol: str) -> None:
+    assert opened(key="x").subscribe(symbol, api_key=key)["type"] == "subscribed"
     socket = opened(key=key)
     refused = socket.refused({"action": "subscribe", "symbols": [symbol], "api_key": "x"})
-    assert code_of(refused) == ("invalid_api_key", True, False)
-    assert socket.closed == 4401
+    assert (code_of(refused), socket.closed) == (INVALID_KEY, 4401)
 
 
-def test_good_key_of_a_message_wins_over_a_bad_one_of_the_handshake(
-    opened: Open, key: str, symbol: str
+def test_key_in_the_url_and_cookies_of_another_origin_open_nothing(
+    service: Server, opened: Open, key: str, symbol: str
 ) -> None:
-    assert opened(key="x").subscribe(symbol, api_key=key)["type"] == "subscribed"
-
-
-def test_key_in_the_url_is_not_read(opened: Open, key: str, symbol: str) -> None:
-    socket = opened(f"{MARKET}?api_key={key}")
-    assert socket.refused({"action": "subscribe", "symbols": [symbol]})["error"]["code"] == "invalid_api_key"
+    for socket in (
+        opened(f"{MARKET}?api_key={key}"),
+        opened(Origin="https://elsewhere.example", Cookie="sessionid=x"),
+    ):
+        refused = socket.refused({"action": "subscribe", "symbols": [symbol]})
+        assert code_of(refused) == INVALID_KEY
 
 
 @pytest.mark.parametrize("action", ["subscribe", "unsubscribe", "list", "ping"])
 def test_every_action_needs_a_key(opened: Open, path: str, symbol: str, action: str) -> None:
     socket = opened(path)
-    assert code_of(socket.refused({"action": action, "symbols": [symbol], "id": 3})) == (
-        "invalid_api_key",
-        True,
-        False,
-    )
-    assert socket.closed == 4401
+    refused = socket.refused({"action": action, "symbols": [symbol], "id": 3})
+    assert (code_of(refused), refused["id"], socket.closed) == (INVALID_KEY, 3, 4401)
 
 
-def test_key_of_another_account_is_an_invalid_message(opened: Open, key: str, symbol: str) -> None:
-    socket = opened(key=key)
-    socket.subscribe(symbol)
-    other = make_key(make_account(tier=make_tier("roomy")))
-    refused = socket.refused({"action": "ping", "api_key": other, "id": "a"})
-    assert (code_of(refused), refused["id"]) == (("invalid_message", False, False), "a")
-    assert socket.is_open
-
-
-def test_another_key_of_the_same_account_is_taken(opened: Open, account: object, key: str) -> None:
+def test_another_key_is_taken_on_an_open_socket_only_from_the_same_account(
+    opened: Open, account: Account, key: str, symbol: str
+) -> None:
     socket = opened(key=key)
     assert socket.ask({"action": "ping"})["type"] == "pong"
-    other = make_key(account)  # type: ignore[arg-type]
-    assert socket.ask({"action": "ping", "api_key": other})["type"] == "pong"
+    assert socket.ask({"action": "ping", "api_key": make_key(account)})["type"] == "pong"
+    other = make_key(make_account(tier=make_tier("roomy")))
+    refused = socket.refused({"action": "ping", "api_key": other, "id": "a"})
+    assert (code_of(refused), refused["id"], socket.is_open) == (INVALID, "a", True)
 
 
 def test_unknown_symbols_are_rejected_and_the_others_flow(
     opened: Open, ticker: Ticker, key: str, symbol: str
 ) -> None:
-    socket = opened(key=key)
-    reply = socket.subscribe("nope", symbol.lower(), "NOPE")
-    assert (reply["symbols"], reply["rejected"]) == (
-        [symbol],
-        [{"symbol": word, "code": "symbol_not_found"} for word in ("nope", "NOPE")],
-    )
+    make_instrument("ASLEEP", active=False)
+    socket = opened()
+    assert socket.subscribe("NOPE", api_key=key)["symbols"] == []
+    # It is authenticated all the same.
+    reply = socket.subscribe("nope", symbol.lower(), "NOPE", "ASLEEP")
+    rejected = [{"symbol": word, "code": "symbol_not_found"} for word in ("nope", "NOPE", "ASLEEP")]
+    assert (reply["symbols"], reply["rejected"]) == ([symbol], rejected)
     ticker(symbol)
     assert socket.hear()["symbol"] == symbol
 
 
-def test_socket_is_authenticated_when_all_symbols_are_unknown(opened: Open, key: str) -> None:
-    socket = opened()
-    assert socket.subscribe("NOPE", api_key=key)["symbols"] == []
-    assert socket.is_open
-
-
-def test_inactive_instrument_is_unknown(opened: Open, key: str) -> None:
-    make_instrument("ASLEEP", active=False)
-    assert opened(key=key).subscribe("ASLEEP")["symbols"] == []
-
-
-def test_subscriptions_add_up_and_are_told_sorted(opened: Open, key: str, symbol: str) -> None:
+def test_subscriptions_add_up_sorted_and_nothing_comes_of_what_was_left(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
     first = make_instrument(f"A{symbol}").symbol
     socket = opened(key=key)
     socket.subscribe(symbol)
     assert socket.subscribe(first)["symbols"] == [first, symbol]
     assert socket.ask({"action": "list"}) == {"type": "subscriptions", "symbols": [first, symbol]}
-
-
-def test_repeated_subscribe_brings_nothing_twice(
-    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
-) -> None:
-    socket = opened(tick_path, key=key)
-    socket.subscribe(symbol)
-    assert socket.subscribe(symbol)["symbols"] == [symbol]
-    ticker(symbol, 2)
-    # Nothing comes before the first tick that would tell who pressed, so it is no order flow.
-    numbers = 1 if tick_path == ORDERFLOW else 2
-    assert [socket.hear()["symbol"] for _ in range(numbers)] == [symbol] * numbers
-    assert socket.is_open
-
-
-def test_nothing_comes_of_what_was_unsubscribed(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
-    other = make_instrument(f"B{symbol}").symbol
-    socket = opened(key=key)
-    socket.subscribe(symbol, other)
-    assert socket.ask({"action": "unsubscribe", "symbols": [symbol], "id": 8}) == {
-        "type": "unsubscribed",
-        "symbols": [other],
-        "id": 8,
-    }
+    left = socket.ask({"action": "unsubscribe", "symbols": [symbol], "id": 8})
+    assert left == {"type": "unsubscribed", "symbols": [first], "id": 8}
     ticker(symbol)
-    ticker(other)
-    assert socket.hear()["symbol"] == other
+    ticker(first)
+    assert socket.hear()["symbol"] == first
 
 
-def test_unsubscribe_without_symbols_leaves_all(
+def test_repeated_subscribe_brings_nothing_twice_and_unsubscribe_without_symbols_leaves_all(
     opened: Open, ticker: Ticker, key: str, path: str, symbol: str
 ) -> None:
     socket = opened(path, key=key)
-    socket.subscribe(symbol)
+    for _ in range(2):
+        assert socket.subscribe(symbol)["symbols"] == [symbol]
+    ticker.past_a_minute(symbol)
+    # Nothing comes before the first tick that would tell who pressed, so it is no order flow.
+    numbers = {MARKET: 3, ORDERFLOW: 2, CANDLES: 1}[path]
+    assert socket.hear_of(numbers, "symbol") == [symbol] * numbers
+    assert socket.is_open
     assert socket.ask({"action": "unsubscribe"})["symbols"] == []
     ticker(symbol, 2)
     assert socket.is_open
 
 
-@pytest.mark.parametrize("sent", [7, "seven", 0, ""])
-def test_id_is_echoed(opened: Open, key: str, sent: int | str) -> None:
-    assert opened(key=key).ask({"action": "ping", "id": sent}) == {"type": "pong", "id": sent}
-
-
-def test_id_that_was_not_sent_is_not_answered(opened: Open, key: str) -> None:
-    assert opened(key=key).ask({"action": "ping"}) == {"type": "pong"}
-
-
-def test_star_is_refused_on_the_market(opened: Open, key: str) -> None:
-    refused = opened(key=key).refused({"action": "subscribe", "symbols": ["*"]})
-    assert (code_of(refused), refused["error"]["field"]) == (("invalid_message", False, False), "symbols")
-
-
-def test_symbols_are_required_on_the_market(opened: Open, key: str) -> None:
-    assert opened(key=key).refused({"action": "subscribe"})["error"]["field"] == "symbols"
+@pytest.mark.parametrize("sent", [{"id": 7}, {"id": "seven"}, {"id": 0}, {"id": ""}, {}])
+def test_id_is_echoed_if_it_was_sent(opened: Open, key: str, sent: dict[str, Any]) -> None:
+    assert opened(key=key).ask({"action": "ping", **sent}) == {"type": "pong", **sent}
 
 
 @pytest.mark.parametrize("named", [{}, {"symbols": ["*"]}])
-def test_all_of_the_order_flow(
+def test_all_is_of_the_order_flow_alone_and_has_later_instruments_too(
     opened: Open, ticker: Ticker, key: str, symbol: str, named: dict[str, list[str]]
 ) -> None:
+    message = {"action": "subscribe", **named}
+    for path in (MARKET, CANDLES):
+        refused = opened(path, key=key).refused(message)
+        assert (code_of(refused), refused["error"]["field"]) == (INVALID, "symbols")
     socket = opened(ORDERFLOW, key=key)
-    assert socket.ask({"action": "subscribe", **named})["symbols"] == ["*"]
-    ticker(symbol, 2)
-    assert socket.hear()["symbol"] == symbol
-
-
-def test_all_of_the_order_flow_has_later_instruments_too(opened: Open, ticker: Ticker, key: str) -> None:
-    socket = opened(ORDERFLOW, key=key)
-    socket.subscribe()
-    later = make_instrument(f"LATER{len(key)}").symbol
-    ticker(later, 2)
-    assert socket.hear()["symbol"] == later
+    assert socket.ask(message)["symbols"] == ["*"]
+    later = make_instrument(f"LATER{symbol}").symbol
+    for name in (symbol, later):
+        ticker(name, 2)
+        assert socket.hear()["symbol"] == name
 
 
 def test_all_besides_a_symbol_brings_its_frames_once(
@@ -256,7 +198,7 @@ def test_all_besides_a_symbol_brings_its_frames_once(
     socket.subscribe(symbol)
     assert socket.subscribe()["symbols"] == ["*"]
     ticker(symbol, 3)
-    assert [socket.hear()["cumulative_delta"] for _ in range(2)] == [1, 2]
+    assert socket.hear_of(2, "cumulative_delta") == [1, 2]
     assert socket.is_open
 
 
@@ -268,23 +210,93 @@ def test_two_hundred_symbols_are_taken_and_one_more_is_not(opened: Open, key: st
     assert (refused["error"]["code"], refused["error"]["max"]) == ("invalid_message", 200)
 
 
-def test_one_socket_hears_nothing_of_the_other_stream(
+# On request.
+def test_seq_numbers_the_frames_of_a_symbol_without_holes(
+    opened: Open, ticker: Ticker, key: str, tick_path: str, symbol: str
+) -> None:
+    ticker(symbol, 3)
+    numbered, plain = opened(tick_path, key=key), opened(tick_path, key=key)
+    reply = numbered.subscribe(symbol, features=["seq"])
+    plain.subscribe(symbol)
+    assert reply["epoch"] == ticker.runner.bus.journal_position.epoch
+    last = reply["positions"][symbol]
+    ticker(symbol, 3)
+    for number in (1, 2, 3):
+        assert numbered.hear() == {**plain.hear(), "seq": last + number}
+    # It may be asked for later.
+    plain.subscribe(symbol, features=["seq"])
+    ticker(symbol)
+    assert plain.hear()["seq"] == last + 4
+
+
+def test_lag_tells_when_a_frame_was_sent(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
+    socket = opened(key=key)
+    socket.subscribe(symbol, features=["lag"])
+    tick = ticker(symbol)[0]
+    assert tick.time_ms <= socket.hear()["sent"] <= now_ms()
+
+
+def test_snapshot_is_the_last_tick_with_its_own_time_and_comes_after_the_reply(
     opened: Open, ticker: Ticker, key: str, symbol: str
 ) -> None:
-    socket = opened(MARKET, key=key)
-    socket.subscribe(symbol)
-    ticker(symbol, 3)
-    assert [set(socket.hear()) for _ in range(3)] == [PRICE] * 3
-    assert socket.is_open
+    last = ticker(symbol, 3)[-1]
+    prices, flow = opened(key=key), opened(ORDERFLOW, key=key)
+    assert prices.subscribe(symbol, features=["snapshot", "seq"])["positions"] == {symbol: 3}
+    heard = prices.hear()
+    assert (heard["bid"], heard["time"], heard["seq"]) == (last.bid, last.time_ms, 3)
+    assert prices.is_open
+    flow.subscribe(symbol, features=["snapshot"])
+    assert flow.hear()["cumulative_delta"] == 2
 
 
-def test_path_may_end_in_a_slash(opened: Open, key: str, path: str, symbol: str) -> None:
-    assert opened(f"{path}/", key=key).subscribe(symbol)["type"] == "subscribed"
-
-
-def test_page_of_another_origin_gets_a_socket_and_its_cookies_open_nothing(
-    service: Server, symbol: str
+def test_absorption_signal_is_numbered_among_the_ticks_and_is_no_snapshot(
+    opened: Open, ticker: Ticker, key: str, symbol: str
 ) -> None:
-    with Socket(service, Origin="https://elsewhere.example", Cookie="sessionid=x") as socket:
-        refused = socket.refused({"action": "subscribe", "symbols": [symbol]})
-        assert refused["error"]["code"] == "invalid_api_key"
+    first, later = opened(ORDERFLOW, key=key), opened(ORDERFLOW, key=key)
+    first.subscribe(symbol, features=["seq"])
+    ticker(symbol, 3)
+    ticker.publish(absorbed(symbol, 3))
+    assert first.hear_of(3, "seq") == [1, 2, 3]
+    assert later.subscribe(symbol, features=["snapshot", "seq"])["positions"] == {symbol: 3}
+    assert later.hear()["seq"] == 2
+
+
+def test_no_snapshot_comes_unasked_or_of_nothing(
+    opened: Open, ticker: Ticker, key: str, path: str, symbol: str
+) -> None:
+    silent = opened(path, key=key)
+    silent.subscribe(symbol, features=["snapshot"])
+    assert silent.is_open
+    ticker(symbol, 2)
+    plain = opened(path, key=key)
+    plain.subscribe(symbol)
+    assert plain.is_open
+
+
+def test_heartbeat_breaks_the_silence_of_who_asked_for_it(
+    opened: Open, service: Server, ticker: Ticker, key: str, symbol: str
+) -> None:
+    async def look_in(seconds: float) -> None:
+        for session in authenticated_sessions.all():
+            session.check_time(asyncio.get_running_loop().time() + seconds)
+
+    asked, plain = opened(key=key), opened(key=key)
+    plain.subscribe(symbol)
+    with shortened(StreamSession, "HEARTBEAT_AFTER_S", 36_000.0):
+        asked.subscribe(symbol, features=["heartbeat"])
+        service.run(look_in(18_000))
+        ticker(symbol)
+        service.run(look_in(37_000))
+        assert asked.hear()["symbol"] == symbol
+        beat = asked.hear()
+    assert (beat["type"], set(beat)) == ("heartbeat", {"type", "time"})
+    assert plain.hear()["symbol"] == symbol
+    assert plain.is_open
+
+
+@pytest.mark.parametrize(("path", "is_so"), [(MARKET, True), (ORDERFLOW, False)])
+def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: str, is_so: bool) -> None:
+    opened(path, key=key).subscribe(symbol, features=["latest"])
+    stream = streams.prices if path == MARKET else streams.order_flow
+    listeners = [listener for listener in stream.listeners if listener.identity.key == key]  # type: ignore[attr-defined]
+    assert [listener.subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]

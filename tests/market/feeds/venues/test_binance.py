@@ -4,7 +4,7 @@ any name."""
 from __future__ import annotations
 
 import json
-import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ TRADE = (
 )
 ACCEPTED = b'{"result":null,"id":1}'
 REFUSED = b'{"code":2,"msg":"Invalid request: unknown stream","id":%d}'
+WAY_OUT = "an instrument's source can name another symbol, like binance:BTCUSDT"
 SHUTDOWN = b'{"e":"serverShutdown","E":1770123456789}'
 TRADED_MS = 1_633_998_523_963
 RECEIVED_MS = TRADED_MS - 1_000
@@ -43,17 +44,21 @@ class Binance:
             lambda reason, what, name="": self.refused.append((reason, what)),
             lambda text: self.said.append(json.loads(text)),
         )
+        self.reader.subscribe()
 
     def sends(self, *messages: bytes) -> list[Tick]:
         return [tick for raw in messages for tick in self.reader.read(raw, RECEIVED_MS)]
-
-    def refuses(self, number: int) -> None:
-        self.sends(REFUSED % number)
 
     @property
     def asked(self) -> list[set[str]]:
         """The names of each request."""
         return [{stream.split("@")[0] for stream in said["params"]} for said in self.said]
+
+
+@pytest.fixture
+async def venue() -> AsyncIterator[FakeBinance]:
+    async with FakeBinance() as fake:
+        yield fake
 
 
 def test_best_bid_and_ask_are_numbered_and_have_the_time_of_receipt() -> None:
@@ -63,27 +68,18 @@ def test_best_bid_and_ask_are_numbered_and_have_the_time_of_receipt() -> None:
 @pytest.mark.parametrize(("maker", "bought"), [(b'"m":false', 1), (b'"m":true', -1)])
 def test_trade_is_a_sale_where_the_buyer_was_the_maker(maker: bytes, bought: int) -> None:
     trade = TRADE.replace(b'"m":false', maker)
-
     assert Binance().sends(QUOTE, trade)[1:] == [
         Tick("NKNUSDT", 0.3521, 0.3526, TRADED_MS, 58.0, bought, 0.3528, 15683430)
     ]
 
 
 def test_book_and_trades_are_asked_for_by_small_names() -> None:
-    binance = Binance("BTCUSDT", "ETHUSDT")
-
-    binance.reader.subscribe()
-
     streams = ["btcusdt@bookTicker", "btcusdt@aggTrade", "ethusdt@bookTicker", "ethusdt@aggTrade"]
-    assert binance.said == [{"method": "SUBSCRIBE", "params": streams, "id": 1}]
+    assert Binance("BTCUSDT", "ETHUSDT").said == [{"method": "SUBSCRIBE", "params": streams, "id": 1}]
 
 
 def test_symbols_beyond_what_a_connection_carries_are_left_out_and_told() -> None:
-    names = [f"S{number:04}" for number in range(MOST_SYMBOLS + 1)]
-    binance = Binance(*names)
-
-    binance.reader.subscribe()
-
+    binance = Binance(*(f"S{number:04}" for number in range(MOST_SYMBOLS + 1)))
     assert sum(len(asked) for asked in binance.asked) == MOST_SYMBOLS == 512
     assert max(len(asked) for asked in binance.asked) == PER_MESSAGE
     assert binance.refused == [("unknown_symbol", "S0512 is left out: a connection carries 512 symbols")]
@@ -91,34 +87,15 @@ def test_symbols_beyond_what_a_connection_carries_are_left_out_and_told() -> Non
 
 def test_bad_name_is_found_by_halving_and_told_with_the_way_out() -> None:
     binance = Binance("AUSDT", "BUSDT", "XYZ")
-    binance.reader.subscribe()
-
-    binance.refuses(1)
-    binance.sends(b'{"result":null,"id":2}')
-    binance.refuses(3)
-    binance.sends(b'{"result":null,"id":4}')
-    binance.refuses(5)
-
+    accepted = b'{"result":null,"id":%d}'
+    # A refusal may come as an error beside the id, too.
+    last = b'{"error":{"code":2,"msg":"Invalid symbol"},"id":5}'
+    binance.sends(REFUSED % 1, accepted % 2, REFUSED % 3, accepted % 4, last)
     assert binance.asked == [{"ausdt", "busdt", "xyz"}, {"ausdt"}, {"busdt", "xyz"}, {"busdt"}, {"xyz"}]
-    assert binance.refused == [
-        (
-            "unknown_symbol",
-            "XYZ is not served: Invalid request: unknown stream; "
-            "an instrument's source can name another symbol, like binance:BTCUSDT",
-        )
-    ]
+    assert binance.refused == [("unknown_symbol", f"XYZ is not served: Invalid symbol; {WAY_OUT}")]
 
 
-def test_refusal_may_come_as_an_error_beside_the_id() -> None:
-    binance = Binance("XYZ")
-    binance.reader.subscribe()
-
-    binance.sends(b'{"error":{"code":2,"msg":"Invalid symbol"},"id":1}')
-
-    assert "Invalid symbol" in binance.refused[0][1]
-
-
-@pytest.mark.parametrize("message", [REFUSED % 1, b'{"code":3,"msg":"Invalid JSON"}', b'{"hello":1}'])
+@pytest.mark.parametrize("message", [REFUSED % 9, b'{"code":3,"msg":"Invalid JSON"}', b'{"hello":1}'])
 def test_answer_to_nothing_that_was_asked_makes_no_sense(message: bytes) -> None:
     with pytest.raises(ValueError, match="what was refused|neither"):
         Binance().sends(message)
@@ -126,9 +103,7 @@ def test_answer_to_nothing_that_was_asked_makes_no_sense(message: bytes) -> None
 
 def test_answers_are_signs_of_life() -> None:
     binance = Binance()
-    binance.reader.subscribe()
     binance.reader.probe()
-
     assert binance.sends(ACCEPTED, b'{"result":["nknusdt@aggTrade"],"id":0}') == []
     assert binance.said[-1] == {"method": "LIST_SUBSCRIPTIONS", "id": 0}
     assert binance.refused == []
@@ -141,83 +116,59 @@ def test_server_that_will_shut_down_is_left_at_once(message: bytes) -> None:
 
 
 def test_dollars_are_tethers() -> None:
-    assert [venue_symbol(name) for name in ("BTCUSD", "BTCUSDT", "ETHBTC")] == [
-        "BTCUSDT",
-        "BTCUSDT",
-        "ETHBTC",
-    ]
+    names = {"BTCUSD": "BTCUSDT", "BTCUSDT": "BTCUSDT", "ETHBTC": "ETHBTC"}
+    assert {name: venue_symbol(name) for name in names} == names
 
 
-SYMBOLS = {f"S{number}": f"S{number}USDT" for number in range(9)}
+async def test_only_names_that_it_has_are_subscribed_to_and_the_others_told(venue: FakeBinance) -> None:
+    receiver, symbols = RecordingReceiver(), {f"S{number}": f"S{number}USDT" for number in range(9)}
+    venue.unknown = {"S3USDT", "S7USDT"}
+    async with running(venue.make_feed(symbols), receiver):
+        visit = await venue.visited(names=7)
+        await venue.send(venue.quote("S1USDT", 1.0, 1.1, NOON_MS))
+        await receiver.until_ticks(1)
 
-
-async def test_only_names_that_it_has_are_subscribed_to_and_the_others_told() -> None:
-    async with FakeBinance() as venue:
-        receiver = RecordingReceiver()
-        venue.unknown = {"S3USDT", "S7USDT"}
-        async with running(venue.make_feed(SYMBOLS), receiver):
-            visit = await venue.visited(names=7)
-            await venue.send(venue.quote("S1USDT", 1.0, 1.1, NOON_MS))
-            await receiver.until_ticks(1)
-
-    assert visit.asked == set(SYMBOLS.values()) - venue.unknown
+    assert visit.asked == set(symbols.values()) - venue.unknown
     assert sorted(receiver.complaints) == [
-        f"{name} is not served: the answer was 400: Invalid symbol; an instrument's source can name another"
-        " symbol, like binance:BTCUSDT"
+        f"{name} is not served: the answer was 400: Invalid symbol; {WAY_OUT}"
         for name in ("S3USDT", "S7USDT")
     ]
     assert receiver.refused == {"unknown_symbol": 2}
 
 
-async def test_a_name_with_other_letters_is_told_too() -> None:
-    async with FakeBinance() as venue:
-        receiver = RecordingReceiver()
-        async with running(venue.make_feed({"BTCUSD": "BTC/USDT", "EURUSD": "EURUSDT"}), receiver):
-            visit = await venue.visited(names=1)
-
-    assert visit.asked == {"EURUSDT"}
+async def test_a_name_with_other_letters_is_told_too(venue: FakeBinance) -> None:
+    receiver = RecordingReceiver()
+    async with running(venue.make_feed({"BTCUSD": "BTC/USDT", "EURUSD": "EURUSDT"}), receiver):
+        assert (await venue.visited(names=1)).asked == {"EURUSDT"}
     assert receiver.complaints[0].startswith("BTC/USDT is not served: the answer was 400: Illegal characters")
 
 
-async def test_a_symbol_that_rests_is_told_and_followed_for_when_it_trades_again() -> None:
-    async with FakeBinance() as venue:
-        receiver = RecordingReceiver()
-        venue.statuses = {"PAXGUSDT": "BREAK"}
-        async with running(venue.make_feed(), receiver):
-            visit = await venue.visited(names=2)
-
-    assert visit.asked == {"EURUSDT", "PAXGUSDT"}
+async def test_a_symbol_that_rests_is_told_and_followed_for_when_it_trades_again(venue: FakeBinance) -> None:
+    receiver = RecordingReceiver()
+    venue.statuses = {"PAXGUSDT": "BREAK"}
+    async with running(venue.make_feed(), receiver):
+        assert (await venue.visited(names=2)).asked == {"EURUSDT", "PAXGUSDT"}
     assert receiver.complaints == ["PAXGUSDT is listed, but not traded there now: its status is BREAK"]
 
 
-async def test_where_none_is_known_nothing_is_subscribed_to_and_the_loss_says_so() -> None:
-    async with FakeBinance() as venue:
-        receiver, waits = RecordingReceiver(), Waits()
-        venue.unknown = {"EURUSDT", "PAXGUSDT"}
-        async with running(venue.make_feed(sleep=waits), receiver):
-            (why,) = await receiver.until_lost()
-
-    assert why == "Binance has none of the instruments; see their sources"
+async def test_where_none_is_known_nothing_is_subscribed_to_and_the_loss_says_so(venue: FakeBinance) -> None:
+    receiver = RecordingReceiver()
+    venue.unknown = {"EURUSDT", "PAXGUSDT"}
+    async with running(venue.make_feed(sleep=Waits()), receiver):
+        await receiver.until_lost()
+    assert receiver.losses == ["Binance has none of the instruments; see their sources"]
     assert venue.visit.asked == set()
 
 
-async def test_where_it_cannot_be_asked_all_are_followed(caplog: pytest.LogCaptureFixture) -> None:
-    async with FakeBinance() as venue:
-        receiver = RecordingReceiver()
-        venue.has_broken_history = True
-        with caplog.at_level(logging.WARNING):
-            async with running(venue.make_feed(), receiver):
-                visit = await venue.visited(names=2)
-
-    assert visit.asked == {"EURUSDT", "PAXGUSDT"}
-    assert "nobody knows whether it has all instruments" in caplog.text
+async def test_where_it_cannot_be_asked_all_are_followed(venue: FakeBinance) -> None:
+    venue.has_broken_history = True
+    async with running(venue.make_feed(), RecordingReceiver()):
+        assert (await venue.visited(names=2)).asked == {"EURUSDT", "PAXGUSDT"}
 
 
-async def test_hundreds_of_names_are_asked_for_in_few_requests() -> None:
+async def test_hundreds_of_names_are_asked_for_in_few_requests(venue: FakeBinance) -> None:
+    venue.unknown = {"S77USDT"}
     symbols = {f"S{number}": f"S{number}USDT" for number in range(250)}
-    async with FakeBinance() as venue:
-        venue.unknown = {"S77USDT"}
-        async with running(venue.make_feed(symbols), RecordingReceiver()):
-            await venue.visited(names=249)
-
+    async with running(venue.make_feed(symbols), RecordingReceiver()):
+        await venue.visited(names=249)
     assert len(venue.looked_up) <= 3 + 2 * 7

@@ -63,35 +63,24 @@ async def test_weekend_is_not_silence(oanda: FakeOanda) -> None:
     assert receiver.order == ["missing", "alive", "alive", "ticks"]
 
 
-async def test_stream_without_heartbeats_is_given_up(oanda: FakeOanda) -> None:
+@pytest.mark.parametrize(
+    ("how", "loss"),
+    [
+        ("silent", "OANDA was silent for 0.05 s"),
+        ("ended", "OANDA ended the stream"),
+        ("a line without end", "OANDA sends no lines: a line has more than 65536 bytes"),
+    ],
+)
+async def test_stream_that_is_lost_is_begun_anew(oanda: FakeOanda, how: str, loss: str) -> None:
     receiver = RecordingReceiver()
-
-    async with running(oanda.make_feed(silent_s=0.05), receiver):
-        await oanda.visited(2)
-
-    assert receiver.losses[0] == "OANDA was silent for 0.05 s"
-
-
-async def test_stream_that_ends_is_begun_anew(oanda: FakeOanda) -> None:
-    receiver = RecordingReceiver()
-
-    async with running(oanda.make_feed(), receiver):
+    async with running(oanda.make_feed(silent_s=0.05 if how == "silent" else 600.0), receiver):
         await oanda.visited()
-        await oanda.close()
+        if how == "ended":
+            await oanda.close()
+        elif how == "a line without end":
+            await oanda.write(b"x" * (LONGEST_LINE + 1))
         await oanda.visited(2)
-
-    assert receiver.losses == ["OANDA ended the stream"]
-
-
-async def test_line_without_end_is_a_loss(oanda: FakeOanda) -> None:
-    receiver = RecordingReceiver()
-
-    async with running(oanda.make_feed(), receiver):
-        await oanda.visited()
-        await oanda.write(b"x" * (LONGEST_LINE + 1))
-        await oanda.visited(2)
-
-    assert receiver.losses == ["OANDA sends no lines: a line has more than 65536 bytes"]
+    assert receiver.losses[0] == loss
 
 
 async def test_instrument_that_the_account_lacks_does_not_cost_the_others(oanda: FakeOanda) -> None:
@@ -105,12 +94,8 @@ async def test_instrument_that_the_account_lacks_does_not_cost_the_others(oanda:
 
     assert visit.asked == {"EUR_USD"}
     assert receiver.refused == {"unknown_symbol": 1}
-    assert [request.path.rsplit("/")[-1] for request in oanda.http.requests] == [
-        "stream",
-        "instruments",
-        "stream",
-        "stream",
-    ]
+    paths = [request.path.rsplit("/")[-1] for request in oanda.http.requests]
+    assert paths == ["stream", "instruments", "stream", "stream"]
 
 
 async def test_account_that_lacks_all_instruments_is_told_and_asked_seldom(oanda: FakeOanda) -> None:
@@ -167,8 +152,10 @@ def read(line: bytes, refused: Counter[str] | None = None) -> list[Tick]:
     return OandaReader({"EURUSD": "EUR_USD"}, refuse).read(line, received_ms=0)
 
 
-def test_price_becomes_a_tick_of_the_best_bid_and_ask() -> None:
-    assert read(PRICE) == [Tick("EURUSD", 1.09177, 1.09188, 1_477_557_525_664)]
+def test_price_becomes_a_tick_of_the_best_bid_and_ask_whichever_way_it_says_tradeable() -> None:
+    new = PRICE.replace(b'"status":"tradeable"', b'"tradeable":true')
+    for line in (PRICE, new):
+        assert read(line) == [Tick("EURUSD", 1.09177, 1.09188, 1_477_557_525_664)]
 
 
 @pytest.mark.parametrize(
@@ -184,15 +171,7 @@ def test_price_becomes_a_tick_of_the_best_bid_and_ask() -> None:
 )
 def test_price_nobody_can_trade_at_is_but_a_sign_of_life(part: bytes, instead: bytes) -> None:
     assert part in PRICE
-    assert read(PRICE.replace(part, instead)) == []
-
-
-def test_heartbeat_is_but_a_sign_of_life() -> None:
-    assert read(HEARTBEAT) == []
-
-
-def test_price_that_says_tradeable_the_new_way_is_a_tick() -> None:
-    assert len(read(PRICE.replace(b'"status":"tradeable"', b'"tradeable":true'))) == 1
+    assert read(PRICE.replace(part, instead)) == read(HEARTBEAT) == []
 
 
 def test_instrument_nobody_asked_for_is_refused() -> None:
@@ -230,27 +209,15 @@ def test_lines_are_the_same_wherever_chunks_end(size: int) -> None:
     assert cut == [HEARTBEAT, PRICE, HEARTBEAT]
 
 
-def test_empty_lines_are_none() -> None:
-    assert Lines().add(b"\n\r\n \nx\n") == [b"x"]
-
-
-def test_line_without_end_is_not_waited_for() -> None:
+def test_empty_lines_are_none_and_one_without_end_is_not_waited_for() -> None:
     lines = Lines()
+    assert lines.add(b"\n\r\n \nx\n") == [b"x"]
     lines.add(b"x" * LONGEST_LINE)
-
     with pytest.raises(LineTooLong):
         lines.add(b"x")
 
 
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("EURUSD", "EUR_USD"),
-        ("XAUUSD", "XAU_USD"),
-        ("US30", "US30"),
-        ("DE30_EUR", "DE30_EUR"),
-        ("NAS100", "NAS100"),
-    ],
-)
-def test_two_currencies_are_joined_by_an_underscore(symbol: str, name: str) -> None:
-    assert venue_symbol(symbol) == name
+def test_two_currencies_are_joined_by_an_underscore() -> None:
+    names = {"EURUSD": "EUR_USD", "XAUUSD": "XAU_USD"}
+    own = {name: name for name in ("US30", "DE30_EUR", "NAS100")}
+    assert {name: venue_symbol(name) for name in (*names, *own)} == names | own

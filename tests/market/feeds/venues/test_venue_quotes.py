@@ -28,26 +28,13 @@ class OneVenue:
         return [tick.time_ms for tick in self.quotes.trade("EUR/USD", price, size, 1, time_ms, seq)]
 
 
-def test_trade_that_its_channel_told_late_is_not_before_the_quote_that_it_follows() -> None:
+def test_what_a_channel_told_late_is_not_before_what_it_follows_unless_it_is_much_older() -> None:
     venue = OneVenue()
-
     assert venue.quote(NOON_MS) == [NOON_MS]
     assert venue.trade(NOON_MS - OUT_OF_STEP_MS) == [NOON_MS]
-
-
-def test_quote_that_its_channel_told_late_is_not_before_the_trade_that_it_follows() -> None:
-    venue = OneVenue()
-    venue.quote(NOON_MS - 1000)
-    venue.trade(NOON_MS)
-
-    assert venue.quote(NOON_MS - 1) == [NOON_MS]
-
-
-def test_what_is_much_older_keeps_its_time_for_the_engine_to_judge() -> None:
-    venue = OneVenue()
-    venue.quote(NOON_MS)
-
     assert venue.trade(NOON_MS - OUT_OF_STEP_MS - 1) == [NOON_MS - OUT_OF_STEP_MS - 1]
+    assert venue.trade(NOON_MS + 1) == [NOON_MS + 1]
+    assert venue.quote(NOON_MS) == [NOON_MS + 1]
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, float("nan"), float("inf")])
@@ -56,33 +43,22 @@ def test_number_that_is_no_price_is_malformed(field: str, number: float) -> None
     venue = OneVenue()
     venue.quote()
     say: Any = venue.quote if field in ("bid", "ask") else venue.trade
-
     with pytest.raises(ValueError, match="not a price or a size"):
         say(**{field: number})
 
 
-def test_number_of_a_trade_that_comes_again_is_no_hole() -> None:
+@pytest.mark.parametrize(("seqs", "refused"), [((7, 8, 8, 6, 9), {}), ((7, 9), {"gap": 1})])
+def test_hole_is_counted_before_the_first_quote_too_and_a_number_that_comes_again_is_none(
+    seqs: tuple[int, ...], refused: dict[str, int]
+) -> None:
     venue = OneVenue()
-    venue.quote()
-
-    for seq in (7, 8, 8, 6, 9):
+    for seq in seqs:
         venue.trade(seq=seq)
-
-    assert venue.refused == {}
-
-
-def test_hole_before_the_first_quote_is_counted_too() -> None:
-    venue = OneVenue()
-
-    venue.trade(seq=7)
-    venue.trade(seq=9)
-
-    assert venue.refused == {"gap": 1}
+    assert venue.refused == refused
 
 
 def test_crossed_quote_does_not_price_the_trade_after_it() -> None:
     venue = OneVenue()
     venue.quote(bid=1.09, ask=1.08)
-
     assert venue.trade() == []
     assert venue.refused == {"crossed": 1}

@@ -25,16 +25,17 @@ def unsubscribe(subscribed: Subscriptions, *symbols: str) -> SubscriptionChange:
     return subscribed.unsubscribe(Unsubscribe(symbols=list(symbols) or UNSET))
 
 
-def test_subscriptions_add_up_sorted(subscribed: Subscriptions) -> None:
-    assert subscribe(subscribed, "XAUUSD", "EURUSD") == SubscriptionChange(["EURUSD", "XAUUSD"])
-    assert subscribe(subscribed, "GBPUSD") == SubscriptionChange(["GBPUSD"])
+def test_subscriptions_add_up_sorted_and_are_left_one_by_one(subscribed: Subscriptions) -> None:
+    assert subscribe(subscribed, "XAUUSD", "eurusd") == SubscriptionChange(["EURUSD", "XAUUSD"])
+    again = subscribe(subscribed, "EurUsd", "GBPUSD", "GBPUSD")
+    assert again == SubscriptionChange(["GBPUSD"])
+    assert (again.brings("GBPUSD"), again.brings("EURUSD")) == (True, False)
     assert subscribed.symbols == ["EURUSD", "GBPUSD", "XAUUSD"]
 
-
-def test_repeating_one_is_harmless(subscribed: Subscriptions) -> None:
-    subscribe(subscribed, "EURUSD")
-
-    assert subscribe(subscribed, "EURUSD", "EURUSD", "GBPUSD") == SubscriptionChange(["GBPUSD"])
+    assert unsubscribe(subscribed, "gbpusd", "NOPE") == SubscriptionChange(left=["GBPUSD"])
+    assert subscribed.symbols == ["EURUSD", "XAUUSD"]
+    assert unsubscribe(subscribed) == SubscriptionChange(left=["EURUSD", "XAUUSD"])
+    assert unsubscribe(subscribed) == unsubscribe(subscribed, "EURUSD") == SubscriptionChange()
 
 
 def test_unknown_symbols_are_rejected_as_they_were_written(subscribed: Subscriptions) -> None:
@@ -45,63 +46,15 @@ def test_unknown_symbols_are_rejected_as_they_were_written(subscribed: Subscript
     assert {found.code for found in change.rejected} == {"symbol_not_found"}
 
 
-def test_all_may_be_unknown(subscribed: Subscriptions) -> None:
-    assert subscribe(subscribed, "NOPE") == SubscriptionChange(rejected=[Rejected("NOPE")])
-    assert subscribed.symbols == []
-
-
-def test_case_does_not_matter(subscribed: Subscriptions) -> None:
-    assert subscribe(subscribed, "eurusd", "EurUsd") == SubscriptionChange(["EURUSD"])
-    assert unsubscribe(subscribed, "eurusd") == SubscriptionChange(left=["EURUSD"])
-
-
-def test_no_symbols_and_a_star_mean_all(subscribed: Subscriptions) -> None:
-    assert subscribe(subscribed) == SubscriptionChange(["*"])
-    assert subscribe(Subscriptions(), "*") == SubscriptionChange(["*"])
-    assert subscribed.symbols == ["*"]
-    assert subscribed.has_all
-    assert subscribed.covers("LATER")
-
-
-def test_all_stays_all(subscribed: Subscriptions) -> None:
-    subscribe(subscribed, "*")
-
+def test_no_symbols_and_a_star_mean_all_in_place_of_single_ones(subscribed: Subscriptions) -> None:
+    assert subscribe(Subscriptions()) == SubscriptionChange(["*"])
+    subscribe(subscribed, "EURUSD")
+    change = subscribe(subscribed, "GBPUSD", "*", "NOPE")
+    assert change == SubscriptionChange(["*"], ["EURUSD"], [Rejected("NOPE")])
+    assert (change.brings("GBPUSD"), change.brings("EURUSD")) == (True, False)
     assert subscribe(subscribed, "EURUSD", "NOPE") == SubscriptionChange(rejected=[Rejected("NOPE")])
     assert subscribe(subscribed) == SubscriptionChange()
-    assert subscribed.symbols == ["*"]
-
-
-def test_all_takes_the_place_of_single_ones(subscribed: Subscriptions) -> None:
-    subscribe(subscribed, "EURUSD")
-
-    assert subscribe(subscribed, "GBPUSD", "*", "NOPE") == SubscriptionChange(
-        ["*"], ["EURUSD"], [Rejected("NOPE")]
-    )
-    assert subscribed.symbols == ["*"]
-
-
-def test_change_brings_what_did_not_come_before(subscribed: Subscriptions) -> None:
-    assert subscribe(subscribed, "EURUSD").brings("EURUSD")
-    assert not subscribe(subscribed, "EURUSD").brings("EURUSD")
-    change = subscribe(subscribed, "*")
-    assert (change.brings("GBPUSD"), change.brings("EURUSD")) == (True, False)
-
-
-def test_unsubscribing_leaves_the_others(subscribed: Subscriptions) -> None:
-    subscribe(subscribed, "EURUSD", "GBPUSD", "XAUUSD")
-
-    assert unsubscribe(subscribed, "GBPUSD", "NOPE") == SubscriptionChange(left=["GBPUSD"])
-    assert subscribed.symbols == ["EURUSD", "XAUUSD"]
-    assert unsubscribe(subscribed) == SubscriptionChange(left=["EURUSD", "XAUUSD"])
-    assert subscribed.symbols == []
-
-
-def test_unsubscribing_nothing_is_harmless(subscribed: Subscriptions) -> None:
-    assert unsubscribe(subscribed) == unsubscribe(subscribed, "EURUSD") == SubscriptionChange()
-
-
-def test_all_is_left_as_a_whole(subscribed: Subscriptions) -> None:
-    subscribe(subscribed, "*")
+    assert (subscribed.symbols, subscribed.has_all, subscribed.covers("LATER")) == (["*"], True, True)
 
     with pytest.raises(StreamRefused, match="all symbols"):
         unsubscribe(subscribed, "EURUSD")

@@ -26,7 +26,6 @@ WARM_UP_S = 1.0
 
 
 class Run(msgspec.Struct):
-    instruments: int
     stages: dict[str, float] = {}
     """Microseconds of processor time a tick."""
     ticks: int = 0
@@ -35,8 +34,6 @@ class Run(msgspec.Struct):
     """Of all threads: what writing takes is in it, what PostgreSQL and Redis take themselves is not."""
     longest_wait_s: float = 0.0
     """That the event loop kept somebody waiting."""
-    bus_waiting: int = 0
-    """Records that Redis had not taken when the load ended."""
     pushed: int = 0
     """Ticks with those of the first second, in which it warms up."""
     written: int = 0
@@ -54,10 +51,9 @@ def main() -> None:
 
 
 def stage_by_stage(many: int) -> Run:
-    from .stages import Stages
-    from .ticks import make_instruments
+    from .stages import Stages, make_instruments
 
-    return Run(many, Stages(make_instruments(many), time.time_ns() // 1_000_000).run())
+    return Run(Stages(make_instruments(many), time.time_ns() // 1_000_000).run())
 
 
 def under_load(many: int, per_second: int, seconds: int) -> Run:
@@ -65,10 +61,10 @@ def under_load(many: int, per_second: int, seconds: int) -> Run:
 
     from market.models import LastQuote
 
-    from .ticks import make_instruments
+    from .stages import make_instruments
 
     make_instruments(many)
-    run = Run(many)
+    run = Run()
     asyncio.run(serve(run, per_second, seconds))
     run.written = LastQuote.objects.aggregate(all=Sum("seq"))["all"]
     return run
@@ -78,7 +74,6 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     from django.conf import settings
 
     from core import process
-    from market.engine.bus.redis_bus import RedisBus
 
     market = engine_alone()
     if settings.REDIS_URL:
@@ -98,8 +93,6 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     watch.cancel()
     run.longest_wait_s = await watch
     run.pushed = warm + run.ticks
-    if isinstance(market.runner.bus, RedisBus):
-        run.bus_waiting = market.runner.bus.waiting
     await market.stop()
 
 
@@ -116,7 +109,7 @@ async def feed(runner: Runner, per_second: int, seconds: float, numbers: Iterato
     """Push in batches what is due, or what fits in; returns how many ticks that were."""
     from instruments.catalogue import catalogue
 
-    from .ticks import make_tick
+    from .stages import make_tick
 
     instruments, began_s, sent = catalogue.active(), time.monotonic(), 0
     while (passed_s := time.monotonic() - began_s) < seconds:

@@ -4,14 +4,12 @@ long a start takes. ONLY=clients, symbols or instruments is one part of it. Ends
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.nightly.benchmarks.streams.__main__ import machine
-from tests.nightly.benchmarks.streams.places import prepare
-from tests.nightly.benchmarks.tables import say
+from tests.nightly.benchmarks.streams.__main__ import get_ready
+from tests.nightly.benchmarks.tables import machine, say
 from tests.nightly.figures import note
 
 from . import report, rest, streams
@@ -25,25 +23,22 @@ def main() -> int:
     growths = []
     with TemporaryDirectory(prefix="tickwire-growth-") as directory:
         if chosen:
-            growths += of_streams(Path(directory), chosen)
+            get_ready()
+            growths += streams.measure(Path(directory), chosen)
         if only in ("", "instruments"):
             with rest.services(Path(directory)) as running:
                 say(f"\n{rest.starts(running)}\n")
                 growths += rest.measure(running, Path(directory))
     say(f"\n{machine()}\n\n{report.table(growths)}")
     for each in growths:
-        measured, held = f"{each.judged:.2f}", round(each.judged, 2) <= each.floor
-        note(each.what, f"≤ {each.floor:.2f}, goal {report.GOAL:.2f}", measured, held=held)
-    beyond = report.beyond_floor(growths)
-    say("".join(f"Beyond the floor of {growth.floor}: {growth.what}\n" for growth in beyond))
-    return 1 if beyond else 0
+        target = f"≤ {each.floor:.2f}, goal {report.GOAL:.2f}"
+        note(each.what, target, f"{each.judged:.2f}", held=is_held(each))
+        say("" if is_held(each) else f"Beyond the floor of {each.floor}: {each.what}\n")
+    return int(not all(map(is_held, growths)))
 
 
-def of_streams(directory: Path, chosen: list[streams.Sizes]) -> list[report.Growth]:
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    prepare()
-    return streams.measure(directory, chosen)
+def is_held(growth: report.Growth) -> bool:
+    return round(growth.judged, 2) <= growth.floor
 
 
 if __name__ == "__main__":

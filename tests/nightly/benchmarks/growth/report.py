@@ -1,4 +1,4 @@
-"""How much dearer the same work becomes where there is more of everything else. Pure."""
+"""How much dearer the same work becomes where there is more of everything else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tests.nightly.benchmarks.streams.report import markdown, spread
+from tests.nightly.benchmarks.tables import markdown, spread
 
 GOAL = 1.10
 # What is the same work differs by a tenth from one run to the next while others share the silicon, and what
@@ -23,7 +23,6 @@ class Growth(NamedTuple):
     """Microseconds of the server's processor time, for each size one a round."""
     peer: Sequence[Sequence[float]] = ()
     """The same of a server in C that does nothing else: what the kernel takes for more sockets is in it."""
-
     floor: float = FLOOR
 
     @property
@@ -55,7 +54,3 @@ def table(growths: Sequence[Growth]) -> str:
         verdict = "reached" if round(growth.judged, 2) <= GOAL else "**missed**"
         rows.append([growth.what, costs, spread(growth.grew), peer, f"{growth.judged:.2f}", verdict])
     return markdown(rows)
-
-
-def beyond_floor(growths: Sequence[Growth]) -> list[Growth]:
-    return [growth for growth in growths if round(growth.judged, 2) > growth.floor]

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.nightly.benchmarks.streams.__main__ import Bench, Loads, at_pace
-from tests.nightly.benchmarks.streams.cases import Case
-from tests.nightly.benchmarks.streams.names import LIMIT, OURS
-from tests.nightly.benchmarks.streams.product.runs import Product
-from tests.nightly.benchmarks.streams.report import spread
-from tests.nightly.benchmarks.streams.servers import Start, servers
-from tests.nightly.benchmarks.tables import say
+from tests.nightly.benchmarks.streams.cases import LIMIT, OURS, Case
+from tests.nightly.benchmarks.streams.servers import Product, Start, servers
+from tests.nightly.benchmarks.tables import say, spread
 
 from .report import Growth
 

@@ -4,37 +4,39 @@ page takes against FastAPI is a case of `tests.nightly.benchmarks.rest`."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from tests.nightly.benchmarks.streams.__main__ import machine
-from tests.nightly.benchmarks.tables import aligned, say, spread
+from tests.nightly.benchmarks.tables import aligned, machine, say, spread
 from tests.nightly.figures import note
 
-from .beside import WALKS, Round, measure
+from .beside import Round, measure
 from .walk import Walked, walk_while_candles_close
+from .walkers import WALKS
 
-LIMIT = 10_000
-CLOSING = 20_000
-MOST_P99_MS, MOST_BLOCK_MS, MOST_MB = 5.0, 2.0, 20.0
+LIMIT, BARS, CLOSING = 10_000, 1_000_000, 20_000
+BARS_BESIDE, ROUNDS, SECONDS = 100_000, 3, 10.0
+FIGURES = (
+    ("quote, p50 ms", "quote_p50_ms", 0.0),
+    ("quote, p99 ms", "quote_p99_ms", 5.0),
+    ("loop, longest step ms", "longest_step_ms", 2.0),
+    ("loop, work p99.9 ms", "work_p999_ms", 2.0),
+    ("loop, most work ms", "longest_ms", 0.0),
+    ("memory, MB", "memory_mb", 20.0),
+)
+"""Each with what it may be more beside the walks, where that is judged."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.nightly.benchmarks.history", description=__doc__)
-    parser.add_argument("--bars", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each round")
-    options = parser.parse_args()
     say(f"{machine()}\n\n")
     with TemporaryDirectory(prefix="tickwire-bench-") as directory:
-        walked = walk_while_candles_close(Path(directory), options.bars - CLOSING, CLOSING, LIMIT)
+        walked = walk_while_candles_close(Path(directory), BARS - CLOSING, CLOSING, LIMIT)
     say(told(walked))
     note("A walk while candles close", "what export_candles writes", told(walked), held=walked.is_equal)
     with TemporaryDirectory(prefix="tickwire-bench-") as directory:
-        say(f"\n{table(*measure(directory, options.bars // 10, options.seconds, options.rounds))}")
+        say(f"\n{table(*measure(directory, BARS_BESIDE, SECONDS, ROUNDS))}")
     return 0 if walked.is_equal else 1
 
 
@@ -47,30 +49,14 @@ def told(walked: Walked) -> str:
 
 
 def table(alone: list[Round], beside: list[Round]) -> str:
-    def row(title: str, values: list[list[float]], most: float | None, digits: int = 2) -> list[str]:
+    rows = [["", "alone", f"beside {WALKS} walks", "more", ""]]
+    for title, name, most in FIGURES:
+        values = [[float(getattr(each, name)) for each in rounds] for rounds in (alone, beside)]
         more = median(values[1]) - median(values[0])
-        wanted = "" if most is None else f"at most {most:g}"
-        if most is not None:
-            note(f"{title}, more beside {WALKS} walks", wanted, f"{more:+.{digits}f}", held=more <= most)
-        return [title, *(spread(each, digits) for each in values), f"{more:+.{digits}f}", wanted]
-
-    def of(name: str) -> list[list[float]]:
-        return [[float(getattr(each, name)) for each in rounds] for rounds in (alone, beside)]
-
-    def held(name: str) -> list[list[float]]:
-        return [[float(getattr(each.held, name)) for each in rounds] for rounds in (alone, beside)]
-
-    rows = [
-        ["", "alone", f"beside {WALKS} walks", "more", ""],
-        row("quote, p50 ms", of("quote_p50_ms"), None),
-        row("quote, p99 ms", of("quote_p99_ms"), MOST_P99_MS),
-        row("loop, longest step ms", held("longest_step_ms"), MOST_BLOCK_MS),
-        row("loop, work p99.9 ms", held("work_p999_ms"), MOST_BLOCK_MS),
-        row("loop, most work ms", held("longest_ms"), None),
-        row("loop late, p99 ms", held("late_p99_ms"), None),
-        row("loop late, most ms", held("late_max_ms"), None),
-        row("memory, MB", held("memory_mb"), MOST_MB, 0),
-    ]
+        wanted = f"at most {most:g}" if most else ""
+        if most:
+            note(f"{title}, more beside {WALKS} walks", wanted, f"{more:+.2f}", held=more <= most)
+        rows.append([title, *map(spread, values), f"{more:+.2f}", wanted])
     return aligned(rows)
 
 

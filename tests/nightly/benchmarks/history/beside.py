@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from statistics import quantiles
-from typing import IO, NamedTuple
+from typing import IO
 
 import msgspec
 
@@ -18,7 +18,6 @@ from tests.programs.installation import SETTINGS
 
 from .walk import KEPT_FOR_GOOD
 
-WALKS = 10
 QUOTES_A_SECOND = 200
 
 
@@ -32,16 +31,12 @@ class Held(msgspec.Struct):
     work_p999_ms: float
     """What one in a thousand such stretches went beyond. The longest is often the collector of garbage, or
     the machine, which takes a core away for a moment and counts that as work."""
-    late_p99_ms: float
-    """How much later than it was due the loop came back to its watch, but for waiting for a core."""
-    late_max_ms: float
     memory_mb: float
 
 
-class Round(NamedTuple):
+class Round(Held):
     quote_p50_ms: float
     quote_p99_ms: float
-    held: Held
 
 
 def measure(directory: str, bars: int, seconds: float, rounds: int) -> tuple[list[Round], list[Round]]:
@@ -78,7 +73,7 @@ def served(directory: str, bars: int) -> Iterator[tuple[IO[str], IO[str], int, s
 
 @contextmanager
 def walking(port: int, key: str) -> Iterator[None]:
-    command = [sys.executable, "-m", "tests.nightly.benchmarks.history.walkers", str(port), key, str(WALKS)]
+    command = [sys.executable, "-m", "tests.nightly.benchmarks.history.walkers", str(port), key]
     process = subprocess.Popen(command)
     try:
         yield
@@ -91,8 +86,8 @@ def one_round(commands: IO[str], answers: IO[str], port: int, key: str, seconds:
     say(commands, "watch")
     times = waits_ms(port, key, seconds)
     say(commands, "tell")
-    cuts = quantiles(times, n=100)
-    return Round(cuts[49], cuts[98], msgspec.json.decode(answers.readline(), type=Held))
+    cuts, held = quantiles(times, n=100), msgspec.json.decode(answers.readline(), type=Held)
+    return Round(**msgspec.structs.asdict(held), quote_p50_ms=cuts[49], quote_p99_ms=cuts[98])
 
 
 def say(commands: IO[str], word: str) -> None:

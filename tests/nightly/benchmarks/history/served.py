@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from tests.nightly.benchmarks.processes import resident_mb
 from tests.programs.installation import set_up
 
 from .beside import Held
@@ -28,20 +29,16 @@ class LoopWatch:
         self._step_ms = 0.0
         self._memory_mb: list[float] = []
         self._used_ms: list[float] = []
-        self._late_ms: list[float] = []
         self._is_over = False
 
     async def run(self) -> None:
-        # Opened once: the watch's own work is part of what it sees.
-        self._schedstat = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         while not self._is_over:
-            if len(self._late_ms) % 100 == 0:
-                self._memory_mb.append(memory_mb())
-            due_s, used_s, waited_s = time.perf_counter() + EVERY_S, time.thread_time(), self._queued_s()
+            if len(self._used_ms) % 100 == 0:
+                # SQLite maps the database, which is not counted.
+                self._memory_mb.append(resident_mb(os.getpid(), "RssAnon"))
+            used_s = time.thread_time()
             await asyncio.sleep(EVERY_S)
             self._used_ms.append(1000 * (time.thread_time() - used_s))
-            self._late_ms.append(1000 * (time.perf_counter() - due_s - (self._queued_s() - waited_s)))
-        os.close(self._schedstat)
 
     def make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> asyncio.Task[Any]:
         return asyncio.Task(TimedSteps(work, self.note_step), loop=loop, **named)
@@ -49,21 +46,10 @@ class LoopWatch:
     def note_step(self, used_s: float) -> None:
         self._step_ms = max(self._step_ms, 1000 * used_s)
 
-    def _queued_s(self) -> float:
-        """How long this thread has waited for a core that others had."""
-        return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
-
     def stop(self) -> Held:
         self._is_over = True
-        used_ms, late_ms = sorted(self._used_ms), sorted(self._late_ms)
-        return Held(
-            self._step_ms,
-            used_ms[-1],
-            used_ms[int(0.999 * len(used_ms))],
-            late_ms[int(0.99 * len(late_ms))],
-            late_ms[-1],
-            max(self._memory_mb),
-        )
+        used_ms = sorted(self._used_ms)
+        return Held(self._step_ms, used_ms[-1], used_ms[int(0.999 * len(used_ms))], max(self._memory_mb))
 
 
 class TimedSteps(Coroutine[Any, Any, Any]):
@@ -90,11 +76,6 @@ class TimedSteps(Coroutine[Any, Any, Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._work.__await__()
-
-
-def memory_mb() -> float:
-    """Without files that are mapped: SQLite maps the database."""
-    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0]) / 1024
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.nightly.benchmarks.history.walkers PORT KEY NUMBER` walks through history repeatedly."""
+"""`python -m tests.nightly.benchmarks.history.walkers PORT KEY` walks through history repeatedly."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 import httpx
 
 from .walk import PATH
+
+WALKS = 10
 
 
 async def walk(client: httpx.AsyncClient) -> None:
@@ -20,13 +22,13 @@ async def walk(client: httpx.AsyncClient) -> None:
 
 
 async def main() -> None:
-    port, key, number = sys.argv[1:]
+    port, key = sys.argv[1:]
     headers = {"X-API-Key": key, "Accept-Encoding": "identity"}
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client,
         asyncio.TaskGroup() as walks,
     ):
-        for _ in range(int(number)):
+        for _ in range(WALKS):
             walks.create_task(walk(client))
 
 

@@ -5,78 +5,61 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
-import msgspec
 import redis
 
-from tests.nightly.benchmarks.packages import provide
-from tests.nightly.benchmarks.servers import CLIENT_CORE, Peer
-from tests.nightly.benchmarks.streams.__main__ import machine
-from tests.nightly.benchmarks.streams.report import spread
-from tests.nightly.benchmarks.tables import say
+from tests.nightly.benchmarks.processes import CLIENT_CORE, Peer, measured, provide
+from tests.nightly.benchmarks.tables import machine, say, spread
 from tests.nightly.figures import note
 from tests.programs.installation import SETTINGS
 from tests.programs.services import redis_url
 
-from . import report, short_path
+from . import report
 from .agreement import check_agreement
-from .cases import ALL, CASES, LATENCY_CASES, QUOTE, Case
+from .cases import ALL, CASES, LATENCY_CASES, OURS, SHARED, Case
 from .load import Load, measure
-from .names import OURS, SHARED
 from .prepare import Prepared
-from .servers import NEEDED, Servers, running
+from .servers import NEEDED, running
 
-WARM_UP_S = 1
+WARM_UP_S, ALONE_S = 1, 2
+ROWS = 100_000
+"""Signals, and as many news items."""
+Loads = dict[tuple[str, str], list[Load]]
 
 
 def main() -> int:
     options = read_options()
-    for package in provide(NEEDED):
-        say(f"{package} is not there: apt-get install {package}\n")
+    provide(NEEDED)
     cases = [case for case in CASES if case.name in options.cases]
-    with prepared(options.rows) as servers, running(servers, [OURS, *options.peers]) as (peers, not_run):
-        for name, reason in not_run.items():
-            say(f"{name} is not run: {reason}\n")
-        check(peers, cases, servers.key)
-        rounds = run_rounds(peers, cases, servers.key, options.rounds, options.seconds)
-        alone = run_alone(peers, [case for case in LATENCY_CASES if case in cases], servers.key)
-    return conclude(rounds, not_run, alone)
+    with TemporaryDirectory(prefix="tickwire-bench-") as directory, redis_url() as shared:
+        pin_redis(shared)
+        say(f"Preparing {ROWS:,} signals and as many news items …\n")
+        facts = measured(Prepared, "rest.prepare", ROWS, VAR_DIR=directory)
+        environment, wanted = SETTINGS | {"VAR_DIR": directory}, [OURS, *options.peers]
+        with running(Path(directory), environment, facts, shared, wanted) as (peers, not_run):
+            for name, reason in not_run.items():
+                say(f"{name} is not run: {reason}\n")
+            check_agreement(peers, cases, facts.key)
+            loads = run_rounds(peers, cases, facts.key, options.rounds, options.seconds)
+            alone = run_alone(peers, [case for case in LATENCY_CASES if case in cases], facts.key)
+    return conclude(loads, not_run, alone)
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.nightly.benchmarks.rest", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--seconds", type=int, default=3, help="of each measurement, after a second to warm up"
-    )
-    parser.add_argument("--rows", type=int, default=100_000, help="signals, and as many news items")
+    parser.add_argument("--seconds", type=int, default=3, help="of each measurement, after one to warm up")
     names = [case.name for case in CASES]
     parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
     others = [name for name in ALL if name != OURS]
     parser.add_argument("--peers", nargs="+", choices=others, default=others, metavar="PEER")
     return parser.parse_args()
-
-
-@contextmanager
-def prepared(rows: int) -> Iterator[Servers]:
-    with TemporaryDirectory(prefix="tickwire-bench-") as directory, redis_url() as shared:
-        pin_redis(shared)
-        environment = SETTINGS | {"VAR_DIR": directory}
-        say(f"Preparing {rows:,} signals and as many news items …\n")
-        yield Servers(Path(directory), environment, prepare(environment, rows), shared)
-
-
-def prepare(environment: dict[str, str], rows: int) -> Prepared:
-    command = [sys.executable, "-m", "tests.nightly.benchmarks.rest.prepare", str(rows)]
-    done = subprocess.run(command, env=os.environ | environment, stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=Prepared)
 
 
 def pin_redis(url: str) -> None:
@@ -85,31 +68,18 @@ def pin_redis(url: str) -> None:
         os.sched_setaffinity(client.info("server")["process_id"], {CLIENT_CORE})
 
 
-def check(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> None:
-    check_agreement(peers, cases, key)
-    ours = peers[0]
-    with ours.awake():
-        if not short_path.is_on(ours.port, QUOTE.path, key):
-            raise RuntimeError("Ours does not answer on the short path, which is what is measured.")
-
-
-def run_rounds(
-    peers: Sequence[Peer], cases: Sequence[Case], key: str, rounds: int, seconds: int
-) -> report.Rounds:
-    loads: dict[tuple[str, str], list[Load]] = defaultdict(list)
+def run_rounds(peers: Sequence[Peer], cases: Sequence[Case], key: str, rounds: int, seconds: int) -> Loads:
+    loads: Loads = defaultdict(list)
     for case in cases:
         for number in range(rounds):
             for peer in peers:
                 if peer.name in case.servers:
-                    loads[case.name, peer.name].append(warm_and_measure(peer, case, key, seconds))
+                    with peer.awake():
+                        measure(peer, case.path, key, WARM_UP_S, case.connections)
+                        load = measure(peer, case.path, key, seconds, case.connections)
+                    loads[case.name, peer.name].append(load)
             say(f"{case.name}: round {number + 1} of {rounds}\n")
     return loads
-
-
-def warm_and_measure(peer: Peer, case: Case, key: str, seconds: int) -> Load:
-    with peer.awake():
-        measure(peer, case.path, key, WARM_UP_S, case.connections)
-        return measure(peer, case.path, key, seconds, case.connections)
 
 
 def run_alone(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> dict[tuple[str, str], Load]:
@@ -119,25 +89,25 @@ def run_alone(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> dict[tu
         for peer in peers:
             if peer.name in case.servers and peer.name != SHARED:
                 with peer.awake():
-                    loads[case.name, peer.name] = measure(peer, case.path, key, 2, connections=1)
+                    loads[case.name, peer.name] = measure(peer, case.path, key, ALONE_S, connections=1)
     return loads
 
 
-def conclude(rounds: report.Rounds, not_run: dict[str, str], alone: dict[tuple[str, str], Load]) -> int:
-    judged = report.judge(rounds)
-    say(f"\n{machine()}\nMedian of the rounds (lowest–highest).\n\n")
-    say(report.whole(rounds, not_run, judged))
+def conclude(loads: Loads, not_run: dict[str, str], alone: dict[tuple[str, str], Load]) -> int:
+    judged = report.judge(loads)
+    say(f"\n{machine()}\nMedian of the rounds (lowest–highest).\n\n{report.whole(loads, not_run, judged)}\n")
     if alone:
-        say(f"\n{report.latency(alone)}")
+        say(f"{report.latency(alone)}\n")
+    has_failed = False
     for bound, values, verdict, _ in judged:
-        measured = spread(values) if values else "not run"
-        sign = "≥" if bound.is_least else "≤"
-        target = f"{sign} {bound.floor:g}, goal {bound.goal:g}"
+        shown = spread(values) if values else "not run"
+        target = f"{'≥' if bound.is_least else '≤'} {bound.floor:g}, goal {bound.goal:g}"
         name = f"{bound.case}, {bound.figure}: {bound.of} / {bound.against}"
-        note(name, target, measured, held=verdict in (report.Verdict.REACHED, report.Verdict.MISSED))
-    failures = list(report.failures(judged))
-    say("".join(["\n", *failures]))
-    return 1 if failures else 0
+        note(name, target, shown, held=verdict in (report.REACHED, report.MISSED))
+        if verdict == report.BELOW:
+            has_failed = True
+            say(f"{name} is {median(values):.2f}, and the floor is {bound.floor:g}.\n")
+    return int(has_failed)
 
 
 if __name__ == "__main__":

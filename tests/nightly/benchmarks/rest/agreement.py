@@ -1,7 +1,10 @@
-"""Whether all answer the same before anything is measured: who answers something else is not compared."""
+"""What is compared must be the same: before anything is measured, all answer what ours answers, on its short
+path."""
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -11,14 +14,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tests.nightly.benchmarks.servers import Peer
+from tests.nightly.benchmarks.processes import Peer
 
-from .cases import RECORDED, Case
-from .names import NGINX, OURS, RAW
+from .cases import OURS, QUOTE, RAW, RECORDED, Case
 
 TIMES = ("time", "timestamp")
 # A server listens before it has loaded what it answers from.
 START_PATIENCE_S = 60
+TOGETHER = 8
+# Of struct tcp_info in linux/tcp.h: tcpi_data_segs_in.
+SEGMENTS_AT, SEGMENTS_END = 152, 156
 
 
 class Said(NamedTuple):
@@ -52,8 +57,11 @@ def check_agreement(peers: Sequence[Peer], cases: Iterable[Case], key: str) -> N
             if peer.name in case.servers:
                 check_same(peer.name, case, expected, ask(peer, case.path, key))
     for peer in peers:
-        if peer.name != NGINX and ask(peer, RECORDED[0].path, "nobody").status < 400:
+        if ask(peer, QUOTE.path, "nobody").status < 400:
             raise RuntimeError(f"{peer.name} answers without a valid key.")
+    with ours.awake():
+        if not takes_the_short_path(ours.port, QUOTE.path, key):
+            raise RuntimeError("Ours does not answer on the short path, which is what is measured.")
 
 
 def check_same(name: str, case: Case, expected: Said, said: Said) -> None:
@@ -61,23 +69,48 @@ def check_same(name: str, case: Case, expected: Said, said: Said) -> None:
         raise RuntimeError(f"{name} answers {case.path} with other bytes than ours.")
     if meaning(msgspec.json.decode(said.body)) != meaning(msgspec.json.decode(expected.body)):
         raise RuntimeError(f"{name} answers {case.path} with another body than ours.")
-    if name.startswith(OURS) or (name in RAW and name != NGINX):
-        lacking = {header.lower() for header in expected.headers} - {
-            header.lower() for header in said.headers
-        }
-        if lacking:
-            raise RuntimeError(f"{name} answers {case.path} without {', '.join(sorted(lacking))}.")
+    theirs, ours = ({header.lower() for header in each.headers} for each in (said, expected))
+    if (name.startswith(OURS) or name in RAW) and ours - theirs:
+        raise RuntimeError(f"{name} answers {case.path} without {', '.join(sorted(ours - theirs))}.")
 
 
 def meaning(body: Any) -> Any:
     """Times may be written with more or fewer digits of a second; everything else must be equal."""
-    match body:
-        case dict():
-            return {
-                name: datetime.fromisoformat(value) if name in TIMES else meaning(value)
-                for name, value in body.items()
-            }
-        case list():
-            return [meaning(item) for item in body]
-        case _:
-            return body
+    if isinstance(body, list):
+        return [meaning(item) for item in body]
+    if isinstance(body, dict):
+        return {
+            name: datetime.fromisoformat(value) if name in TIMES else meaning(value)
+            for name, value in body.items()
+        }
+    return body
+
+
+def takes_the_short_path(port: int, path: str, key: str) -> bool:
+    """No answer shows it, but known requests that come together are answered in one write, and the ordinary
+    path writes each by itself."""
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {key}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        # The first makes the key known, and the second the head.
+        for _ in range(2):
+            exchange(connection, request, 1)
+        before = segments(connection)
+        exchange(connection, request, TOGETHER)
+        return segments(connection) - before == 1
+
+
+def exchange(connection: socket.socket, request: bytes, count: int) -> None:
+    connection.sendall(request * count)
+    answers = b""
+    while answers.count(b"\r\n\r\n") < count or not answers.endswith(b"}"):
+        part = connection.recv(1 << 20)
+        if not part:
+            raise RuntimeError(f"The connection ended after {answers[-200:]!r}.")
+        answers += part
+
+
+def segments(connection: socket.socket) -> int:
+    """With data, that have come in."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, SEGMENTS_END)
+    (count,) = struct.unpack("I", info[SEGMENTS_AT:SEGMENTS_END])
+    return int(count)

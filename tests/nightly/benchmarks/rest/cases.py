@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from .load import CONNECTIONS
-from .names import BOLT, DRF, FASTAPI, GRANIAN, NGINX, NODE, OURS, SHARED, SOCKETIFY, STARLETTE
-
+OURS, SHARED = "ours", "ours, limits over Redis"
+NODE, GRANIAN, SOCKETIFY, STARLETTE = "Node", "granian", "socketify", "Starlette"
+BOLT, FASTAPI = "django-bolt", "FastAPI"
+RAW = (NODE, GRANIAN, SOCKETIFY, STARLETTE)
+"""They send the bytes that ours sent, and its headers."""
+ALL = (OURS, NODE, SHARED, GRANIAN, SOCKETIFY, STARLETTE, BOLT, FASTAPI)
+FRAMEWORKS = (OURS, SHARED, FASTAPI)
 Figure = Literal["per_cpu_second", "p99_ms"]
 
 
@@ -15,7 +19,7 @@ class Case(NamedTuple):
     path: str
     servers: tuple[str, ...]
     """In the order in which they take turns."""
-    connections: int = CONNECTIONS
+    connections: int = 16
 
 
 class Bound(NamedTuple):
@@ -34,15 +38,18 @@ class Bound(NamedTuple):
         return self.figure == "per_cpu_second"
 
 
-ALL = (OURS, NODE, SHARED, GRANIAN, SOCKETIFY, STARLETTE, BOLT, FASTAPI, DRF, NGINX)
-FRAMEWORKS = (OURS, SHARED, FASTAPI, DRF)
 QUOTE = Case("quote", "/api/market/EURUSD/quote", ALL)
 BARS = Case("500 bars", "/api/market/EURUSD?timeframe=1h&bars=500", ALL)
-FEWER_BARS = Case("100 bars", "/api/market/EURUSD?timeframe=1h&bars=100", FRAMEWORKS)
 SIGNALS = Case("signals", "/api/signals?limit=50", FRAMEWORKS)
 NEWS = Case("news", "/api/news?limit=50", FRAMEWORKS)
-HISTORY = Case("10,000 candles", "/api/market/EURUSD/history?limit=10000", (OURS, FASTAPI), connections=1)
-CASES = (QUOTE, BARS, FEWER_BARS, SIGNALS, NEWS, HISTORY)
+CASES = (
+    QUOTE,
+    BARS,
+    Case("100 bars", "/api/market/EURUSD?timeframe=1h&bars=100", FRAMEWORKS),
+    SIGNALS,
+    NEWS,
+    Case("10,000 candles", "/api/market/EURUSD/history?limit=10000", (OURS, FASTAPI), connections=1),
+)
 LATENCY_CASES = (SIGNALS, NEWS)
 RECORDED = (QUOTE, BARS)
 """What raw peers send is what ours sent."""

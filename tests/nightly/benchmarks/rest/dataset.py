@@ -55,12 +55,8 @@ def candles(instrument_id: int, now_ms: int, kept_minutes: int) -> Iterator[cand
         newest_ms = interval_start(now_ms, span_ms)
         for number in range(1, KEPT):
             yield instrument_id, timeframe, candle(number, newest_ms - number * span_ms), "bid"
-        yield (
-            instrument_id,
-            timeframe,
-            total([minute for minute in minutes if minute.opened_ms >= newest_ms]),
-            "bid",
-        )
+        newest = total([minute for minute in minutes if minute.opened_ms >= newest_ms])
+        yield instrument_id, timeframe, newest, "bid"
 
 
 def total(minutes: Sequence[PriceBar]) -> PriceBar:

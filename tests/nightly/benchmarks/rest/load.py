@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import resource
-import shutil
 import subprocess
 import time
 
 import msgspec
 
-from tests.nightly.benchmarks.servers import CLIENT_CORE, Peer
+from tests.nightly.benchmarks.processes import CLIENT_CORE, Peer
 
-CONNECTIONS = 16
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -30,33 +28,24 @@ class Load(msgspec.Struct, frozen=True):
     """Share of its core that wrk used; near 1 it was wrk that we measured."""
 
 
-def measure(peer: Peer, path: str, key: str, seconds: int, connections: int = CONNECTIONS) -> Load:
+def measure(peer: Peer, path: str, key: str, seconds: int, connections: int, *options: str) -> Load:
     """One run against a peer that is awake; every answer must be a success."""
+    wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-H", f"X-API-Key: {key}"]
+    command = ["taskset", "-c", str(CLIENT_CORE), *wrk, *options, peer.url + path]
     server_before, client_before, started_at = peer.cpu_s(), children_cpu_s(), time.monotonic()
-    said = run_wrk(peer.url + path, key, seconds, connections)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=True)
     took_s, client_s = time.monotonic() - started_at, children_cpu_s() - client_before
-    server_s = peer.cpu_s() - server_before
+    server_s, said = peer.cpu_s() - server_before, done.stdout
     if "Non-2xx" in said or "Socket errors" in said:
         raise RuntimeError(f"{peer.name} refused {path}:\n{said}")
-    total = int(found(r"(\d+) requests in", said))
     return Load(
-        per_second=float(found(r"Requests/sec:\s+([\d.]+)", said)),
+        per_second=float(found(r"Requests/sec:\s+([\d.]+)", said)[0]),
         p50_ms=latency_ms("50", said),
         p99_ms=latency_ms("99", said),
-        per_cpu_second=total / server_s,
+        per_cpu_second=int(found(r"(\d+) requests in", said)[0]) / server_s,
         server_busy=server_s / took_s,
         client_busy=client_s / took_s,
     )
-
-
-def run_wrk(url: str, key: str, seconds: int, connections: int) -> str:
-    wrk = shutil.which("wrk")
-    if wrk is None:
-        raise RuntimeError("wrk is missing: apt-get install wrk")
-    options = ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-H", f"X-API-Key: {key}"]
-    command = ["taskset", "-c", str(CLIENT_CORE), wrk, *options, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=True)
-    return done.stdout
 
 
 def children_cpu_s() -> float:
@@ -65,12 +54,12 @@ def children_cpu_s() -> float:
 
 
 def latency_ms(percentile: str, said: str) -> float:
-    value, unit = re.search(rf"{percentile}%\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]
+    value, unit = found(rf"{percentile}%\s+([\d.]+)(us|ms|s)", said)
     return float(value) * UNITS[unit]
 
 
-def found(pattern: str, said: str) -> str:
+def found(pattern: str, said: str) -> tuple[str, ...]:
     match = re.search(pattern, said)
     if match is None:
         raise RuntimeError(f"wrk said nothing of {pattern}:\n{said}")
-    return match[1]
+    return match.groups()

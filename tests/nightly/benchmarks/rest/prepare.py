@@ -13,7 +13,6 @@ from tests.programs.installation import set_up
 
 class Prepared(msgspec.Struct):
     database: str
-    pepper: str
     key: str
 
 
@@ -26,8 +25,8 @@ def main() -> None:
 
     call_command("migrate", verbosity=0)
     key = prepare(int(sys.argv[1]), time.time_ns() // 1_000_000)
-    facts = Prepared(str(settings.DATABASES["default"]["NAME"]), settings.KEY_PEPPER, key)
-    sys.stdout.write(msgspec.json.encode(facts).decode())
+    facts = Prepared(str(settings.DATABASES["default"]["NAME"]), key)
+    sys.stdout.buffer.write(msgspec.json.encode(facts))
 
 
 if __name__ == "__main__":

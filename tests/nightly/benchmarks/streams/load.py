@@ -1,16 +1,22 @@
-"""One run of the load client, and what it saw."""
+"""One run of the load client, what it saw, and how fast the cores are at the moment. Virtual ones share their
+silicon with strangers: the same work then takes up to twice as long, for seconds or minutes, and nothing of
+the kernel's tells it from work of our own."""
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from statistics import mean, median
 from typing import NamedTuple
 
 import msgspec
 
-from tests.nightly.benchmarks.servers import CLIENT_CORE
+from tests.nightly.benchmarks.processes import CLIENT_CORE
 
-from .places import LOAD, LOAD_TLS
+from .places import LOAD
 
 # Beyond what was asked for: connecting, settling, waiting for the last.
 PATIENCE_S = 120
@@ -25,7 +31,6 @@ class Target(NamedTuple):
     pids: tuple[int, ...]
     """All that work for it on its core."""
     options: Mapping[str, object] = {}
-    is_encrypted: bool = False
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -68,9 +73,8 @@ def measure(target: Target, options: Mapping[str, float]) -> Load:
         **options,
     }
     words = [f"{name}={value}" for name, value in everything.items()]
-    binary = LOAD_TLS if target.is_encrypted else LOAD
     patience_s = PATIENCE_S + sum(options.get(name, 0) for name in ("warm", "seconds", "hold"))
-    command = ["taskset", "-c", str(CLIENT_CORE), str(binary), *words]
+    command = ["taskset", "-c", str(CLIENT_CORE), str(LOAD), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patience_s)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr[-1000:]}")
@@ -78,3 +82,48 @@ def measure(target: Target, options: Mapping[str, float]) -> Load:
     if load.wrong:
         raise RuntimeError(f"{load.wrong} messages came to the wrong client, twice or in the wrong order.")
     return load
+
+
+# 0.06 ms each time, so that nobody who is measured waits for it.
+WARM_UP, STEPS, EVERY_S = 300, 2_500, 0.1
+# One that was interrupted says nothing.
+MOST_S = 0.0005
+
+
+class Pace:
+    def __init__(self, cores: Iterable[int]) -> None:
+        self._samples: dict[int, list[tuple[float, float]]] = {core: [] for core in cores}
+        self._is_over = threading.Event()
+        for core in self._samples:
+            threading.Thread(target=self._watch, args=(core,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+
+    def slowed(self, since: float) -> float:
+        """By how much the slower core was slower since then (`time.monotonic`) than it can be."""
+        every = sorted(took for samples in self._samples.values() for _, took in samples)
+        best = median(every[: len(every) // 10 + 1]) if every else 0
+        means = [
+            mean(took for _, took in recent)
+            for samples in self._samples.values()
+            if (recent := [sample for sample in samples if sample[0] >= since])
+        ]
+        return max(means) / best - 1 if means else 0.0
+
+    def _watch(self, core: int) -> None:
+        os.sched_setaffinity(0, {core})
+        while not self._is_over.wait(EVERY_S):
+            work(WARM_UP)
+            start = time.thread_time()
+            work(STEPS)
+            took = time.thread_time() - start
+            if took < MOST_S:
+                self._samples[core].append((time.monotonic(), took))
+
+
+def work(steps: int) -> int:
+    total = 0
+    for number in range(steps):
+        total += number
+    return total

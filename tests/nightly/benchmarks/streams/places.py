@@ -7,20 +7,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.nightly.benchmarks.packages import is_there, provide, run
+from tests.nightly.benchmarks.processes import provide, run
 
 HERE = Path(__file__).parent
 PLACE = Path(os.environ.get("BENCH_DIR", HERE.parents[3] / "var" / "bench")).resolve()
 """Where what was built and installed is kept for the next time."""
-LOAD, LOAD_TLS, LIMIT = PLACE / "load", PLACE / "load-tls", PLACE / "limit"
+LOAD, LIMIT = PLACE / "load", PLACE / "limit"
 NODE_MODULES = PLACE / "node_modules"
-CERTIFICATE, KEY = PLACE / "certificate.pem", PLACE / "key.pem"
 WS = "ws@8.18.3"
 NGINX_MODULES = Path("/usr/lib/nginx/modules")
 NEEDED = {
     "gcc": "gcc",
-    "libssl-dev": "/usr/include/openssl/ssl.h",
-    "openssl": "openssl",
     "nodejs": "node",
     "npm": "npm",
     "nats-server": "nats-server",
@@ -31,27 +28,16 @@ NEEDED = {
 GCC = ("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 
 
-def prepare() -> list[str]:
-    """Returns what could not be had: the peers that need it are not run."""
+def prepare() -> None:
+    """What cannot be had is named, and the peers that need it are not run."""
     PLACE.mkdir(parents=True, exist_ok=True)
-    missing = provide(NEEDED)
+    provide(NEEDED)
     build()
-    if not CERTIFICATE.exists() and shutil.which("openssl"):
-        make_certificate()
     if not (NODE_MODULES / "ws").exists() and shutil.which("npm"):
         run("npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(PLACE), WS)
-    return missing
 
 
 def build() -> None:
     sources = [str(path) for path in sorted((HERE / "client").glob("*.c"))]
     subprocess.run([*GCC, *sources, "-o", LOAD], check=True)
     subprocess.run([*GCC, str(HERE / "peers" / "limit.c"), "-o", LIMIT], check=True)
-    if is_there(NEEDED["libssl-dev"]):
-        subprocess.run([*GCC, "-DTLS", *sources, "-o", LOAD_TLS, "-lssl", "-lcrypto"], check=True)
-
-
-def make_certificate() -> None:
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
-    named = ("-nodes", "-days", "3650", "-subj", "/CN=localhost")
-    run("openssl", "req", "-x509", *curve, *named, "-keyout", str(KEY), "-out", str(CERTIFICATE))

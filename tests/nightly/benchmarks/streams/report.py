@@ -1,15 +1,15 @@
-"""The tables, as docs/performance.md holds them. Pure."""
+"""The tables, as docs/performance.md holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from .cases import CASES, GOALS, Case, Figure, Goal
+from tests.nightly.benchmarks.tables import Rounds, markdown, ratios, spread
+
+from .cases import CASES, GOALS, OURS, Case, Figure, Goal
 from .load import Load
 
-Rounds = Mapping[tuple[str, str], Sequence[Load]]
-"""By case and server, one load a round."""
 NotRun = Mapping[str, str]
 """Why a server could not be run."""
 CLIENT_LIMIT = 0.9
@@ -20,20 +20,10 @@ WORDS: dict[Figure, str] = {
 }
 
 
-def spread(values: Sequence[float]) -> str:
-    """The median, and the lowest and highest of several."""
-    digits = 0 if max(values) >= 100 else 1 if max(values) >= 10 else 2
-    low, middle, high = (f"{value:,.{digits}f}" for value in (min(values), median(values), max(values)))
-    return middle if low == high else f"{middle} ({low}–{high})"
-
-
 def reached(rounds: Rounds, goal: Goal, figure: str) -> list[float]:
-    """One a round: servers that ran one after the other are compared, and no others."""
-    ours = [getattr(load, figure) for load in rounds.get((goal.case, goal.of), ())]
-    if not goal.against:
-        return ours
-    peers = [getattr(load, figure) for load in rounds.get((goal.case, goal.against), ())]
-    return [one / other for one, other in zip(ours, peers, strict=False) if other]
+    if goal.against:
+        return ratios(rounds, goal.case, figure, goal.of, goal.against)
+    return [getattr(load, figure) for load in rounds.get((goal.case, goal.of), ())]
 
 
 def is_held(goal: Goal, values: Sequence[float]) -> bool:
@@ -49,16 +39,10 @@ def goals_table(rounds: Rounds) -> str:
             sign = "≥" if goal.is_floor else "≤"
             held = "reached" if is_held(goal, values) else "**missed**"
             against = goal.against if goal.of != goal.against and goal.against else "–"
-            name = goal.case + what + (f": {goal.of}" if goal.of != "Tickwire" else "")
-            rows.append([name, against, f"{sign} {goal.bound:g}", spread(values), by_cpu(rounds, goal), held])
+            name = goal.case + what + (f": {goal.of}" if goal.of != OURS else "")
+            by_cpu = "" if what else spread(reached(rounds, goal, "messages_per_cpu_s"))
+            rows.append([name, against, f"{sign} {goal.bound:g}", spread(values), by_cpu, held])
     return markdown(rows)
-
-
-def by_cpu(rounds: Rounds, goal: Goal) -> str:
-    """The same ratio of messages for each second of the servers' processor time."""
-    if goal.figure != "messages_per_s":
-        return ""
-    return spread(reached(rounds, goal, "messages_per_cpu_s"))
 
 
 def figures_table(rounds: Rounds, case: Case, not_run: NotRun) -> str:
@@ -66,17 +50,14 @@ def figures_table(rounds: Rounds, case: Case, not_run: NotRun) -> str:
     rows = [[case.name, WORDS["connection_kb"]] if is_idle else [case.name, *HEADS]]
     for server in case.servers:
         if loads := rounds.get((case.name, server)):
-            rows.append([server, *(idle_cells(loads) if is_idle else cells(loads))])
+            kb = spread([load.connection_kb for load in loads])
+            rows.append([server, kb] if is_idle else [server, *cells(loads)])
         elif server in not_run:
             rows.append([server, f"not run: {not_run[server]}", *[""] * (len(rows[0]) - 2)])
     return markdown(rows) if any(name == case.name for name, _ in rounds) else ""
 
 
 HEADS = ("messages/s", "CPU µs each", "p50 ms", "p99 ms", "lost", "note")
-
-
-def idle_cells(loads: Sequence[Load]) -> list[str]:
-    return [spread([load.connection_kb for load in loads])]
 
 
 def cells(loads: Sequence[Load]) -> list[str]:
@@ -103,14 +84,3 @@ def notes(loads: Sequence[Load]) -> Iterator[str]:
 def whole(rounds: Rounds, not_run: NotRun, machine: str) -> str:
     tables = [table for case in CASES if (table := figures_table(rounds, case, not_run))]
     return "\n".join([machine, "", goals_table(rounds), *tables])
-
-
-def missed(rounds: Rounds) -> list[Goal]:
-    found = ((goal, reached(rounds, goal, goal.figure)) for goal in GOALS)
-    return [goal for goal, values in found if values and not is_held(goal, values)]
-
-
-def markdown(rows: Iterable[Sequence[str]]) -> str:
-    head, *others = rows
-    lines = [head, ["---"] * len(head), *others]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,22 +1,15 @@
 """`make bench-units`: what a request, a tick and a stream cost Redis, PostgreSQL and the web process, and
 what a web process costs everybody by being there. docs/operate/scale.md reckons with these figures and with
-those of a message, which `make bench-streams` measures.
-
-TICKS=2000 SECONDS=10 are the load and how long what follows it is measured.
-"""
+those of a message, which `make bench-streams` measures."""
 
 from __future__ import annotations
 
-import os
-
 from tests.nightly.benchmarks.tables import aligned, say
 
-from .counting import Counts
-from .following import Measured, follow
-from .market import INSTRUMENTS
-from .visits import Visits, visits
+from .counting import INSTRUMENTS, Counts
+from .visits import Measured, Visits, follow, visits
 
-TICKS, SECONDS = int(os.environ.get("TICKS", "2000")), float(os.environ.get("SECONDS", "10"))
+TICKS, SECONDS = 2_000, 10.0
 FEW, MANY = 1, 4
 RATES = (500, 5_300)
 

@@ -1,11 +1,15 @@
-"""What Redis and PostgreSQL were asked and what that took them, by their own counts."""
+"""An engine under load, and what Redis and PostgreSQL were asked and what that took them, by their own
+counts."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -13,8 +17,8 @@ from typing import Any, NamedTuple
 import psycopg
 from redis import Redis
 
-from tests.nightly.benchmarks.servers import TICKS_PER_S
-from tests.nightly.benchmarks.streams.processes import children
+from tests.nightly.benchmarks.processes import cpu_s, family_cpu_s
+from tests.programs.commands import manage
 from tests.programs.services import postgres
 
 WEB = "web"
@@ -73,25 +77,6 @@ class Counter:
         return self.now().minus(before)
 
 
-def cpu_s(pid: int, *, with_ended_children: bool = False) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11 : 15 if with_ended_children else 13])) / TICKS_PER_S
-
-
-def family_cpu_s(pid: int) -> float:
-    """A process and its children, with those that have ended."""
-    spent_s = cpu_s(pid, with_ended_children=True)
-    for child in children(pid):
-        with suppress(FileNotFoundError):
-            spent_s += cpu_s(child)
-    return spent_s
-
-
-def resident_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
 @contextmanager
 def logged_postgres() -> Iterator[tuple[str, Path]]:
     """One that writes down each statement, with who asked it."""
@@ -101,3 +86,30 @@ def logged_postgres() -> Iterator[tuple[str, Path]]:
                 connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
         yield url, Path(folder)
+
+
+INSTRUMENTS, SYMBOL = 50, "BENCH000"
+LONGEST_S = 600
+
+
+@contextmanager
+def engine(environment: Mapping[str, str], per_second: int) -> Iterator[None]:
+    """It makes instruments, and ticks of them until the context is left."""
+    words = map(str, (INSTRUMENTS, per_second, LONGEST_S))
+    command = [sys.executable, "-m", "tests.nightly.benchmarks.engine.run", *words]
+    named = {"DJANGO_SETTINGS_MODULE": "config.settings", **environment}
+    running = subprocess.Popen(command, env=os.environ | named, stdout=subprocess.DEVNULL)
+    try:
+        yield
+        if running.poll() is not None:
+            raise RuntimeError("The engine ended before its time; its lines stand above.")
+    finally:
+        running.kill()
+        running.wait()
+
+
+def run(folder: Path, settings: Mapping[str, str], *command: str) -> str:
+    ran = manage(folder / "var", *command, **settings)
+    if ran.returncode:
+        raise RuntimeError(ran.stderr)
+    return ran.stdout

@@ -19,14 +19,15 @@ from tests.market.simulated.simulation import (
     DAY_MS,
     HOUR_MS,
     START_MS,
+    TRADED,
     YEAR_MS,
     make_bars,
     make_market,
     make_ticks,
     mean_square,
     returns_of,
+    trades_of,
 )
-from tests.market.simulated.test_takers import TRADED, trades_of
 
 PIPS = {"BTCUSD": 1.0, "ETHUSD": 0.1, "TEST": 0.01}
 
@@ -41,13 +42,9 @@ def absorptions_of(symbol: str, hours: int) -> list[Absorption]:
 
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
-def test_realised_volatility_is_that_of_the_profile(symbol: str) -> None:
+def test_volatility_is_that_of_the_profile_and_variance_grows_as_in_a_random_walk(symbol: str) -> None:
     realised = sqrt(mean_square(returns_of(make_bars(symbol, 30 * DAY_MS))) * YEAR_MS / MINUTE_MS)
     assert 0.8 < realised / PROFILES[symbol].yearly_volatility < 1.25
-
-
-@pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
-def test_variance_grows_with_time_as_in_a_random_walk(symbol: str) -> None:
     bars = make_bars(symbol, 150 * DAY_MS, 5 * MINUTE_MS)
     single = mean_square(returns_of(bars))
     for every in (3, 12, 48, 288):
@@ -95,21 +92,16 @@ def test_prices_stay_near_their_base_for_a_thousand_years() -> None:
 
 
 @pytest.mark.parametrize("symbol", TRADED)
-def test_sides_are_persistent_and_in_balance(symbol: str) -> None:
+def test_sides_are_persistent_in_balance_and_go_with_the_moves(symbol: str) -> None:
     sides = [tick.side for tick in trades_of(symbol, 2 * HOUR_MS)]
-
     assert 0.1 < fmean(earlier * later for earlier, later in pairwise(sides)) < 0.5
     assert abs(fmean(sides)) < 0.1
 
-
-@pytest.mark.parametrize("symbol", TRADED)
-def test_delta_of_a_minute_goes_with_its_move(symbol: str) -> None:
     minutes = defaultdict[int, list[Tick]](list)
     for tick in make_ticks(symbol, 2 * HOUR_MS, "traded"):
         minutes[tick.time_ms // MINUTE_MS].append(tick)
     deltas = [sum(tick.side * tick.volume for tick in ticks) for ticks in minutes.values()]
     moves = [ticks[-1].bid - ticks[0].bid for ticks in minutes.values()]
-
     assert 0.25 < correlation(deltas, moves) < 0.8
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 
 import pytest
 from django.db import connection
@@ -14,8 +13,8 @@ from tests.nightly.reliability.drill.damage import MOST_IN_A_MINUTE, harm_of
 from tests.nightly.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, furnish, under_load
 from tests.nightly.reliability.drill.readers import StreamClient
 from tests.patience import wait_until
+from tests.reliability.services.frozen import frozen
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.supervised import stopped
 
 SIZE = Size(sockets=6, requests_a_second=20.0)
 PAUSE_S = 6.0
@@ -75,8 +74,7 @@ def test_control_harm_is_counted(embedded: Installation) -> None:
         def fault() -> None:
             loaded.readers.call(lambda: do_harm(loaded))
             break_ledger(embedded)
-            with ExitStack() as frozen:
-                frozen.enter_context(stopped(server.pid))
+            with frozen([server.pid]):
                 time.sleep(PAUSE_S)
 
         # Before the fault, so it does not count.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,12 +13,14 @@ from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.swarm import Listener, listen, listen_many
 from tests.reliability.conftest import Tell
+from tests.reliability.services.frozen import frozen
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.supervised import Supervised, clients_of, stopped, supervised
+from tests.reliability.services.supervised import Supervised, clients_of, supervised
 
 SOCKETS, FEW = 1_000, 300
 MOST_UNEVEN = 1.2
 PATH = "/ws/signals"
+Message = dict[str, str]
 pytestmark = [
     pytest.mark.usefixtures("rows"),
     pytest.mark.row(
@@ -35,23 +36,21 @@ def four(scaled: Installation) -> Iterator[Supervised]:
 
 
 @pytest.fixture
-def message(scaled: Installation) -> dict[str, str]:
+def message(scaled: Installation) -> Message:
     with scaled.orm():
         tier = make_tier("spread", streams=10_000, requests_per_minute=1_000_000)
         return {"action": "subscribe", "api_key": make_key(make_account(tier=tier))}
 
 
-def spread(host: Supervised) -> list[int]:
-    return sorted(len(clients_of(pid, host.server.port)) for pid in host.serving)
-
-
-def is_even(counts: list[int]) -> bool:
-    return counts[-1] <= MOST_UNEVEN * counts[0]
-
-
-async def leave(listeners: list[Listener]) -> None:
+async def check(
+    host: Supervised, workers: list[int], listeners: list[Listener], tell: Tell, least: int = 0
+) -> None:
+    counts = sorted(len(clients_of(pid, host.server.port)) for pid in workers)
     for listener in listeners:
         await listener.leave()
+    tell(f"over {len(workers)} workers: {counts}")
+    assert sum(counts) >= (least or len(listeners))
+    assert counts[-1] <= MOST_UNEVEN * counts[0]
 
 
 async def ask_and_keep(port: int) -> asyncio.StreamWriter:
@@ -62,76 +61,37 @@ async def ask_and_keep(port: int) -> asyncio.StreamWriter:
     return writer
 
 
-async def test_a_burst_of_connections_spreads_evenly(
-    four: Supervised, message: dict[str, str], tell: Tell
+@pytest.mark.parametrize("at_once", [True, False], ids=["simultaneous", "sequential"])
+async def test_connections_spread_evenly(
+    four: Supervised, message: Message, tell: Tell, at_once: bool
 ) -> None:
-    listeners = await listen_many([four.server.port], PATH, message, SOCKETS)
-    counts = spread(four)
-    await leave(listeners)
-    tell(f"{SOCKETS} simultaneous connections over 4 workers: {counts}")
-    assert sum(counts) >= SOCKETS
-    assert is_even(counts)
+    port = four.server.port
+    if at_once:
+        listeners = await listen_many([port], PATH, message, SOCKETS)
+    else:
+        listeners = [await listen(port, PATH, message) for _ in range(SOCKETS)]
+    await check(four, four.serving, listeners, tell)
 
 
-async def test_sequential_connections_spread_evenly(
-    four: Supervised, message: dict[str, str], tell: Tell
-) -> None:
-    listeners = [await listen(four.server.port, PATH, message) for _ in range(SOCKETS)]
-    counts = spread(four)
-    await leave(listeners)
-    tell(f"{SOCKETS} sequential connections over 4 workers: {counts}")
-    assert is_even(counts)
-
-
-async def test_idle_http_connections_count_as_well(
-    four: Supervised, message: dict[str, str], tell: Tell
-) -> None:
+async def test_idle_http_connections_count_as_well(four: Supervised, message: Message, tell: Tell) -> None:
     kept = [await ask_and_keep(four.server.port) for _ in range(FEW)]
     listeners = await listen_many([four.server.port], PATH, message, FEW)
-    counts = spread(four)
-    await leave(listeners)
+    await check(four, four.serving, listeners, tell)
     for writer in kept:
         writer.close()
-    tell(f"{FEW} kept by HTTP clients and {FEW} sockets over 4 workers: {counts}")
-    assert sum(counts) >= 2 * FEW
-    assert is_even(counts)
 
 
-async def test_a_frozen_worker_delays_no_connection(
-    four: Supervised, message: dict[str, str], tell: Tell
-) -> None:
-    frozen, *others = four.serving
-    with stopped(frozen):
-        began_at = time.monotonic()
+async def test_a_frozen_worker_delays_no_connection(four: Supervised, message: Message, tell: Tell) -> None:
+    stopped, *others = four.serving
+    with frozen([stopped]):
         listeners = await listen_many([four.server.port], PATH, message, FEW)
-        took_s = time.monotonic() - began_at
-        counts = sorted(len(clients_of(pid, four.server.port)) for pid in others)
-    await leave(listeners)
-    tell(f"{FEW} while one of 4 workers was frozen: {counts} in {took_s:.1f} s")
-    assert sum(counts) >= FEW
-    assert is_even(counts)
+    await check(four, others, listeners, tell)
 
 
-async def test_a_restarted_worker_is_filled_first(
-    four: Supervised, message: dict[str, str], tell: Tell
-) -> None:
+async def test_a_restarted_worker_is_filled_first(four: Supervised, message: Message, tell: Tell) -> None:
     earlier = await listen_many([four.server.port], PATH, message, FEW)
     os.kill(four.serving[0], signal.SIGKILL)
     await asyncio.to_thread(wait_until, lambda: len(four.serving) == 3)
     await asyncio.to_thread(four.wait_for, 4)
     later = await listen_many([four.server.port], PATH, message, FEW)
-    counts = spread(four)
-    await leave([*earlier, *later])
-    tell(f"after one of 4 workers was killed and came back: {counts}")
-    assert is_even(counts)
-
-
-async def test_two_workers_share_connections_evenly(
-    scaled: Installation, message: dict[str, str], tell: Tell
-) -> None:
-    with supervised(scaled, workers=2) as host:
-        listeners = await listen_many([host.server.port], PATH, message, SOCKETS)
-        counts = spread(host)
-        await leave(listeners)
-    tell(f"{SOCKETS} simultaneous connections over 2 workers: {counts}")
-    assert is_even(counts)
+    await check(four, four.serving, [*earlier, *later], tell, least=FEW)

@@ -45,9 +45,7 @@ def noted(
         module.contracts = contracts  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
     kind = type(
-        "Migration",
-        (Migration,),
-        {"operations": operations, "__module__": module.__name__, "atomic": atomic},
+        "Migration", (Migration,), {"operations": operations, "__module__": module.__name__, "atomic": atomic}
     )
     schema = Schema("news", state, set())
     return list(faults_of(kind("0002_next", "news"), schema, RELEASE, harmless))

@@ -8,8 +8,6 @@ import pytest
 from django.db import models
 from django.db.models import Field
 
-from tools.lint.migrations.operations.columns import keeps_rows
-
 from .made import LISTED, noted_of_change
 
 NUMBER = models.IntegerField
@@ -105,11 +103,7 @@ def test_what_it_does_not_notice_is_let_through(was: Field[Any, Any], field: Fie
 
 @pytest.mark.parametrize(
     ("was", "field"),
-    [
-        (NUMBER(), NUMBER(db_column="that")),
-        (price(20, 8), price(10, 2)),
-        (NUMBER(), NUMBER(db_index=True)),
-    ],
+    [(NUMBER(), NUMBER(db_column="that")), (price(20, 8), price(10, 2)), (NUMBER(), NUMBER(db_index=True))],
 )
 def test_neither_a_release_nor_a_reason_excuses_what_can_be_done_otherwise(
     was: Field[Any, Any], field: Field[Any, Any]
@@ -124,21 +118,3 @@ def test_not_null_takes_a_release_that_writes_none_and_a_reason_for_reading_all_
     assert "reads all rows" in locks
     assert "may still write NULL" in breaks
     assert noted_of_change(was, field, contracts="1.4.0", harmless=LISTED) == []
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "kept"),
-    [
-        ("varchar(10)", "varchar(10)", True),
-        ("varchar(10)", "varchar", True),
-        ("varchar", "varchar(10)", False),
-        ("text", "varchar", True),
-        ("numeric(10, 2)", "numeric", True),
-        ("numeric", "numeric(10, 2)", False),
-        ("numeric(10, 2)", "text", False),
-        ("text", "numeric", False),
-        ("integer", "text", False),
-    ],
-)
-def test_postgresql_keeps_the_rows_only_where_the_type_lets_in_more(was: str, now: str, kept: bool) -> None:
-    assert keeps_rows(was, now) is kept

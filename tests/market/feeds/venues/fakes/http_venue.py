@@ -43,6 +43,17 @@ class Reply:
 Answer = Callable[[Request, Reply], Awaitable[None]]
 
 
+def says(body: bytes, status: str = "200 OK", **headers: str) -> Answer:
+    async def answer(_: Request, reply: Reply) -> None:
+        await reply.whole(body, status, **headers)
+
+    return answer
+
+
+async def never(_: Request, reply: Reply) -> None:
+    await reply.left()
+
+
 class HttpVenue(LocalHttp):
     def __init__(self, answer: Answer) -> None:
         super().__init__()

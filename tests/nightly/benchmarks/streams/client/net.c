@@ -46,48 +46,6 @@ int dial(int port)
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }
 
-#ifdef TLS
-#include <openssl/ssl.h>
-
-void open_link(struct link *link, int port)
-{
-    static SSL_CTX *context;
-    if (!context) {
-        context = SSL_CTX_new(TLS_client_method());
-        SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
-    }
-    link->fd = dial(port);
-    link->tls = SSL_new(context);
-    SSL_set_fd(link->tls, link->fd);
-    if (SSL_connect(link->tls) <= 0)
-        fail("TLS handshake");
-    set_nonblocking(link->fd);
-}
-
-void write_link(struct link *link, const void *data, size_t size)
-{
-    if (SSL_write(link->tls, data, (int)size) <= 0)
-        fail("TLS write");
-}
-
-// All that is there: what OpenSSL has decrypted does not wake epoll again.
-ssize_t read_link(struct link *link, void *data, size_t size)
-{
-    size_t filled = 0;
-    int got = 0;
-    while (filled < size && (got = SSL_read(link->tls, (char *)data + filled, (int)(size - filled))) > 0)
-        filled += (size_t)got;
-    if (filled || SSL_get_error(link->tls, got) == SSL_ERROR_WANT_READ)
-        return (ssize_t)filled;
-    return -1;
-}
-
-void close_link(struct link *link)
-{
-    SSL_free(link->tls);
-    close(link->fd);
-}
-#else
 void open_link(struct link *link, int port)
 {
     link->fd = dial(port);
@@ -109,4 +67,3 @@ ssize_t read_link(struct link *link, void *data, size_t size)
 }
 
 void close_link(struct link *link) { close(link->fd); }
-#endif

@@ -1,4 +1,4 @@
-// Connections on loopback; with -DTLS those of clients are encrypted.
+// Connections on loopback.
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,6 @@
 
 struct link {
     int fd;
-    void *tls;
 };
 
 void fail(const char *what);                  // say it and end

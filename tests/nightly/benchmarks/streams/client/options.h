@@ -16,5 +16,3 @@ struct options {
 };
 
 extern struct options options;
-
-void read_options(int count, char **words);

@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 from socketify import App, CompressOptions, OpCode
 
-from .lines import Lines, symbol_of
-
 MOST_WAITING = 16 * 1024 * 1024
 app: Any = App()
 
@@ -20,12 +18,20 @@ def subscribe(socket: Any, message: Any, opcode: Any) -> None:
         socket.subscribe(symbol)
 
 
-def publish(line: bytes) -> None:
-    app.publish(symbol_of(line), line, OpCode.TEXT, False)
+class Ticks(asyncio.Protocol):
+    """One a line."""
+
+    _rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            # Of {"symbol":"SYM000",…}.
+            app.publish(line[11:17].decode(), line, OpCode.TEXT, False)
 
 
 async def open_tick_port(port: int) -> None:
-    await asyncio.get_running_loop().create_server(lambda: Lines(publish), "127.0.0.1", port)
+    await asyncio.get_running_loop().create_server(Ticks, "127.0.0.1", port)
 
 
 def main() -> None:

@@ -1,0 +1,168 @@
+"""What a stream says of itself: instruments that end, withheld sources, an engine that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from core.clock import now_ms
+from instruments.catalogue import catalogue
+from instruments.models import Instrument, WithheldSource
+from instruments.saving import hand_on_again, save, withhold
+from market import runtime as market
+from market.engine.status import status_of, status_record
+from tests.client import Api, Server
+from tests.contract.answers import refusal
+from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
+from tests.contract.streams.conftest import Open
+from tests.contract.streams.ticker import Ticker
+from tests.factories import make_instrument
+from tests.market.running import stop_engine_tasks
+from tests.patience import wait_until
+
+SIGNALS = "/ws/signals"
+
+
+@pytest.fixture
+def other(symbol: str) -> str:
+    return str(make_instrument(f"OTHER{symbol}").symbol)
+
+
+def change(symbol: str, **fields: object) -> None:
+    instrument = Instrument.objects.get(symbol=symbol)
+    for name, value in fields.items():
+        setattr(instrument, name, value)
+    save(instrument, by="test")
+
+
+def noticed(socket: Socket) -> tuple[str, list[str]]:
+    frame = socket.hear_until("notice")
+    assert frame.keys() == {"type", "code", "symbols", "time"}
+    return frame["code"], frame["symbols"]
+
+
+def test_deactivated_instrument_is_told_to_who_has_it_and_leaves_the_subscriptions(
+    opened: Open, ticker: Ticker, key: str, path: str, symbol: str, other: str
+) -> None:
+    socket, unconcerned = opened(path, key=key), opened(path, key=key)
+    socket.subscribe(symbol, other)
+    unconcerned.subscribe(other)
+    # A change of another kind is no end.
+    change(symbol, name="Another name")
+    change(symbol, active=False)
+    assert noticed(socket) == ("deactivated", [symbol])
+    assert socket.ask({"action": "list"})["symbols"] == [other]
+    again = socket.subscribe(symbol, other)
+    assert (again["symbols"], [each["symbol"] for each in again["rejected"]]) == ([other], [symbol])
+    ticker.past_a_minute(other)
+    assert [each.hear()["symbol"] for each in (socket, unconcerned)] == [other] * 2
+
+
+def test_who_asked_for_all_keeps_the_others_and_signals_what_still_closes(
+    opened: Open, key: str, symbol: str
+) -> None:
+    flow, signals = opened(ORDERFLOW, key=key), opened(SIGNALS, key=key)
+    assert flow.subscribe()["symbols"] == ["*"]
+    signals.subscribe(symbol, events=["signal.closed"])
+    change(symbol, active=False)
+    code, symbols = noticed(flow)
+    assert (code, symbol in symbols) == ("deactivated", True)
+    assert flow.ask({"action": "list"})["symbols"] == ["*"]
+    assert noticed(signals) == ("deactivated", [symbol])
+    again = signals.subscribe(symbol)
+    assert (again["symbols"], again["rejected"]) == ([symbol], [])
+
+
+def test_once_it_is_offered_again_it_can_be_subscribed_to_without_a_hole_in_the_numbers(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    ticker(symbol, 3)
+    socket = opened(MARKET, key=key)
+    socket.subscribe(symbol, features=["seq"])
+    change(symbol, active=False)
+    assert noticed(socket) == ("deactivated", [symbol])
+    change(symbol, active=True)
+    wait_until(lambda: catalogue.find(symbol) is not None)
+    assert socket.subscribe(symbol)["positions"] == {symbol: 3}
+    ticker(symbol)
+    assert socket.hear()["seq"] == 4
+
+
+@pytest.fixture
+def push(service: Server) -> Iterator[WithheldSource]:
+    """What these tests tick with; afterwards it is handed on again."""
+    yield WithheldSource(name="push", why="Its terms forbid it.")
+    hand_on_again(WithheldSource.objects.all(), by="test")
+
+
+def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
+    opened: Open, service: Server, ticker: Ticker, key: str, symbol: str, push: WithheldSource
+) -> None:
+    ticker(symbol)
+    named, everything = opened(MARKET, key=key), opened(ORDERFLOW, key=key)
+    named.subscribe(symbol)
+    everything.subscribe()
+    with Api(service, key) as api:
+        quote = f"/api/market/{symbol}/quote"
+        assert api.ask(quote).status_code == 200
+        withhold(push, by="test")
+        assert noticed(named) == ("deactivated", [symbol])
+        wait_until(lambda: api.ask(quote).status_code == 404)
+        for path in (quote, f"/api/market/{symbol}", f"/api/analysis/{symbol}"):
+            assert "terms of its source" in refusal(api.ask(path), 404, "symbol_not_found", field="symbol")
+        assert symbol not in api.ask("/api/symbols").text
+        tick = ticker(symbol, 3)[-1]
+        known = market.quote(symbol)
+        assert known is not None
+        assert known.bid == tick.bid
+        assert symbol in noticed(everything)[1]
+        # A question's answer comes next: of the three ticks nobody was sent one.
+        assert everything.ask({"action": "list"})["type"] == "subscriptions"
+        for path in (MARKET, ORDERFLOW):
+            assert symbol in [each["symbol"] for each in opened(path, key=key).subscribe(symbol)["rejected"]]
+        # Neither one who asks for all and what was sent last of it.
+        late = opened(ORDERFLOW, key=key)
+        assert symbol not in late.subscribe(features=["seq", "snapshot"])["positions"]
+        hand_on_again([push], by="test")
+        wait_until(lambda: api.ask(quote).status_code == 200)
+    assert named.subscribe(symbol)["symbols"] == [symbol]
+
+
+async def speak(ticker: Ticker) -> asyncio.Task[None]:
+    """The engine tells of itself again as long as the task lives."""
+    engine, bus = ticker.runner.engine, ticker.runner.bus
+
+    async def keep_telling() -> None:
+        while True:
+            status = status_of(engine, now_ms(), "", bus.journal_position.epoch)
+            bus.publish([status_record(status)])
+            await asyncio.sleep(0.1)
+
+    return asyncio.create_task(keep_telling())
+
+
+def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
+    opened: Open, ticker: Ticker, key: str, symbol: str, other: str
+) -> None:
+    """Over Redis the engine beside the service is ended; in one process it is its own tasks that end."""
+    one, both, all_, signals, late = (
+        opened(path, key=key) for path in (MARKET, MARKET, ORDERFLOW, SIGNALS, MARKET)
+    )
+    one.subscribe(symbol)
+    both.subscribe(other, symbol)
+    all_.subscribe()
+    signals.subscribe()
+    symbols = ([symbol], sorted([other, symbol]), ["*"], [symbol])
+    # As if what makes the engine speak had broken for good.
+    ticker.server.run(stop_engine_tasks("market status", "market clock"))
+    assert [noticed(socket) for socket in (one, both, all_)] == [("stale", each) for each in symbols[:3]]
+    late.subscribe(symbol)
+    assert noticed(late) == ("stale", [symbol])
+    telling = ticker.server.run(speak(ticker))
+    assert [noticed(socket) for socket in (one, both, all_, late)] == [("live", each) for each in symbols]
+    ticker(symbol)
+    assert one.hear()["symbol"] == symbol
+    assert signals.is_open
+    assert not telling.done()

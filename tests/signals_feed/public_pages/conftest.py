@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from signals_feed.public_pages.checked import checked_results
+from signals_feed.publishers.lookup import scorecards
+from tests.factories import make_instrument
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(db: None) -> Iterator[None]:
+    make_instrument("EURUSD")
+    for kept in (scorecards, checked_results):
+        kept.clear()
+    yield
+    for kept in (scorecards, checked_results):
+        kept.clear()
