@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
+from django.conf import settings as configured
+from django.db import connection
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+    sync_playwright,
+)
 
+from accounts.models import User
 from tests.client import Server
+from tests.contract.streams.ticker import Ticker, ticking
+from tests.factories import make_instrument, make_news, make_user
 from tests.patience import PATIENCE_S, wait_until
+from tests.staff import staff_client
 
 from .browsers import LAUNCH
 
@@ -21,6 +37,7 @@ OpenPage = Callable[..., Page]
 Launched = Callable[[str], AbstractContextManager[Browser]]
 PATIENCE_MS = PATIENCE_S * 1000
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
+SYMBOLS = ("BTCUSD", "EURUSD")
 # Reported by the page itself, because not every violation reaches the console.
 REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation",
@@ -80,9 +97,13 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
     problems: list[str] = []
     permissions = CLIPBOARD if browser.browser_type.name == "chromium" else []
 
-    def open_one(path: str = "/", script: str = "", *, address: str = server.url, **options: Any) -> Page:
+    def open_one(
+        path: str = "/", script: str = "", *, session: str = "", address: str = server.url, **options: Any
+    ) -> Page:
         context = browser.new_context(base_url=address, permissions=permissions, **options)
         context.set_default_timeout(PATIENCE_MS)
+        if session:
+            log_in(context, session, address)
         context.add_init_script(REPORT_VIOLATIONS + script)
         page = context.new_page()
         watch(page, urlsplit(address).netloc, problems)
@@ -91,6 +112,45 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
     yield open_one
     assert problems == []
+
+
+def session_of(user: User) -> str:
+    """Before the browser: while Playwright runs, this thread may not use the ORM."""
+    return str(staff_client(user).cookies[configured.SESSION_COOKIE_NAME].value)
+
+
+def log_in(context: BrowserContext, session: str, address: str) -> None:
+    context.add_cookies([{"name": configured.SESSION_COOKIE_NAME, "value": session, "url": address}])
+
+
+@pytest.fixture
+def publisher(settings: Any, server: Server) -> User:
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+    make_news("Bitcoin steadies", category="crypto")
+    return make_user("marta")
+
+
+@pytest.fixture
+def ticker(publisher: User, server: Server) -> Iterator[Ticker]:
+    with ticking(server) as made:
+        for symbol in SYMBOLS:
+            made(symbol)
+        yield made
+
+
+def beside(act: Callable[[], Any]) -> Any:
+    """In a thread that may use the ORM: this one belongs to the browser."""
+
+    def run() -> Any:
+        try:
+            return act()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run).result()
 
 
 def look_until(page: Page, is_so: Callable[[], object]) -> None:

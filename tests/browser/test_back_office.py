@@ -17,8 +17,8 @@ from tests.client import Server
 from tests.factories import make_instrument, make_user
 from tests.signals_feed.published_signals import make_published
 
-from .audit import violations
 from .conftest import OpenPage
+from .looks import violations
 
 # unfold's frame has no main landmark, so that nothing is inside one.
 UNFOLDS = ("landmark-one-main:", "region:")

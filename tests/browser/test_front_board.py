@@ -14,7 +14,7 @@ from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
-from .geometry import resize, widths
+from .looks import resize, widths
 
 HOUR_MS = 3_600_000
 DAYS_MS = 40 * HOUR_MS

@@ -14,7 +14,7 @@ from tests.client import Server
 from tests.factories import make_account, make_user
 
 from .conftest import OpenPage
-from .geometry import resize
+from .looks import resize
 from .test_back_office import enter
 
 WIDTHS = (360, 768, 1440)

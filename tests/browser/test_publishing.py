@@ -11,8 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from core import clock
-from tests.browser.audit import violations
-from tests.browser.geometry import faults_of_sizes, misplaced
+from tests.browser.looks import faults, misplaced, violations
 from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, press_on, tab_to, width_of
 from tests.client import Server
 from tests.factories import make_calendar, make_instrument, make_signal, make_user, put_candles, put_quote
@@ -334,15 +333,12 @@ def test_card_of_a_signal_says_that_it_has_ended(open_page: OpenPage) -> None:
     page.get_by_text("The result holds.").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_fits_every_screen(open_page: OpenPage, scheme: str) -> None:
-    page = open_page(color_scheme=scheme)
+def test_page_fits_every_screen(open_page: OpenPage) -> None:
+    page = open_page()
     log_in(page)
     fill(page)
     page.get_by_text("1 : 1.78").first.wait_for()
-    faults = faults_of_sizes(page, ".form-and-quote", "input, select, dd, [data-send], [data-chart]")
-    faults += violations(page)
-    assert faults == []
+    assert faults(page, ".form-and-quote", "input, select, dd, [data-send], [data-chart]") == []
 
 
 def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:

@@ -76,15 +76,12 @@ def test_console_shows_refusal_and_close_code(btcusd: None, open_page: OpenPage)
     expect(page.locator("#console-state")).to_have_text("Closed with 4401.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_every_window_and_break_no_rule_of_access(
-    btcusd: None, open_page: OpenPage, scheme: str
-) -> None:
-    page = open_page(PAGES["docs"], color_scheme=scheme)
+def test_pages_fit_every_window_and_break_no_rule_of_access(btcusd: None, open_page: OpenPage) -> None:
+    page = open_page(PAGES["docs"])
     found = {}
 
     for name, path in PAGES.items():
         page.goto(path)
-        found[name] = faults(page, name, scheme)
+        found[name] = faults(page)
 
     assert {name: wrong for name, wrong in found.items() if wrong} == {}

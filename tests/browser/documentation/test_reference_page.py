@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from pages.documents.reference.operations import operations
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import widths
+from tests.browser.looks import widths
 from tests.client import Api, Server
 from tests.factories import make_instrument, make_news, make_signal, put_quote
 

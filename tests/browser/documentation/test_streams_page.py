@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import widths
+from tests.browser.looks import widths
 from tests.client import Api, Server
 from tests.factories import make_instrument
 
@@ -66,5 +66,5 @@ def test_frames_break_after_commas(eurusd: None, api: Api, open_page: OpenPage) 
 
 def test_page_is_no_wider_than_the_window(open_page: OpenPage) -> None:
     page = open_page("/docs/streams", color_scheme="dark")
-    for width in widths(page, 360, 1100, height=800):
+    for width in widths(page, 360, 1100):
         assert page.evaluate("document.documentElement.scrollWidth") <= width

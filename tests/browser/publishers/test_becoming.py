@@ -8,8 +8,7 @@ from playwright.sync_api import Page, expect
 from accounts.rights import publishing_right
 from signals_feed.publishers.requests import ask_to_publish, decline_request
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
-from tests.browser.looks import faults
+from tests.browser.looks import faults, misplaced
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_user, put_quote
 from tests.signals_feed.published_signals import make_published
@@ -68,7 +67,7 @@ def test_former_publisher_follows_and_closes_what_is_active(
 ) -> None:
     page = opened(open_page, server, former)
     expect(page.locator(".notice")).to_contain_text("Staff withdrew your right to publish signals on")
-    assert faults(page, "former-publisher", "light") == []
+    assert faults(page) == []
     put_quote("EURUSD", 1.0860, 1.0861)
     page.locator("[data-result]", has_text="+18.0").wait_for()
     page.locator("summary", has_text="Close now").click()
@@ -79,14 +78,11 @@ def test_former_publisher_follows_and_closes_what_is_active(
     expect(page.get_by_role("heading", name="anna", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_fits_every_window_and_breaks_no_rule(
-    server: Server, session: str, open_page: OpenPage, scheme: str
-) -> None:
-    page = opened(open_page, server, session, color_scheme=scheme)
+def test_page_fits_every_window_and_breaks_no_rule(server: Server, session: str, open_page: OpenPage) -> None:
+    page = opened(open_page, server, session)
     page.get_by_label("What you would publish").fill(WHY)
     page.get_by_role("button", name="Send the request").click()
     expect(page.get_by_text("waiting")).to_be_visible()
-    assert faults(page, "becoming", scheme) == []
+    assert faults(page) == []
     page.set_viewport_size({"width": 360, "height": 740})
     assert misplaced(page, ".card", "h2, h3, p, li, button, .badge") == []

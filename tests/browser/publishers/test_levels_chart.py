@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
+from tests.browser.looks import misplaced
 from tests.browser.test_publishing import BARS, anna, fill, log_in
 
 __all__ = ("anna",)

@@ -11,9 +11,8 @@ from playwright.sync_api import expect
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Evidence
 from signals_feed.public_pages.checked import checked_results
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced
+from tests.browser.looks import misplaced, violations
 from tests.client import Server
 from tests.factories import make_instrument, make_user, put_quote
 from tests.signals_feed.published_signals import close_at, make_published

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from accounts.rights import publishing_right
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import broken, misplaced
+from tests.browser.looks import broken, misplaced
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_signal, make_user, put_quote
 from tests.signals_feed.published_signals import close_at, make_published

@@ -14,9 +14,8 @@ from playwright.sync_api import Page, Route, expect
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import faults_of_sizes, resize
+from tests.browser.looks import faults
 from tests.client import Server
 from tests.factories import make_instrument, make_user
 from tests.signals_feed.published_signals import close_at, make_published
@@ -55,16 +54,11 @@ PAGES: list[tuple[Callable[[list[Signal]], str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_every_screen(open_page: OpenPage, signals: list[Signal], scheme: str) -> None:
-    page = open_page("/healthz", color_scheme=scheme)
+def test_pages_fit_every_screen(open_page: OpenPage, signals: list[Signal]) -> None:
+    page = open_page("/healthz")
     for path, containers, parts in PAGES:
         page.goto(path(signals), wait_until="networkidle")
-        faults = faults_of_sizes(page, containers, parts)
-        faults += violations(page)
-        resize(page, 360, 740)
-        faults += violations(page)
-        assert faults == []
+        assert faults(page, containers, parts) == []
 
 
 def test_the_mark_of_a_result_leads_to_its_evidence_and_on_to_the_ledger(open_page: OpenPage) -> None:

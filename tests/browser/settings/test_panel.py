@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 from accounts.models import User
 from config.wiring import use_recorder
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import widths
+from tests.browser.looks import widths
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_user, put_quote
 from tests.patience import PATIENCE_S

@@ -8,12 +8,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import OpenPage
-from tests.browser.terminal.test_terminal import beside, publisher, ticker
-from tests.contract.streams.ticker import Ticker
 
 pytestmark = pytest.mark.also_on("oldest")
-
-__all__ = ("beside", "publisher", "ticker")
 
 # A stream over sockets of the test's own, which answer pings unless they are frozen.
 STREAM = """async () => {
@@ -63,7 +59,7 @@ PERSISTING = """async () => {
 }"""
 
 
-def test_what_failed_is_asked_again_once_the_service_is_back(ticker: Ticker, open_page: OpenPage) -> None:
+def test_what_failed_is_asked_again_once_the_service_is_back(open_page: OpenPage) -> None:
     page = open_page("/docs")
     page.clock.install()
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
@@ -77,7 +73,7 @@ def test_what_failed_is_asked_again_once_the_service_is_back(ticker: Ticker, ope
 
 
 @pytest.fixture
-def page(ticker: Ticker, open_page: OpenPage) -> Page:
+def page(open_page: OpenPage) -> Page:
     page = open_page("/docs")
     page.clock.install()
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))

@@ -12,8 +12,7 @@ from websockets.frames import Frame as WebSocketFrame
 
 from accounts.models import User
 from serving.websocket.protocol import WebSocketProtocol
-from tests.browser.conftest import OpenPage
-from tests.browser.terminal.test_terminal import beside
+from tests.browser.conftest import OpenPage, beside
 from tests.client import Server
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame

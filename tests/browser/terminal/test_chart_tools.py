@@ -10,59 +10,45 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced, widths
+from tests.browser.looks import broken, misplaced, violations, widths
 from tests.contract.streams.ticker import Ticker
 
-from .charted import charted, drag, of_chart, shown, until_chart
-from .test_chart import opened
-from .test_terminal import publisher
+from .conftest import box_of, choose, chosen, drag, live, of_chart, opened, shown, until_chart
 
-__all__ = ("charted", "publisher")
 MEAN = "chart.bars.slice(-20).reduce((sum, { close }) => sum + close, 0) / 20"
-# What is drawn on canvases that are not in the page.
+# What is drawn on canvases: those of the page, and those of a picture, which are not in it.
 WRITTEN = """
-window.written = [];
+window.written = { page: new Set(), picture: new Set() };
 const { fillText } = CanvasRenderingContext2D.prototype;
 CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
-    if (!this.canvas.isConnected) window.written.push(text);
+    window.written[this.canvas.isConnected ? "page" : "picture"].add(text);
     return fillText.call(this, text, ...more);
 };
 """
-# Figures at the axes of prices, and how far they are from the upper and the lower edge of their pane.
-FIGURES = """
-window.figures = new Set();
-{
-    const { fillText } = CanvasRenderingContext2D.prototype;
-    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
-        if (/^[\\u2212\\d,.]+$/.test(text) && this.canvas.closest("#chart") && this.textAlign !== "center") {
-            const { d: scale, f: from } = this.getTransform();
-            const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText(text);
-            const at = scale * y + from;
-            window.figures.add([text, at - scale * up, this.canvas.height - at - scale * down]);
-        }
-        return fillText.call(this, text, x, y, ...more);
-    };
-}
-"""
+SERIES = "chart.chart.panes().map((pane) => pane.getSeries().length)"
 # How many tags stand on the axis of each pane.
 TAGGED = """chart.chart.panes().map((pane) => pane.getSeries().flatMap((each) => [
     ...each.priceLines().filter((line) => line.options().axisLabelVisible),
     ...(each.options().lastValueVisible ? [each] : []),
 ]).length)"""
+RSI = "chart.chart.panes()[1].getSeries()[0]"
 # The value on the axis of a pane.
-TAG = "chart.chart.panes()[1].getSeries()[0].priceLines().at(-1).options().price"
-RANGE = "chart.chart.panes()[1].getSeries()[0].priceScale().getVisibleRange()"
+TAG = f"{RSI}.priceLines().at(-1).options().price"
 TOOLS = ".tools > .choice label, .tools > .menu > summary, .tools > .tool"
+PHRASES = ".legend > .phrase"
 
 
 def tool(page: Page, name: str) -> Any:
     return page.locator(f"[data-tool={name}]")
 
 
+def open_menu(page: Page, name: str) -> None:
+    tool(page, name).locator("summary").click()
+
+
 def switch_on(page: Page, *names: str) -> None:
-    tool(page, "indicators").locator("summary").click()
+    open_menu(page, "indicators")
     for name in names:
         page.get_by_role("checkbox", name=name).check()
     page.keyboard.press("Escape")
@@ -75,190 +61,118 @@ def row(page: Page, name: str) -> Any:
     return page.locator(".study", has_text=name)
 
 
-def test_indicators_are_drawn_told_and_remembered(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
+def written(page: Page, where: str) -> set[str]:
+    return set(page.evaluate(f"[...window.written.{where}]"))
+
+
+def test_indicators_are_drawn_told_kept_up_to_date_and_remembered(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page, script=WRITTEN)
 
     switch_on(page, "SMA", "RSI", "MACD")
 
-    assert of_chart(page, "chart.chart.panes().map((pane) => pane.getSeries().length)") == [3, 1, 3]
+    assert of_chart(page, SERIES) == [3, 1, 3]
     assert of_chart(page, TAGGED) == [1, 1, 1]
-    mean = of_chart(page, MEAN)
-    expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
-    expect(row(page, "RSI 14")).to_contain_text(re.compile(r"\d\.\d\d"))
+    before = of_chart(page, MEAN)
+    expect(row(page, "SMA 20")).to_contain_text(f"{before:.5f}")
+    expect(row(page, "RSI 14")).to_contain_text(f"{of_chart(page, TAG):.2f}")
+    charted("BTCUSD", 50)
+    # In one look: prices arrive between two of them.
+    told = "[...document.querySelectorAll('.study')].map(({ textContent }) => textContent.trim())"
+    until_chart(page, f"{MEAN} !== {before} && {told}.includes('SMA 20' + ({MEAN}).toFixed(5))")
+    assert written(page, "page") & {"100.00", "0.00"}
+    assert "120.00" not in written(page, "page"), "an impossible figure stands at the axis"
+
+    box = box_of(page, "#chart")
+    page.mouse.move(box["x"] + 100, box["y"] + 200)
+    at = of_chart(
+        page, "chart.bars.findIndex(({ time }) => time === chart.chart.timeScale().coordinateToTime(100))"
+    )
+    there = f"chart.bars.slice({at} - 19, {at} + 1).reduce((sum, {{ close }}) => sum + close, 0) / 20"
+    expect(row(page, "SMA 20")).to_contain_text(f"{of_chart(page, there):.5f}")
+    drag(page, 600)
+    assert of_chart(page, "chart.chart.timeScale().getVisibleLogicalRange().to < chart.bars.length - 10")
+    until_chart(page, f"{TAG} === {RSI}.data().at(-1).value")
+
     page.reload()
     shown(page)
     expect(page.locator(".study")).to_have_count(3)
     expect(page.locator(".count")).to_have_text("3")
+    open_menu(page, "indicators")
+    page.get_by_role("checkbox", name="RSI").uncheck()
+    expect(page.locator(".study")).to_have_count(2)
+    assert of_chart(page, SERIES) == [3, 3]
 
 
-def test_logarithmic_scale_is_that_of_the_price_alone(charted: Ticker, open_page: OpenPage) -> None:
+def test_logarithmic_scale_is_that_of_the_price_alone_and_remembered(
+    charted: Ticker, open_page: OpenPage
+) -> None:
     page = opened(open_page)
-    tool(page, "log").click()
-
+    modes = "chart.chart.panes().map((pane) => pane.getSeries()[0].priceScale().options().mode)"
+    scale = f"{RSI}.priceScale().getVisibleRange()"
+    page.keyboard.press("Alt+l")
+    expect(tool(page, "log")).to_have_attribute("aria-pressed", "true")
     switch_on(page, "RSI")
+    page.reload()
 
     for is_log in (True, False):
-        modes = "chart.chart.panes().map((pane) => pane.getSeries()[0].priceScale().options().mode)"
+        until_chart(shown(page), f"{scale}.from >= -30 && {scale}.to <= 130")
         assert of_chart(page, modes) == [int(is_log), 0]
-        until_chart(page, f"{RANGE}.from >= -30 && {RANGE}.to <= 130")
         tool(page, "log").click()
 
 
-@pytest.mark.parametrize("width", [360, 1440, 2560])
-def test_no_figure_at_the_axis_is_cut_or_impossible(charted: Ticker, open_page: OpenPage, width: int) -> None:
-    page = open_page("/docs", viewport={"width": width, "height": 900})
-    page.add_init_script(FIGURES)
-    page.goto("/terminal?symbol=BTCUSD&tf=1m")
-    shown(page)
-    switch_on(page, "RSI", "MACD")
-    charted("BTCUSD", 20)
-    until_chart(page, "window.figures.size > 12")
-    figures = page.evaluate("[...window.figures]")
-    assert [(text, above, below) for text, above, below in figures if min(above, below) < 0] == []
-    assert {"100.00", "0.00"} & {text for text, _, _ in figures}
-    assert "120.00" not in {text for text, _, _ in figures}
-
-
-def test_tag_of_an_indicator_stays_at_the_value_of_now(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "RSI")
-    expect(row(page, "RSI 14")).to_contain_text(f"{of_chart(page, TAG):.2f}")
-
-    drag(page, 600)
-
-    assert of_chart(page, "chart.chart.timeScale().getVisibleLogicalRange().to < chart.bars.length - 10")
-    until_chart(page, f"{TAG} === chart.chart.panes()[1].getSeries()[0].data().at(-1).value")
-
-
-def test_indicators_go_along_with_live_prices(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "SMA", "EMA", "Bollinger", "VWAP", "RSI", "MACD")
-
-    before = of_chart(page, MEAN)
-
-    charted("BTCUSD", 50)
-
-    # In one look: prices arrive between two of them.
-    told = "[...document.querySelectorAll('.study')].map(({ textContent }) => textContent.trim())"
-    until_chart(page, f"{MEAN} !== {before} && {told}.includes('SMA 20' + ({MEAN}).toFixed(5))")
-
-
-def test_indicator_is_told_for_the_candle_under_the_crosshair(charted: Ticker, open_page: OpenPage) -> None:
+def test_length_of_an_indicator_is_chosen_nonsense_refused_and_what_it_needs_loaded(
+    charted: Ticker, open_page: OpenPage
+) -> None:
     page = opened(open_page)
     switch_on(page, "SMA")
-    box = page.locator("#chart").bounding_box()
-    assert box is not None
+    open_menu(page, "indicators")
+    length, allowed = page.get_by_role("spinbutton", name="SMA: length"), page.locator(".allowed:visible")
 
-    page.mouse.move(box["x"] + 100, box["y"] + 200)
+    def enter(text: str) -> None:
+        length.fill(text)
+        length.press("Tab")
 
-    at = of_chart(
-        page, "chart.bars.findIndex(({ time }) => time === chart.chart.timeScale().coordinateToTime(100))"
-    )
-    mean = of_chart(
-        page, f"chart.bars.slice({at} - 19, {at} + 1).reduce((sum, {{ close }}) => sum + close, 0) / 20"
-    )
-    expect(row(page, "SMA 20")).to_contain_text(f"{mean:.5f}")
-
-
-def test_length_of_an_indicator_is_chosen_and_nonsense_refused(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "SMA")
-    tool(page, "indicators").locator("summary").click()
-    length = page.get_by_role("spinbutton", name="SMA: length")
-
-    length.fill("5")
-    length.press("Tab")
+    enter("5")
     expect(row(page, "SMA 5")).to_be_visible()
     for nonsense in ("-3", "0", "501", "2.5", ""):
-        length.fill(nonsense)
-        length.press("Tab")
+        enter(nonsense)
         expect(length).to_have_value("5")
-        expect(page.locator(".allowed:visible")).to_have_text("Allowed: 1 to 500, whole numbers")
+        expect(allowed).to_have_text("Allowed: 1 to 500, whole numbers")
     expect(row(page, "SMA 5")).to_be_visible()
-    length.fill("6")
-    length.press("Tab")
-
-    expect(row(page, "SMA 6")).to_be_visible()
-    expect(page.locator(".allowed:visible")).to_have_count(0)
-
-
-def test_long_indicator_brings_the_candles_that_it_needs(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "SMA")
-    tool(page, "indicators").locator("summary").click()
-    length = page.get_by_role("spinbutton", name="SMA: length")
-
-    length.fill("500")
-    length.hover()
-    assert length.evaluate("(field) => field.scrollWidth <= field.clientWidth")
-    length.press("Tab")
-
+    enter("500")
+    expect(row(page, "SMA 500")).to_be_visible()
+    expect(allowed).to_have_count(0)
     first = "Math.max(0, Math.ceil(chart.chart.timeScale().getVisibleLogicalRange().from))"
     values = "chart.parts.find(({ shown }) => shown?.get?.('sma')).shown.get('sma').running.values"
     until_chart(page, f"{values}[{first}].average !== undefined")
 
 
-def test_switched_off_nothing_of_an_indicator_is_left(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "RSI")
-
-    tool(page, "indicators").locator("summary").click()
-    page.get_by_role("checkbox", name="RSI").uncheck()
-
-    expect(page.locator(".study")).to_have_count(0)
-    assert of_chart(page, "chart.chart.panes().length") == 1
-
-
-def test_logarithmic_scale_is_switched_by_keyboard_and_remembered(
-    charted: Ticker, open_page: OpenPage
-) -> None:
-    page = opened(open_page)
-
-    page.keyboard.press("Alt+l")
-
-    expect(tool(page, "log")).to_have_attribute("aria-pressed", "true")
-    page.reload()
-    shown(page)
-    assert of_chart(page, "chart.chart.priceScale('right').options().mode") == 1
-
-
 def test_zone_changes_what_is_written_and_never_the_data(charted: Ticker, open_page: OpenPage) -> None:
     page = opened(open_page, timezone_id="Asia/Kolkata")
+    zone = tool(page, "zone").locator("summary")
     last = "chart.bars.at(-2).time"
-    written = f"chart.chart.options().localization.timeFormatter({last})"
     marked = f"chart.chart.timeScale().options().tickMarkFormatter({last}, 3)"
-    in_utc = of_chart(page, marked)
-    before = of_chart(page, last)
+    in_utc, before = of_chart(page, f"[{marked}, {last}]")
 
-    tool(page, "zone").locator("summary").click()
+    open_menu(page, "zone")
     page.get_by_text("Local time").click()
     page.keyboard.press("Escape")
-    expect(page.get_by_text("Local time")).to_be_hidden()
+    expect(tool(page, "zone").locator(".panel")).to_be_hidden()
+    expect(zone).to_be_focused()
 
-    expect(tool(page, "zone").locator("summary")).to_contain_text("UTC+5:30")
-    minutes = [
-        int(hour) * 60 + int(minute)
-        for hour, minute in (in_utc.split(":"), of_chart(page, marked).split(":"))
-    ]
+    expect(zone).to_contain_text("UTC+5:30")
+    local = of_chart(page, marked)
+    minutes = [int(hour) * 60 + int(minute) for hour, minute in (in_utc.split(":"), local.split(":"))]
     assert (minutes[1] - minutes[0]) % 1440 == 330
-    assert of_chart(page, written).endswith(of_chart(page, marked))
+    assert of_chart(page, f"chart.chart.options().localization.timeFormatter({last})").endswith(local)
     assert of_chart(page, f"chart.bars.some(({{ time }}) => time === {before})")
     page.reload()
-    expect(tool(page, "zone").locator("summary")).to_contain_text("UTC+5:30")
-
-
-def test_menu_closes_by_escape_and_by_a_click_elsewhere(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    zone = tool(page, "zone")
-
-    zone.locator("summary").click()
-    page.keyboard.press("Escape")
-    expect(zone.locator(".panel")).to_be_hidden()
-    expect(zone.locator("summary")).to_be_focused()
-    zone.locator("summary").click()
-    page.locator("#chart-symbol").click()
-
-    expect(zone.locator(".panel")).to_be_hidden()
+    expect(zone).to_contain_text("UTC+5:30")
+    open_menu(page, "zone")
+    chosen(page).click()
+    expect(tool(page, "zone").locator(".panel")).to_be_hidden()
 
 
 def test_picture_says_what_it_shows(
@@ -267,125 +181,123 @@ def test_picture_says_what_it_shows(
     settings.DEMO = False
     page = opened(open_page, script=WRITTEN)
     switch_on(page, "SMA", "MACD")
-
-    with page.expect_download() as download:
-        tool(page, "picture").click()
-
-    assert re.fullmatch(r"BTCUSD-1m-\d{4}-\d\d-\d\dT\d{6}Z\.png", download.value.suggested_filename)
-    download.value.save_as(tmp_path / "picture.png")
-    written = page.evaluate("window.written")
-    assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire"} < set(written)
-    assert not {"Demo: a made-up market", "Logarithmic scale"} & set(written)
-    assert {text.split()[0] for text in written} > {"O", "H", "L", "C", "Vol"}
-    picture = Image.open(tmp_path / "picture.png").convert("RGB")
-    box = page.locator("#chart").bounding_box()
-    assert box is not None
-    assert picture.height - box["height"] == pytest.approx(92, abs=2)
-    head = picture.crop((0, 0, picture.width // 2, 92)).getcolors(10_000) or []
-    assert len(head) > 2, "nothing is written above the chart"
-
-
-def test_picture_has_the_figures_of_the_last_candle(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page, script=WRITTEN)
-    box = page.locator("#chart").bounding_box()
-    assert box is not None
+    box = box_of(page, "#chart")
     page.mouse.move(box["x"] + 60, box["y"] + 60)
     last = of_chart(page, "chart.bars.at(-1).close.toFixed(chart.digits)")
     expect(page.locator("[data-part=close]")).not_to_have_text(last)
 
-    with page.expect_download():
-        page.evaluate("document.querySelector('[data-tool=picture]').click()")
+    # Not with the mouse, which points at an older candle.
+    take = "document.querySelector('[data-tool=picture]').click()"
+    with page.expect_download() as download:
+        page.evaluate(take)
 
-    assert f"C {last}" in page.evaluate("window.written")
+    assert re.fullmatch(r"BTCUSD-1m-\d{4}-\d\d-\d\dT\d{6}Z\.png", download.value.suggested_filename)
+    download.value.save_as(tmp_path / "picture.png")
+    texts = written(page, "picture")
+    assert {"BTCUSD · 1m", "SMA 20", "MACD 12 26 9", "Tickwire", f"C {last}"} < texts
+    assert not {"Demo: a made-up market", "Logarithmic scale"} & texts
+    assert {text.split()[0] for text in texts} > {"O", "H", "L", "C", "Vol"}
+    picture = Image.open(tmp_path / "picture.png").convert("RGB")
+    assert picture.height - box["height"] == pytest.approx(92, abs=2)
+    assert len(picture.crop((0, 0, picture.width // 2, 92)).getcolors(10_000) or []) > 2
 
-
-def test_picture_says_what_it_does_not_show(settings: Any, charted: Ticker, open_page: OpenPage) -> None:
     settings.DEMO = True
-    page = opened(open_page, script=WRITTEN)
+    page.reload()
+    shown(page)
     tool(page, "log").click()
     # The page writes there each second.
     page.locator("#trading").evaluate("""(words) => {
         Object.defineProperty(words, "textContent", { get: () => "Closed, opens Sun 22:00 UTC", set() {} });
     }""")
     with page.expect_download():
-        page.evaluate("document.querySelector('[data-tool=picture]').click()")
-
-    written = set(page.evaluate("window.written"))
-    assert {"Demo: a made-up market", "Logarithmic scale"} < written
-    assert any(text.startswith("Closed, opens") for text in written)
+        page.evaluate(take)
+    texts = written(page, "picture")
+    assert {"Demo: a made-up market", "Logarithmic scale"} < texts
+    assert any(text.startswith("Closed, opens") for text in texts)
 
 
 def test_full_screen_is_filled_by_the_chart_and_left_again(charted: Ticker, open_page: OpenPage) -> None:
     page = opened(open_page)
-    before = page.locator("#chart").bounding_box()
+    before = box_of(page, "#chart")
 
     tool(page, "fullscreen").click()
     expect(tool(page, "fullscreen")).to_have_attribute("aria-pressed", "true")
-    filled = page.locator("#chart").bounding_box()
-    assert before is not None
-    assert filled is not None
+    filled = box_of(page, "#chart")
     assert filled["width"] == page.evaluate("innerWidth")
     assert filled["height"] > before["height"]
     page.keyboard.press("Alt+f")
-
     expect(tool(page, "fullscreen")).to_have_attribute("aria-pressed", "false")
 
 
-def test_address_wins_over_what_is_remembered_and_back_works(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page, "/terminal?symbol=BTCUSD&tf=1m")
+def test_address_wins_over_what_is_remembered_names_what_is_unknown_and_back_works(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page, "/terminal?symbol=<b>x</b>&tf=2h")
+    notices = page.locator("main > .notice")
+    expect(notices).to_have_text(
+        [
+            "There is no instrument <B>X</B> here.",
+            "There is no timeframe 2h here. The chart has 1m, 5m, 15m, 1h, 4h, 1d.",
+        ]
+    )
+    expect(page).to_have_url(re.compile(r"\?symbol=BTCUSD&tf=1m$"))
+    choose(page, "EURUSD")
+    expect(notices).to_have_count(0)
+
+    page.goto("/terminal?symbol=BTCUSD")
+    expect(chosen(page)).to_have_text("BTCUSD")
+    page.goto("/terminal")
+    expect(chosen(page)).to_have_text("EURUSD")
     page.goto("/terminal?symbol=eur/usd&tf=5M")
     shown(page)
-    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
     expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
 
     page.keyboard.press("4")
     expect(page).to_have_url(re.compile(r"\?symbol=EURUSD&tf=1h$"))
-    page.get_by_role("button", name="BTCUSD").click()
+    # Arrows leave one step in the history, however many there were.
+    for key in ("ArrowUp", "ArrowDown", "ArrowUp"):
+        page.keyboard.press(key)
     expect(page).to_have_url(re.compile(r"\?symbol=BTCUSD&tf=1h$"))
     page.go_back()
-    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(chosen(page)).to_have_text("EURUSD")
     page.go_back()
-
     expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
     until_chart(page, "chart.shown === '5m' && chart.symbol === 'EURUSD'")
 
 
-def test_unknown_symbol_in_the_address_shows_another(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page, "/terminal?symbol=NOPE&tf=2h")
-
-    expect(page).to_have_url(re.compile(r"\?symbol=[BE]\w+USD&tf=1m$"))
-
-
-def test_tools_stand_side_by_side_in_one_row(charted: Ticker, open_page: OpenPage) -> None:
-    page = opened(open_page)
-    switch_on(page, "SMA", "RSI")
+def test_tools_menus_and_legend_fit_every_window_and_break_no_rule_of_access(
+    charted: Ticker, open_page: OpenPage
+) -> None:
+    page = opened(open_page, reduced_motion="reduce")
     for _ in widths(page, 360, 768, 1440, 2560):
         assert misplaced(page, ".price", TOOLS) == []
-        box = page.locator(".tools").bounding_box()
-        assert box is not None
-        assert box["height"] < 48
+        assert box_of(page, ".tools")["height"] < 48
+        assert broken(page, PHRASES) == misplaced(page, ".price .plot", PHRASES) == []
+    for menu in ("zone", "indicators"):
+        open_menu(page, menu)
+        for _ in widths(page, 360, 1440):
+            assert misplaced(page, "html", f"[data-tool={menu}] .panel") == []
+            panel = f"[data-tool={menu}] .panel"
+            assert misplaced(page, panel, f"{panel} label, {panel} [type=number]") == []
+    for name in ("SMA", "EMA", "Bollinger", "VWAP", "RSI", "MACD"):
+        page.get_by_role("checkbox", name=name).check()
+    assert violations(page) == []
 
 
-@pytest.mark.parametrize("menu", ["indicators", "zone"])
-def test_menu_lies_within_the_window(charted: Ticker, open_page: OpenPage, menu: str) -> None:
+def test_what_another_tab_chose_is_kept(charted: Ticker, open_page: OpenPage) -> None:
     page = opened(open_page)
+    other = page.context.new_page()
+    other.goto("/")
+    live(other).get_by_role("checkbox", name="BTCUSD, favourite").check()
+    switch_on(other, "SMA")
 
-    tool(page, menu).locator("summary").click()
-    for _ in widths(page, 360, 1440, height=800):
-        assert misplaced(page, "html", f"[data-tool={menu}] .panel") == []
-        parts = f"[data-tool={menu}] .panel label, .panel [type=number]"
-        assert misplaced(page, f"[data-tool={menu}] .panel", parts) == []
+    page.bring_to_front()
+    page.get_by_role("checkbox", name="EURUSD, favourite").check()
+    switch_on(page, "RSI")
 
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_tools_break_no_rule_of_access(charted: Ticker, open_page: OpenPage, scheme: str) -> None:
-    page = opened(open_page, color_scheme=scheme, reduced_motion="reduce")
-    switch_on(page, "SMA", "EMA", "Bollinger", "VWAP", "RSI", "MACD")
-    tool(page, "log").click()
-    found = violations(page)
-
-    for menu in ("indicators", "zone"):
-        tool(page, menu).locator("summary").click()
-        found += violations(page)
-
-    assert found == []
+    expect(page.get_by_role("checkbox", name="BTCUSD, favourite")).to_be_checked()
+    other.reload()
+    for symbol in ("BTCUSD", "EURUSD"):
+        expect(other.get_by_role("checkbox", name=f"{symbol}, favourite")).to_be_checked()
+    for name in ("SMA", "RSI"):
+        expect(row(other, name)).to_be_visible()

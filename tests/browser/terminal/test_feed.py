@@ -15,20 +15,14 @@ from core import clock
 from core.times import MINUTE_MS, moment
 from instruments.models import Instrument
 from market.prices import interval_start
-from tests.browser.conftest import OpenPage, look_until
-from tests.browser.geometry import widths
+from tests.browser.conftest import OpenPage, beside, look_until
+from tests.browser.looks import widths
 from tests.contract.streams.publishing import publish_news, publish_signal
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_signal, make_user, put_candles
 
-from .charted import charted, until_chart
+from .conftest import UNREADABLE, live, until_chart
 from .test_flow import candles, is_whole
-from .test_terminal import beside, bid, live, publisher, ticker
-
-pytestmark = pytest.mark.also_on("oldest")
-
-__all__ = ("charted", "publisher", "ticker")
-UNREADABLE = "no answer of the service"
 
 
 def make_past_signals(count: int) -> None:
@@ -245,15 +239,6 @@ def test_empty_panes_say_so(ticker: Ticker, open_page: OpenPage) -> None:
     assert is_whole(page, "#news-pane .said")
 
 
-def test_panes_are_skeletons_until_something_comes(ticker: Ticker, open_page: OpenPage) -> None:
-    page = open_page("/docs")
-    page.route("**/api/signals?*", lambda route: None)
-    page.goto("/")
-
-    expect(live(page).locator("#signals")).to_have_attribute("aria-busy", "true")
-    expect(page.locator("#signals .skeleton").first).to_be_visible()
-
-
 def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, open_page: OpenPage) -> None:
     page = open_page("/docs")
     for path in ("signals", "news"):
@@ -268,22 +253,6 @@ def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, o
     expect(page.locator("#news li.story")).to_contain_text("Bitcoin steadies")
     expect(said(page, "news")).to_be_hidden()
     expect(said(page, "signals")).to_contain_text("No signals yet.")
-
-
-def test_price_that_came_before_the_panes_counts(
-    ticker: Ticker, publisher: User, open_page: OpenPage
-) -> None:
-    beside(lambda: publish_signal("BTCUSD", publisher))
-    ticker("BTCUSD")
-    page = open_page("/docs")
-    page.route("**/terminal/panes.js", lambda route: None)
-    page.goto("/")
-    live(page)
-    expect(bid(page)).not_to_be_empty()
-
-    page.unroute_all()
-
-    expect(page.locator("#signals .result").first).to_contain_text(" R")
 
 
 def said(page: Page, pane: str) -> Any:

@@ -16,12 +16,11 @@ from instruments.catalogue import catalogue
 from market.prices import interval_start
 from market.prices.order_flow import MinuteFlow
 from market.store.flow_minutes import FlowToWrite, write_flows
-from tests.browser.conftest import OpenPage, look_until
+from tests.browser.conftest import OpenPage, beside, look_until
 from tests.contract.streams.ticker import Ticker
 
-from .test_terminal import beside, live, publisher, ticker
+from .conftest import live
 
-__all__ = ("publisher", "ticker")
 MINUTES = 90
 
 

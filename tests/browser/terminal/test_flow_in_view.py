@@ -15,11 +15,11 @@ from tests.browser.conftest import OpenPage
 from tests.contract.streams.ticker import Ticker
 from tests.patience import wait_until
 
-from .charted import REACH
+from .conftest import REACH, live
 from .test_flow import candles, filled
-from .test_terminal import live, publisher, ticker
 
-__all__ = ("filled", "publisher", "ticker")
+__all__ = ("filled",)
+
 BAR_MS, DAY_MS = 15 * MINUTE_MS, 24 * 60 * MINUTE_MS
 BARS = 200
 # Minutes of one answer.

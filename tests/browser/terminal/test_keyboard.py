@@ -8,14 +8,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
+from tests.browser.looks import violations
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_instrument, put_quote
 
-from .test_terminal import live, publisher, ticker
+from .conftest import PHONE, chosen, live
 
-__all__ = ("publisher", "ticker")
 MOST_TABS = 60
 NAMES = {
     "XAUUSD": "Gold / US Dollar",
@@ -23,6 +22,10 @@ NAMES = {
     "US500": "US 500 Index",
     "UK100": "UK 100 Index",
 }
+IS_SEEN = """(list) => {
+    const [row, frame] = [list.querySelector(".chosen"), list].map((each) => each.getBoundingClientRect());
+    return row.top >= frame.top && row.bottom <= frame.bottom;
+}"""
 
 
 @pytest.fixture
@@ -32,77 +35,47 @@ def named(publisher: User) -> None:
         put_quote(symbol)
 
 
-def chart_of(page: Page) -> Any:
-    return page.locator("#chart-symbol")
-
-
 def options(page: Page) -> Any:
     return page.get_by_role("option")
 
 
-@pytest.mark.parametrize("keys", ["Control+k", "Meta+k"])
-def test_search_opens_finds_and_shows(named: None, ticker: Ticker, open_page: OpenPage, keys: str) -> None:
-    page = live(open_page("/"))
+def test_search_is_opened_walked_and_left_by_keyboard(
+    named: None, ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/", viewport=PHONE))
+    listed, palette = page.locator(".watch .scroll"), page.locator("#palette")
+    listed.evaluate("(list) => { list.style.maxHeight = '8rem'; }")
     find = page.get_by_role("button", name="Search symbols")
     find.focus()
-    page.keyboard.press(keys)
-    field = page.get_by_role("combobox", name="Symbol or name")
-    expect(field).to_be_focused()
+    page.keyboard.press("Meta+k")
+    expect(page.get_by_role("combobox", name="Symbol or name")).to_be_focused()
+    expect(options(page)).to_have_count(len(NAMES) + 2)
     assert violations(page) == []
     page.keyboard.type("gold")
     expect(options(page)).to_have_count(1)
     page.keyboard.press("Enter")
-
-    expect(chart_of(page)).to_have_text("XAUUSD")
-    expect(page.locator("#palette")).to_be_hidden()
+    expect(chosen(page)).to_have_text("XAUUSD")
+    expect(palette).to_be_hidden()
     expect(find).to_be_focused()
+    assert listed.evaluate(IS_SEEN)
 
-
-def test_found_instrument_has_one_line_and_is_shown_in_the_list(
-    named: None, ticker: Ticker, open_page: OpenPage
-) -> None:
-    page = live(open_page("/", viewport={"width": 360, "height": 740}))
-    listed = page.locator(".watch .scroll")
-    listed.evaluate("(list) => { list.style.maxHeight = '8rem'; }")
     page.keyboard.press("Control+k")
-    expect(options(page)).to_have_count(len(NAMES) + 2)
-    heights = options(page).evaluate_all("(all) => all.map((each) => each.offsetHeight)")
-    assert len(set(heights)) == 1
-    page.keyboard.type("gold")
-    page.keyboard.press("Enter")
-    expect(chart_of(page)).to_have_text("XAUUSD")
-    seen = """(list) => {
-        const [row, frame] = [list.querySelector(".chosen"), list]
-            .map((each) => each.getBoundingClientRect());
-        return row.top >= frame.top && row.bottom <= frame.bottom;
-    }"""
-    assert listed.evaluate(seen)
+    page.keyboard.type("xauq")
+    expect(page.locator("#palette [role=status]")).to_have_text("No instrument matches “xauq”.")
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(chosen(page)).to_have_text("XAUUSD")
 
-
-def test_typing_begins_a_search_and_arrows_choose(named: None, ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    page.keyboard.type("u")
-    expect(page.get_by_role("combobox")).to_have_value("u")
-    page.keyboard.type("s")
-    expect(options(page).first).to_contain_text("US500")
+    page.keyboard.type("us")
+    expect(page.get_by_role("combobox")).to_have_value("us")
     first, second = options(page).first, options(page).nth(1)
+    expect(first).to_contain_text("US500")
     expect(first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")
     expect(second).to_have_attribute("aria-selected", "true")
     symbol = second.get_attribute("data-symbol") or ""
     page.keyboard.press("Enter")
-    expect(chart_of(page)).to_have_text(symbol)
-
-
-def test_escape_leaves_everything_as_it_was(named: None, ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    page.keyboard.type("xau")
-    expect(options(page)).to_have_count(1)
-    page.keyboard.type("q")
-    expect(page.locator("#palette [role=status]")).to_have_text("No instrument matches “xauq”.")
-    page.keyboard.press("Escape")
-    expect(page.locator("#palette")).to_be_hidden()
-    expect(chart_of(page)).to_have_text("BTCUSD")
+    expect(chosen(page)).to_have_text(symbol)
 
 
 MATCHES = {
@@ -118,75 +91,59 @@ MATCHES = {
 
 
 def test_letters_may_be_left_out(open_page: OpenPage) -> None:
-    instruments = [{"symbol": symbol, "name": name} for symbol, name in NAMES.items()]
-    instruments.append({"symbol": "EURUSD", "name": "Euro / US Dollar"})
+    names = NAMES | {"EURUSD": "Euro / US Dollar"}
     found = open_page("/docs").evaluate(
         """async ([queries, instruments]) => {
             const { matches } = await import("/static/terminal/keyboard/palette.js");
             const symbols = (query) => matches(query, instruments).map(({ instrument }) => instrument.symbol);
             return Object.fromEntries(queries.map((query) => [query, symbols(query).slice(0, 1)]));
         }""",
-        [list(MATCHES), instruments],
+        [list(MATCHES), [{"symbol": symbol, "name": name} for symbol, name in names.items()]],
     )
     assert found == MATCHES
 
 
-def test_arrows_go_through_the_watchlist_from_anywhere(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    expect(chart_of(page)).to_have_text("BTCUSD")
-    page.keyboard.press("ArrowDown")
-    expect(chart_of(page)).to_have_text("EURUSD")
-    page.keyboard.press("ArrowUp")
-    expect(chart_of(page)).to_have_text("BTCUSD")
-
-
-def test_arrows_in_the_filter_go_through_what_it_leaves(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    field = page.get_by_role("searchbox", name="Filter the watchlist")
-    field.fill("usd")
-    page.keyboard.press("ArrowDown")
-    expect(chart_of(page)).to_have_text("EURUSD")
-    expect(field).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    expect(chart_of(page)).to_have_text("BTCUSD")
-
-
-def test_arrows_are_the_watchlists_again_after_a_click_on_a_timeframe(
+def test_arrows_go_through_the_watchlist_wherever_nothing_else_needs_them(
     ticker: Ticker, open_page: OpenPage
 ) -> None:
     page = live(open_page("/"))
+
+    def walk() -> None:
+        for key, symbol in (("ArrowDown", "EURUSD"), ("ArrowUp", "BTCUSD")):
+            page.keyboard.press(key)
+            expect(chosen(page)).to_have_text(symbol)
+
+    walk()
+    field = page.get_by_role("searchbox", name="Filter the watchlist")
+    field.fill("usd")
+    walk()
+    expect(field).to_be_focused()
     page.get_by_text("5m", exact=True).click()
-    page.keyboard.press("ArrowDown")
-    expect(chart_of(page)).to_have_text("EURUSD")
+    walk()
     expect(page.get_by_role("radio", name="5m", exact=True)).to_be_checked()
+    for menu, choice in (("zone", "Local time"), ("indicators", "RSI")):
+        page.locator(f"[data-tool={menu}] summary").click()
+        page.get_by_text(choice).click()
+        page.keyboard.press("Escape")
+        expect(page.get_by_text(choice).locator("visible=true")).to_have_count(0 if menu == "zone" else 1)
+        walk()
 
     page.get_by_text("Hourly").click()
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.name") == "timeframe":
             break
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("radio", name="15m")).to_be_checked()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("radio", name="1h")).to_be_checked()
+    for timeframe in ("15m", "1h"):
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("radio", name=timeframe)).to_be_checked()
 
 
-def test_question_mark_lists_all_shortcuts(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    page.keyboard.press("?")
-    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    expect(dialog).to_be_visible()
-    expect(dialog.get_by_text("Search for a symbol", exact=True)).to_be_visible()
-    assert violations(page) == []
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-
-
-def test_no_key_fires_in_a_field_with_a_modifier_or_once_switched_off(
+def test_question_mark_lists_the_shortcuts_and_none_fires_in_a_field_or_switched_off(
     ticker: Ticker, open_page: OpenPage
 ) -> None:
     page = live(open_page("/"))
     palette, field = page.locator("#palette"), page.get_by_role("searchbox")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     field.focus()
     page.keyboard.type("eur?")
     expect(field).to_have_value("eur?")
@@ -196,27 +153,17 @@ def test_no_key_fires_in_a_field_with_a_modifier_or_once_switched_off(
     for keys in ("Control+b", "Alt+x", "Control+ArrowDown"):
         page.keyboard.press(keys)
     expect(palette).to_be_hidden()
-    expect(page.locator("#shortcuts")).to_be_hidden()
-    expect(chart_of(page)).to_have_text("BTCUSD")
+    expect(dialog).to_be_hidden()
+    expect(chosen(page)).to_have_text("BTCUSD")
 
     page.keyboard.press("?")
+    expect(dialog.get_by_text("Search for a symbol", exact=True)).to_be_visible()
     page.get_by_role("checkbox", name="Use single-key shortcuts").uncheck()
     page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
     page.keyboard.press("e")
     page.keyboard.press("?")
     expect(palette).to_be_hidden()
-    expect(page.locator("#shortcuts")).to_be_hidden()
+    expect(dialog).to_be_hidden()
     page.keyboard.press("Control+k")
     expect(palette).to_be_visible()
-
-
-def test_arrows_are_the_watchlists_again_once_a_menu_is_closed(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    for menu, choice in (("zone", "Local time"), ("indicators", "RSI")):
-        page.locator(f"[data-tool={menu}] summary").click()
-        page.get_by_text(choice).click()
-        page.keyboard.press("Escape")
-        expect(page.get_by_text(choice).locator("visible=true")).to_have_count(0 if menu == "zone" else 1)
-        before = chart_of(page).text_content()
-        page.keyboard.press("ArrowDown" if before == "BTCUSD" else "ArrowUp")
-        expect(chart_of(page)).not_to_have_text(before or "")

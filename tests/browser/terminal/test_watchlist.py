@@ -13,28 +13,25 @@ from accounts.models import User
 from core import clock
 from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
 from market import runtime as market
 from market.prices import PriceBar
 from pages.watchlist import HOUR_MS, opening
-from tests.browser.conftest import OpenPage
-from tests.browser.geometry import misplaced, widths
+from tests.browser.conftest import SYMBOLS, OpenPage, beside
+from tests.browser.looks import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
-from .test_terminal import beside, bid, live, publisher, ticker
+from .conftest import PHONE, TOUCHED, bid, box_of, chosen, live
 
-__all__ = ("publisher", "ticker")
 DAY_MS = 24 * HOUR_MS
-# Names may end in an ellipsis where the list stands beside the chart.
-ROWS, PARTS = "tr[data-symbol]", "td small, .name button, td [data-cell]:not(.unseen), svg"
-
+LONG = "New Zealand Dollar / United States Dollar"
 # Into a row that no price comes for.
 WRITE = "text => { document.querySelector('tr[data-symbol=GBPUSD] [data-cell=bid]').textContent = text; }"
 # Both are of the last price, and the legend is drawn with the next frame.
 AGREE = """() => {
     const change = document.querySelector("tr[data-symbol=BTCUSD] [data-cell=change]").textContent;
-    return change && document.querySelector(".legend [data-part=change]").textContent.includes(`(${change})`);
+    return change.includes("%")
+        && document.querySelector(".legend [data-part=change]").textContent.includes(`(${change})`);
 }"""
 # A price before and two after midnight: nothing is known of the day before the first.
 MIDNIGHT = """async (basis) => {
@@ -76,12 +73,16 @@ def closed(publisher: User) -> str:
 def yesterday(price: float) -> None:
     """What trades has had a day before this one."""
     day_ms = clock.now_ms() - clock.now_ms() % DAY_MS - DAY_MS
-    for symbol in ("BTCUSD", "EURUSD"):
+    for symbol in SYMBOLS:
         put_candles(symbol, "1d", [day_ms], price)
 
 
 def row_of(page: Page, symbol: str) -> Any:
     return page.locator(f"tr[data-symbol={symbol}]")
+
+
+def favourite(page: Page, symbol: str) -> Any:
+    return page.get_by_role("checkbox", name=f"{symbol}, favourite")
 
 
 def order(page: Page) -> list[str]:
@@ -93,7 +94,9 @@ def order(page: Page) -> list[str]:
 def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
     closed: str, ticker: Ticker, open_page: OpenPage
 ) -> None:
-    page = live(open_page("/"))
+    beside(lambda: make_instrument("LONGUSD", name=LONG))
+    put_quote("LONGUSD")
+    page = live(open_page("/terminal?symbol=LONGUSD"))
     row = row_of(page, "GBPUSD")
     expect(row).to_contain_text("closed")
     opens_ms = catalogue.get("GBPUSD").hours.next_open(clock.now_ms())
@@ -103,76 +106,15 @@ def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
     expect(row.locator("[data-cell=session]")).to_have_text(closed)
     expect(row.locator("[data-cell=range]")).to_have_text("Day’s range 1.19000 to 1.22000")
     assert row.locator(".spark path").get_attribute("d").count("L") == 23
-    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
 
-
-def test_nothing_in_a_row_is_cut_or_covered(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    for _ in widths(page, 360, 768, 1280, 1440, 2560):
+    # Where the list stands beside the chart, a name may end in an ellipsis, and has a title.
+    expect(row_of(page, "LONGUSD").locator("[data-cell=about]")).to_have_attribute("title", LONG)
+    parts = "td small, .name button, td [data-cell]:not(.unseen), svg"
+    for width in widths(page, 360, 768, 1280, 1440, 2560):
         page.evaluate(WRITE, "123,456.78")
-        assert misplaced(page, ROWS, PARTS) == []
-        page.evaluate(WRITE, "1,234,567,890.12345")
-        assert misplaced(page, ROWS, PARTS) != []
-
-
-LONG_NAME = """() => {
-    for (const name of document.querySelectorAll("#chart-name, tr[data-symbol=BTCUSD] [data-cell=about]")) {
-        name.textContent = "New Zealand Dollar / United States Dollar";
-    }
-}"""
-
-
-def test_long_names_are_whole_on_a_phone(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/", viewport={"width": 360, "height": 740}))
-
-    page.evaluate(LONG_NAME)
-
-    assert misplaced(page, f"{ROWS}, #price > header", f"{PARTS}, small, #chart-symbol, .tool") == []
-
-
-# Each phrase that takes more than one line: what a line may end after is a comma, or the stroke of a pair.
-BROKEN = """() => [...document.querySelectorAll("#watchlist [data-cell=about]")].flatMap((about) => {
-    const text = about.firstChild;
-    let at = 0;
-    return text.data.split(/, |\\/ /).filter((phrase) => {
-        const range = document.createRange();
-        range.setStart(text, at);
-        range.setEnd(text, (at += phrase.length));
-        at += 2;
-        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
-    });
-})"""
-LONG = "Test instrument, for clients: always open"
-
-
-def test_names_and_openings_are_not_broken_within_a_phrase(
-    closed: str, ticker: Ticker, open_page: OpenPage
-) -> None:
-    beside(lambda: Instrument.objects.filter(symbol="EURUSD").update(name="British Pound / US Dollar"))
-    beside(lambda: make_instrument("LONGUSD", name=LONG))
-    page = live(open_page("/"))
-    for width in widths(page, 360, 768, 1440, 2560):
-        # A phone has no pointer to rest on what is cut.
-        is_phone = width == 360
-        assert page.evaluate(BROKEN) == (["for clients: always open"] if is_phone else [])
-        long = row_of(page, "LONGUSD").locator("[data-cell=about]")
-        expect(long).to_have_attribute("title", LONG)
-        lines = "(part) => Math.round(part.offsetHeight / parseFloat(getComputedStyle(part).lineHeight))"
-        assert (long.evaluate(lines) > 1) == is_phone
-
-
-def test_header_shows_that_and_how_it_sorts(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    shown = """(cell) => {
-        const { content, width } = getComputedStyle(cell.querySelector("button"), "::after");
-        return [content.split('"')[1], parseFloat(width) > parseFloat(getComputedStyle(cell).fontSize)];
-    }"""
-    change = page.get_by_role("columnheader", name="Change")
-    arrows = []
-    for _ in range(3):
-        arrows.append(change.evaluate(shown))
-        change.get_by_role("button").click()
-    assert arrows == [["↕", True], ["↓", True], ["↑", True]]
+        assert misplaced(page, "tr[data-symbol]", parts) == []
+        if width == PHONE["width"]:
+            assert misplaced(page, "#price > header", "small, #chart-symbol, .tool") == []
 
 
 def test_rows_without_a_price_are_skeletons_until_one_may_have_come(
@@ -183,46 +125,16 @@ def test_rows_without_a_price_are_skeletons_until_one_may_have_come(
     page.clock.install()
     page.route("**/static/terminal/streams/worker.js", lambda route: None)
     page.goto("/")
-    shown = "(bid) => getComputedStyle(bid, '::before').content"
-    new, known = (bid(page, symbol) for symbol in ("NEWUSD", "BTCUSD"))
-    height = row_of(page, "NEWUSD").evaluate("(row) => row.offsetHeight")
-    assert (new.evaluate(shown), known.evaluate(shown)) == ('""', "none")
+    skeleton = "(bid) => getComputedStyle(bid, '::before').content"
+    assert [bid(page, each).evaluate(skeleton) for each in ("NEWUSD", "BTCUSD")] == ['""', "none"]
     page.clock.run_for(7_000)
     expect(page.locator("#watchlist")).not_to_have_attribute("aria-busy", "true")
-    assert new.evaluate(shown) == "none"
-    assert row_of(page, "NEWUSD").evaluate("(row) => row.offsetHeight") == height
+    assert bid(page, "NEWUSD").evaluate(skeleton) == "none"
 
 
-def test_favourites_of_another_tab_are_kept(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    other = page.context.new_page()
-    other.goto("/")
-    live(other).get_by_role("checkbox", name="BTCUSD, favourite").check()
-
-    page.bring_to_front()
-    page.get_by_role("checkbox", name="EURUSD, favourite").check()
-
-    expect(page.get_by_role("checkbox", name="BTCUSD, favourite")).to_be_checked()
-    other.reload()
-    for symbol in ("BTCUSD", "EURUSD"):
-        expect(other.get_by_role("checkbox", name=f"{symbol}, favourite")).to_be_checked()
-
-
-def test_favourites_come_first_and_are_remembered(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/"))
-    page.get_by_role("checkbox", name="EURUSD, favourite").check()
-    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD"]
-    expect(page.locator("#chart-symbol")).to_have_text("BTCUSD")
-
-    page.reload()
-
-    live(page)
-    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD"]
-    page.get_by_role("checkbox", name="EURUSD, favourite").uncheck()
-    assert order(page) == ["Forex", "BTCUSD", "EURUSD"]
-
-
-def test_rows_are_filtered_by_symbol_and_name(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
+def test_rows_are_filtered_and_favourites_come_first_and_are_remembered(
+    closed: str, ticker: Ticker, open_page: OpenPage
+) -> None:
     page = live(open_page("/"))
     field = page.get_by_role("searchbox", name="Filter the watchlist")
     field.fill("pound")
@@ -230,76 +142,59 @@ def test_rows_are_filtered_by_symbol_and_name(closed: str, ticker: Ticker, open_
     field.fill("nothing of that name")
     expect(page.locator("#watch-none")).to_have_text("No instrument matches “nothing of that name”.")
     field.fill("")
-    assert len(order(page)) == 4
+    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
+
+    favourite(page, "EURUSD").check()
+    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD", "GBPUSD"]
+    expect(chosen(page)).to_have_text("BTCUSD")
+    page.reload()
+    live(page)
+    assert order(page) == ["Favourites", "EURUSD", "Forex", "BTCUSD", "GBPUSD"]
+    favourite(page, "EURUSD").uncheck()
+    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
 
 
 def test_rows_are_sorted_by_name_and_by_change(closed: str, ticker: Ticker, open_page: OpenPage) -> None:
     yesterday(1.0)
     page = live(open_page("/"))
-    change = page.get_by_role("columnheader", name="Change")
+    change, symbol = (page.get_by_role("columnheader", name=name) for name in ("Change", "Symbol"))
     *_, last = ticker("BTCUSD", 40)
     expect(bid(page)).to_have_text(f"{last.bid:.5f}")
-    change.get_by_role("button").click()
-    expect(change).to_have_attribute("aria-sort", "descending")
-    assert order(page) == ["Trading", "BTCUSD", "EURUSD", "Closed", "GBPUSD"]
-    change.get_by_role("button").click()
-    expect(change).to_have_attribute("aria-sort", "ascending")
-    assert order(page) == ["Trading", "EURUSD", "BTCUSD", "Closed", "GBPUSD"]
-    change.get_by_role("button").click()
-    expect(change).to_have_attribute("aria-sort", "none")
-    assert order(page) == ["Forex", "BTCUSD", "EURUSD", "GBPUSD"]
-    symbol = page.get_by_role("columnheader", name="Symbol")
-    expect(symbol).to_have_attribute("aria-sort", "none")
-    for way, trading in (("ascending", ["BTCUSD", "EURUSD"]), ("descending", ["EURUSD", "BTCUSD"])):
-        symbol.get_by_role("button").click()
-        expect(symbol).to_have_attribute("aria-sort", way)
-        assert order(page) == ["Trading", *trading, "Closed", "GBPUSD"]
+    up, down = ["BTCUSD", "EURUSD"], ["EURUSD", "BTCUSD"]
+    for heading, way, trading in (
+        (change, "descending", up),
+        (change, "ascending", down),
+        (change, "none", None),
+        (symbol, "ascending", up),
+        (symbol, "descending", down),
+    ):
+        heading.get_by_role("button").click()
+        expect(heading).to_have_attribute("aria-sort", way)
+        by_group = ["Forex", *up, "GBPUSD"]
+        assert order(page) == (["Trading", *trading, "Closed", "GBPUSD"] if trading else by_group)
 
 
-def test_change_is_that_of_the_daily_chart(ticker: Ticker, open_page: OpenPage) -> None:
+def test_change_line_and_range_follow_the_price(ticker: Ticker, open_page: OpenPage) -> None:
     yesterday(0.5)
-    page = live(open_page("/terminal?symbol=BTCUSD&tf=1d"))
-    ticker("BTCUSD", 40)
-    page.wait_for_function(AGREE)
-    assert "%" in row_of(page, "BTCUSD").locator("[data-cell=change]").inner_text()
-
-
-@pytest.mark.parametrize(
-    ("basis", "changes"), [("bid", ("+10.00%", "−10.00%")), ("mid", ("+9.09%", "−9.09%"))]
-)
-def test_new_day_counts_from_the_last_price_of_the_day_before(
-    ticker: Ticker, open_page: OpenPage, basis: str, changes: tuple[str, str]
-) -> None:
-    page = live(open_page("/"))
-    assert page.evaluate(MIDNIGHT, basis) == ["", *changes]
-
-
-def test_line_and_range_follow_the_price(ticker: Ticker, open_page: OpenPage) -> None:
     now_ms = clock.now_ms()
-    hours = [now_ms - now_ms % HOUR_MS - n * HOUR_MS for n in range(12, 0, -1)]
-    put_candles("BTCUSD", "1h", hours, 1.0)
-    page = live(open_page("/"))
-    line = row_of(page, "BTCUSD").locator(".spark path")
-    before = line.get_attribute("d")
+    put_candles("BTCUSD", "1h", [now_ms - now_ms % HOUR_MS - n * HOUR_MS for n in range(12, 0, -1)], 1.0)
+    page = live(open_page("/terminal?symbol=BTCUSD&tf=1d"))
+    row = row_of(page, "BTCUSD")
+    before = row.locator(".spark path").get_attribute("d")
     assert before is not None
 
-    (*_, tick) = ticker("BTCUSD", 30)
+    (*_, tick) = ticker("BTCUSD", 40)
 
-    expect(line).not_to_have_attribute("d", before)
-    expect(row_of(page, "BTCUSD").locator("[data-cell=range]")).to_contain_text(f"to {tick.bid:.5f}")
-    assert float(row_of(page, "BTCUSD").locator(".at").get_attribute("x") or 0) > 90
+    page.wait_for_function(AGREE)
+    expect(row.locator(".spark path")).not_to_have_attribute("d", before)
+    expect(row.locator("[data-cell=range]")).to_contain_text(f"to {tick.bid:.5f}")
+    assert float(row.locator(".at").get_attribute("x") or 0) > 90
 
 
-def test_tapped_symbol_brings_the_chart_into_view(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/", viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True))
-    row = row_of(page, "EURUSD")
-    row.scroll_into_view_if_needed()
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-
-    row.locator("button").tap()
-
-    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
-    expect(page.locator("#chart")).to_be_in_viewport(ratio=0.9)
+def test_new_day_counts_from_the_last_price_of_the_day_before(ticker: Ticker, open_page: OpenPage) -> None:
+    page = open_page("/")
+    assert page.evaluate(MIDNIGHT, "bid") == ["", "+10.00%", "−10.00%"]
+    assert page.evaluate(MIDNIGHT, "mid") == ["", "+9.09%", "−9.09%"]
 
 
 SPANS = [1, 59, 60, 61, 600, 1439, 1440, 1441, 1500, 4321, 10_079, 10_080, 20_000]
@@ -317,18 +212,20 @@ def test_page_and_service_word_openings_alike(open_page: OpenPage) -> None:
     assert said == [opening(ms, now_ms) for ms in asked]
 
 
-def test_tap_beside_the_menu_closes_it_and_nothing_else(ticker: Ticker, open_page: OpenPage) -> None:
-    page = live(open_page("/", viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True))
-    box = row_of(page, "EURUSD").bounding_box()
-    assert box is not None
+def test_tap_beside_the_menu_closes_it_alone_and_one_on_a_symbol_brings_its_chart(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/", **TOUCHED))
+    box, menu = box_of(page, "tr[data-symbol=EURUSD]"), page.locator("#site-nav")
     page.get_by_role("button", name="Menu", exact=True).tap()
-    menu = page.locator("#site-nav")
     expect(menu).to_be_visible()
-    edge = menu.bounding_box()
-    assert edge is not None
+    edge = box_of(page, "#site-nav")
     assert edge["y"] + edge["height"] < box["y"], "the row is not beside the menu"
 
-    for shown in ("BTCUSD", "EURUSD"):
-        page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
-        expect(page.locator("#chart-symbol")).to_have_text(shown)
-        expect(menu).to_be_hidden()
+    page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
+    expect(menu).to_be_hidden()
+    expect(chosen(page)).to_have_text("BTCUSD")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    row_of(page, "EURUSD").locator("button").tap()
+    expect(chosen(page)).to_have_text("EURUSD")
+    expect(page.locator("#chart")).to_be_in_viewport(ratio=0.9)

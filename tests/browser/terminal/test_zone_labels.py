@@ -11,15 +11,11 @@ from playwright.sync_api import expect
 
 from accounts.models import User
 from instruments.models import Instrument
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, beside
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_signal
 
-from .charted import charted, of_chart, until_chart
-from .test_chart import opened
-from .test_terminal import beside, publisher
-
-__all__ = ("charted", "publisher")
+from .conftest import of_chart, opened, until_chart
 
 CROWD = """async () => {
     const { Crowd } = await import("/static/terminal/chart/zones/crowd.js");

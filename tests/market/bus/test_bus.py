@@ -11,6 +11,7 @@ from redis import Redis
 
 from core.background import cancel_and_wait
 from core.redis.connections import key_of
+from market.engine.bus import redis_bus
 from market.engine.bus.journal import HEAD, STREAM
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.prices.records import AnyRecord, JournalPosition
