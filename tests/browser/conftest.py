@@ -25,6 +25,7 @@ from playwright.sync_api import (
 )
 
 from accounts.models import User
+from market.models import LastQuote
 from tests.client import Server
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
@@ -137,7 +138,13 @@ def ticker(publisher: User, server: Server) -> Iterator[Ticker]:
     with ticking(server) as made:
         for symbol in SYMBOLS:
             made(symbol)
+        wait_for_quotes()
         yield made
+
+
+def wait_for_quotes() -> None:
+    """Until its quote is stored, an instrument answers the history of the kind that it waits for: none."""
+    wait_until(lambda: LastQuote.objects.filter(instrument__symbol__in=SYMBOLS).count() == len(SYMBOLS))
 
 
 def beside(act: Callable[[], Any]) -> Any:

@@ -13,17 +13,15 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from core import clock
 from core.times import MINUTE_MS
-from market.models import LastQuote
 from market.streams import market_streams as streams
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
-from tests.browser.conftest import SYMBOLS, OpenPage, beside
+from tests.browser.conftest import SYMBOLS, OpenPage, beside, wait_for_quotes
 from tests.client import Server
 from tests.contract.market.stored_minutes import minutes, store
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, put_candles
-from tests.patience import wait_until
 
 LIVE = re.compile("^Live")
 PHONE = {"width": 360, "height": 740}
@@ -46,8 +44,7 @@ def charted(publisher: User, server: Server) -> Iterator[Ticker]:
     with ticking(server) as ticker:
         for symbol in SYMBOLS:
             ticker(symbol, 2)
-        # Until its quote is stored, an instrument answers the history of the kind that it waits for: none.
-        wait_until(lambda: LastQuote.objects.count() == 2)
+        wait_for_quotes()
         yield ticker
 
 

@@ -171,6 +171,22 @@ def all_closed(route: Route) -> None:
     route.fulfill(body=json.dumps(known))
 
 
+# A stream that was opened three times, and could not catch up the second time.
+REOPENED = """async () => {
+    const { Stream } = await import("/static/terminal/streams/stream.js");
+    const stream = new Stream("/ws/market", null, { hear() {}, tell() {} });
+    return [[], ["BTCUSD"], []].map((unrecovered) => {
+        Object.assign(stream, { socket: { readyState: 0 }, wasAnswered: false, asked: [] });
+        stream.on_subscribed({ epoch: "e", unrecovered });
+        return [stream.state.reconnects, stream.state.recovered];
+    });
+}"""
+
+
+def test_what_was_missed_once_stays_missed(open_page: OpenPage) -> None:
+    assert open_page("/docs").evaluate(REOPENED) == [[0, True], [1, False], [2, False]]
+
+
 def test_closed_markets_are_not_an_outage(ticker: Ticker, open_page: OpenPage) -> None:
     page = clocked(open_page)
     page.route(WATCHLIST, all_closed)

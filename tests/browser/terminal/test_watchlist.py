@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.browser.looks import misplaced, widths
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
-from .conftest import PHONE, TOUCHED, bid, box_of, chosen, live
+from .conftest import PHONE, TOUCHED, bid, box_of, choose, chosen, live
 
 DAY_MS = 24 * HOUR_MS
 LONG = "New Zealand Dollar / United States Dollar"
@@ -115,6 +116,26 @@ def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
         assert misplaced(page, "tr[data-symbol]", parts) == []
         if width == PHONE["width"]:
             assert misplaced(page, "#price > header", "small, #chart-symbol, .tool") == []
+
+
+def test_closed_market_says_so_above_its_chart_in_the_zone_of_the_chart(
+    closed: str, ticker: Ticker, open_page: OpenPage
+) -> None:
+    page = live(open_page("/terminal?symbol=GBPUSD", viewport=PHONE, timezone_id="Asia/Tokyo"))
+    words, begin, end = page.locator("#trading"), r"^Closed, opens\s\w+", r"in\s[23]\sd(\s\d+\sh)?"
+    expect(words).to_have_text(re.compile(rf"{begin}\s10:00\sUTC, {end}$"))
+    box, pane = box_of(page, "#trading"), box_of(page, "#price")
+    assert pane["x"] <= box["x"]
+    assert box["x"] + box["width"] <= pane["x"] + pane["width"]
+
+    page.locator("[data-tool=zone] summary").click()
+    page.get_by_text("Local time").click()
+    expect(words).to_have_text(re.compile(rf"{begin}\s19:00\sUTC\+9, {end}$"))
+    flow = page.locator("#flow-pane [data-part=trading]")
+    expect(flow).to_have_text(re.compile(rf"{begin}\s19:00\sUTC\+9, {end}\.$"))
+
+    choose(page, "BTCUSD")
+    expect(words).to_have_text("")
 
 
 def test_rows_without_a_price_are_skeletons_until_one_may_have_come(
