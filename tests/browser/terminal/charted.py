@@ -11,12 +11,12 @@ from playwright.sync_api import Page
 from accounts.models import User
 from core import clock
 from core.times import MINUTE_MS
-from market.models import LastQuote
 from tests.client import Server
 from tests.contract.market.stored_minutes import minutes, store
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import put_candles
-from tests.patience import wait_until
+
+from .test_terminal import wait_for_quotes
 
 SYMBOL, OTHER = "BTCUSD", "EURUSD"
 REACH = "async () => { window.reached = await (await import('/static/terminal/terminal.js')).complete; }"
@@ -34,8 +34,7 @@ def charted(publisher: User, server: Server) -> Iterator[Ticker]:
     with ticking(server) as ticker:
         for symbol in (SYMBOL, OTHER):
             ticker(symbol, 2)
-        # Until its quote is stored, an instrument answers the history of the kind that it waits for: none.
-        wait_until(lambda: LastQuote.objects.count() == 2)
+        wait_for_quotes(SYMBOL, OTHER)
         yield ticker
 
 

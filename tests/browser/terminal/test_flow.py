@@ -89,7 +89,7 @@ def test_bars_stand_under_the_candles_of_their_time(filled: Ticker, open_page: O
     page = open_page("/docs", viewport={"width": width, "height": 900})
     page.route("**/api/market/*?*", candles)
     page.goto("/")
-    expect(live(page).locator("#flow-caption")).to_contain_text("Order flow of BTCUSD")
+    expect(live(page).locator("#flow-caption")).to_contain_text("Order flow of BTCUSD, ")
     page.get_by_role("radio", name="15m").check(force=True)
     expect(page.locator("#flow-pane")).to_contain_text("Delta per 15m bar")
     wait_until_aligned(page, 20)
@@ -119,15 +119,15 @@ def test_last_hours_stand_there_at_load_and_live_frames_are_added(
 
 def test_symbol_that_was_looked_at_before_is_there_at_once(filled: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
-    expect(caption(page)).to_contain_text("Order flow of BTCUSD")
+    expect(caption(page)).to_contain_text("Order flow of BTCUSD, ")
     page.get_by_role("button", name="EURUSD").click()
-    expect(caption(page)).to_contain_text("Order flow of EURUSD")
+    expect(caption(page)).to_contain_text("Order flow of EURUSD, ")
     # Nothing is answered any more.
     page.route("**/api/orderflow/**", lambda route: None)
 
     page.get_by_role("button", name="BTCUSD").click()
 
-    expect(caption(page)).to_contain_text("Order flow of BTCUSD")
+    expect(caption(page)).to_contain_text("Order flow of BTCUSD, ")
     expect(caption(page)).not_to_contain_text("loading")
 
 
@@ -137,7 +137,7 @@ def test_minute_that_was_not_answered_is_asked_for_again(filled: Ticker, open_pa
     page.route("**/api/orderflow/*?start=*", lambda route: route.fulfill(body="no answer of the service"))
     page.clock.install()
     page.goto("/")
-    expect(caption(live(page))).to_contain_text("Order flow of BTCUSD")
+    expect(caption(live(page))).to_contain_text("Order flow of BTCUSD, ")
     with page.expect_request("**/api/orderflow/BTCUSD?limit=*"):
         page.clock.run_for(61_000)
 
@@ -161,7 +161,7 @@ def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, o
     page.route("**/api/orderflow/EURUSD?*", lambda route: route.continue_())
     beside(lambda: put_flows("EURUSD"))
     expect(word).to_be_hidden()
-    expect(caption(page)).to_contain_text("Order flow of EURUSD")
+    expect(caption(page)).to_contain_text("Order flow of EURUSD, ")
 
 
 def is_whole(page: Page, selector: str) -> bool:

@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from accounts.open_streams.registry import open_streams
 from core import clock
+from market.models import LastQuote
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
@@ -24,6 +25,7 @@ from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.also_on("oldest")
 
@@ -46,7 +48,13 @@ def ticker(publisher: User, server: Server) -> Iterator[Ticker]:
     with ticking(server) as made:
         for symbol in SYMBOLS:
             made(symbol)
+        wait_for_quotes(*SYMBOLS)
         yield made
+
+
+def wait_for_quotes(*symbols: str) -> None:
+    """Until its quote is stored, an instrument answers the history of the kind that it waits for: none."""
+    wait_until(lambda: LastQuote.objects.filter(instrument__symbol__in=symbols).count() == len(symbols))
 
 
 def beside(act: Callable[[], Any]) -> Any:
