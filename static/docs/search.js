@@ -14,7 +14,7 @@ export function startSearch(dialog) {
   const search = new Search(dialog);
   for (const button of document.querySelectorAll("[data-search]")) button.addEventListener("click", () => search.open());
   addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
+    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]")?.checkVisibility();
     const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
     const isK = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
     if (!isSlash && !isK) return;

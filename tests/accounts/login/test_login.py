@@ -132,6 +132,15 @@ def test_resetting_the_password_by_mail_logs_every_browser_out(
     assert "This link no longer works" in Client().get(link[1], follow=True).text
 
 
+def test_used_confirmation_sends_who_is_logged_in_to_their_addresses(user: User) -> None:
+    client, link = Client(), "/accounts/confirm-email/of-before/"
+    assert "log in to have a new link" in client.get(link).text
+    log_in(client)
+    own = client.get(link).text
+    assert "log in to have a new link" not in own
+    assert "Your email addresses" in own
+
+
 def test_resetting_does_not_tell_whether_an_account_exists(user: User) -> None:
     assert reset(Client(), "nobody@example.com") == reset(Client(), "ada@example.com")
 

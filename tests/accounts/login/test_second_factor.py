@@ -104,6 +104,15 @@ def test_a_new_factor_is_told_by_mail_and_among_the_events(ada: User, mailoutbox
     assert "Recovery codes were added." in page
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_factor_is_added_though_the_mail_server_is_away(ada: User, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    client = log_in("ada")
+    enrol(client)
+    assert len(recovery_codes(client)) == 10
+
+
 def test_a_recovery_code_that_was_used_is_told_by_mail_and_among_the_events(
     ada: User, mailoutbox: list[EmailMessage]
 ) -> None:

@@ -42,7 +42,14 @@ def test_own_keys_are_listed_with_their_facts(page: Client, account: Account) ->
     make_key(name="secret project")
     answer, key = page.get(KEYS), account.keys.get()
     assert "no-store" in answer["Cache-Control"]
-    for shown in (f"{key.prefix}…", 'badge active">active<', "18 Nov 2026, 12:00", "18 Nov 2026, 13:00"):
+    tier = ("Free tier", *(f"<dd>{limit}</dd>" for limit in (60, 2, 5)))
+    for shown in (
+        *tier,
+        f"{key.prefix}…",
+        'badge active">active<',
+        "18 Nov 2026, 12:00",
+        "18 Nov 2026, 13:00",
+    ):
         assert shown in answer.text
     assert key.digest not in answer.text
     assert "secret project" not in answer.text

@@ -48,6 +48,18 @@ def test_search_works_without_a_connection(open_page: OpenPage) -> None:
     expect(page.get_by_role("option").first).to_be_visible()
 
 
+# Until the page is drawn again, the field that was closed has the focus.
+PRESSED = """(keys) => keys.map((key) => {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    return document.getElementById("find").open;
+})"""
+
+
+def test_search_opens_again_before_a_frame_is_drawn(open_page: OpenPage) -> None:
+    page = open_page("/docs", viewport=DESKTOP)
+    assert page.evaluate(PRESSED, ["/", "Escape", "/"]) == [True, False, True]
+
+
 def test_search_says_that_nothing_matches(open_page: OpenPage) -> None:
     page = open_page("/docs", viewport=DESKTOP)
     search(page, "zebra crossing")
