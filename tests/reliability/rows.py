@@ -92,7 +92,10 @@ TITLES: dict[int, str] = {
     79: "Old TLS versions at the example proxy",
 }
 
-SLOW = "tests/contract/streams/ending/test_slow.py::test_who_does_not_read_is_closed_with_4430"
+SLOW = (
+    "tests/contract/streams/ending/test_slow.py"
+    "::test_who_does_not_read_is_closed_with_4430_and_its_place_is_free_at_once"
+)
 HOSTILE = (
     "tests/serving/websocket/test_hostile_clients.py"
     "::test_hostile_frames_close_with_their_code_and_harm_nobody"
@@ -102,8 +105,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     10: (SLOW,),
     13: (
         "tests/contract/streams/subscribing/test_resume.py::test_other_epoch_brings_the_last_tick_alone",
-        "tests/contract/streams/subscribing/test_resume.py::test_too_much_missed_is_never_replayed_in_part",
-        "tests/contract/streams/subscribing/test_resume.py::test_position_of_the_future_is_not_recovered",
+        "tests/contract/streams/subscribing/test_resume.py::test_symbols_are_recovered_whole_or_not_at_all_each_by_itself_or_start_live",
     ),
     18: (HOSTILE,),
     19: (HOSTILE,),
@@ -163,9 +165,9 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/contract/streams/ending/test_refusals.py::test_subscribe_with_a_cookie_instead_of_a_key_brings_no_data",
     ),
     45: (
-        "tests/serving/http/test_bodies.py::test_a_longer_one_is_413_before_the_application_hears_of_it",
-        "tests/serving/http/test_bodies.py::test_endless_chunks_are_read_to_the_limit_and_no_further",
-        "tests/pages/test_large_bodies.py::test_stranger_is_refused_and_staff_are_heard",
+        "tests/serving/http/test_bounds.py::test_what_is_within_the_limits_is_read_and_nothing_else",
+        "tests/serving/http/test_bounds.py::test_who_sends_on_sees_the_refusal_and_is_not_read",
+        "tests/pages/test_faults.py::test_stranger_is_refused_and_staff_are_heard",
     ),
     46: ("tests/serving/websocket/test_protocol.py::test_a_peer_that_is_gone_is_aborted",),
     41: ("tests/contract/openapi/test_schemathesis.py::test_server_keeps_to_its_document",),
@@ -214,7 +216,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     72: ("tests/config/test_logging.py::test_what_was_sent_stays_on_one_line_escaped_and_cut",),
     76: (
         "tests/accounts/open_streams/test_redis_slots.py::test_each_process_knows_the_streams_of_all",
-        "tests/contract/streams/ending/test_accounts.py::test_session_counts_authenticated_open_sockets",
+        "tests/contract/streams/ending/test_accounts.py::test_socket_counts_once_from_its_first_subscribe_until_it_has_gone",
     ),
     79: ("tests/nightly/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
 }
