@@ -148,8 +148,14 @@ def cell(words: object) -> str:
 
 
 def commit() -> str:
-    words = ("git", "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*")
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    """With a plus where anything differs from it but the page itself."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", f":!{PAGE.relative_to(ROOT)}")
+    return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
+
+
+def git(*words: str) -> str:
+    ended = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return ended.stdout.strip()
 
 
 if __name__ == "__main__":
