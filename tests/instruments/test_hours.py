@@ -1,5 +1,5 @@
 import csv
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instruments.hours import TradingHours
+from tests.market.ticking import ms
 
 DATA = Path(__file__).parents[2] / "instruments" / "data"
 CALENDARS = {row["name"]: row for row in csv.DictReader((DATA / "calendars.csv").read_text().splitlines())}
 INSTRUMENTS = list(csv.DictReader((DATA / "instruments.csv").read_text().splitlines()))
 NEW_YORK, LONDON, BERLIN = "America/New_York", "Europe/London", "Europe/Berlin"
 DAY_MS = 86_400_000
-
-
-def ms(text: str) -> int:
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000
 
 
 PLANS = {
