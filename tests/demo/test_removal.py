@@ -86,9 +86,9 @@ def test_order_flow_goes_with_its_minutes(shipped: Instrument) -> None:
     assert set(OrderFlowMinute.objects.all()) == set(kept)
 
 
-@pytest.mark.parametrize(("former", "bid"), [("push", 2), ("demo", 1)])
+@pytest.mark.parametrize(("former", "prices"), [("push", (2, 3)), ("demo", (1, 1))])
 def test_real_quote_from_before_or_beside_the_demo_is_the_last_one(
-    shipped: Instrument, former: str, bid: int
+    shipped: Instrument, former: str, prices: tuple[int, int]
 ) -> None:
     is_demo = former == "demo"
     if is_demo:
@@ -97,7 +97,7 @@ def test_real_quote_from_before_or_beside_the_demo_is_the_last_one(
     FormerQuote.objects.create(instrument=shipped, simulated=is_demo, **quote)
     removed()
     row = LastQuote.objects.get()
-    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", bid, 1 if is_demo else 3)
+    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", *map(Decimal, prices))
     assert not FormerQuote.objects.exists()
 
 
