@@ -53,7 +53,7 @@ def test_link_lets_the_staff_into_the_back_office_and_looking_does_not_use_it_up
     assert client.get("/admin/", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 302
 
 
-def test_link_is_good_once_and_until_there_is_a_newer_one() -> None:
+def test_link_is_good_once_for_a_quarter_of_an_hour_and_until_there_is_a_newer_one() -> None:
     first, address = link(), link()
     assert Client(**HERE).post(first).status_code == 410
     assert Client(**HERE).post(address).status_code == 302
@@ -61,9 +61,7 @@ def test_link_is_good_once_and_until_there_is_a_newer_one() -> None:
     assert late.post(address).status_code == 410
     assert "demo_login" in late.get(address).text
     assert not opens_the_back_office(late)
-
-
-def test_link_ends_after_a_quarter_of_an_hour() -> None:
+    # It ends after a quarter of an hour.
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
         address = link()

@@ -86,22 +86,19 @@ def test_order_flow_goes_with_its_minutes(shipped: Instrument) -> None:
     assert set(OrderFlowMinute.objects.all()) == set(kept)
 
 
-def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:
-    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "push"}
-    FormerQuote.objects.create(instrument=shipped, simulated=False, **quote)
+@pytest.mark.parametrize(("former", "prices"), [("push", (2, 3)), ("demo", (1, 1))])
+def test_real_quote_from_before_or_beside_the_demo_is_the_last_one(
+    shipped: Instrument, former: str, prices: tuple[int, int]
+) -> None:
+    is_demo = former == "demo"
+    if is_demo:
+        LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
+    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": former}
+    FormerQuote.objects.create(instrument=shipped, simulated=is_demo, **quote)
     removed()
     row = LastQuote.objects.get()
-    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", Decimal(2), Decimal(3))
+    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", *map(Decimal, prices))
     assert not FormerQuote.objects.exists()
-
-
-def test_simulated_quote_that_is_kept_beside_a_real_one_goes(shipped: Instrument) -> None:
-    LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
-    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "demo"}
-    FormerQuote.objects.create(instrument=shipped, simulated=True, **quote)
-    removed()
-    assert not FormerQuote.objects.exists()
-    assert LastQuote.objects.filter(source="push").exists()
 
 
 def removed() -> None:

@@ -109,47 +109,29 @@ def test_nobody_publishes_signals_on_it() -> None:
     assert not Signal.objects.exists()
 
 
-# The demo's news: of every category, with a past that its market settles, and sources that wait.
-
-
-@pytest.fixture
-def demo() -> None:
+def test_news_are_of_every_category_scored_and_settled_and_loading_them_again_changes_nothing() -> None:
     make_instrument("WTI")
     seed_people()
     catalogue.load_now()
-    seed_news(NOON_MS, lambda said: None)
-
-
-def test_it_is_of_every_category_and_mostly_published(demo: None) -> None:
-    categories = NewsItem.objects.published().values_list("category", flat=True)
-    assert set(categories) == set(NewsItem.Category.values)
+    counts = []
+    for now_ms in (NOON_MS, NOON_MS + MINUTE_MS):
+        seed_news(now_ms, lambda said: None)
+        counts.append((NewsItem.objects.count(), Source.objects.count()))
+    assert counts[0] == counts[1]
+    assert counts[0][0] == 39
+    published = NewsItem.objects.published()
+    assert set(published.values_list("category", flat=True)) == set(NewsItem.Category.values)
     assert NewsItem.objects.filter(status="draft").count() == 3
     assert NewsItem.objects.filter(symbols__symbol="WTI").exists()
     # Its sources ask nobody until somebody resumes them.
     assert set(Source.objects.values_list("is_active", "is_demo")) == {(False, True)}
-
-
-def test_what_it_said_is_settled_from_when_it_was_published(demo: None) -> None:
-    published = NewsItem.objects.published()
+    # What it said is settled from when it was published.
     assert Outcome.objects.count() == 2 * published.count()
-    assert {outcome.entered_at for outcome in Outcome.objects.all()} == {
-        item.published_at for item in published
-    }
-
-
-def test_each_title_has_the_score_of_the_shipped_model(demo: None) -> None:
+    entered = {outcome.entered_at for outcome in Outcome.objects.all()}
+    assert entered == {item.published_at for item in published}
+    # Each title has the score of the shipped model.
     model = linear_model()
-    items = list(NewsItem.objects.all())
-    assert len(items) == 39
-    assert {(item.model, ItemScore.objects.get(item=item).version) for item in items} == {
-        (model.identifier, model.version)
-    }
-    assert [item.sentiment_score for item in items] == [
-        pytest.approx(model.score(item.title, item.category), abs=1e-6) for item in items
-    ]
-
-
-def test_loading_it_again_changes_nothing(demo: None) -> None:
-    before = NewsItem.objects.count(), Source.objects.count()
-    seed_news(NOON_MS + MINUTE_MS, lambda said: None)
-    assert (NewsItem.objects.count(), Source.objects.count()) == before
+    scores = {score.item_id: score.version for score in ItemScore.objects.all()}
+    for item in NewsItem.objects.all():
+        assert (item.model, scores[item.pk]) == (model.identifier, model.version)
+        assert item.sentiment_score == pytest.approx(model.score(item.title, item.category), abs=1e-6)

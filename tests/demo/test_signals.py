@@ -25,9 +25,9 @@ from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
+from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.served, pytest.mark.django_db]
-NOON_MS = int(NOON.timestamp()) * 1000
 SEEDED: tuple[type[Model], ...] = (User, ApiKey, Candle, LastQuote, Signal, NewsItem)
 
 

@@ -78,38 +78,28 @@ def test_what_is_in_use_cannot_be_deleted(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "reason"),
+    ("model", "field", "value", "reason"),
     [
-        ("symbol", "gbpusd", "Use upper-case letters"),
-        ("pip_size", "0", "Must be above 0."),
-        ("margin_rate", "1.1", "A share: 1 at most."),
-        ("max_lot", "0.001", "Must not be below min_lot."),
-        ("digits", "9", "8 at most."),
-        ("stale_after_s", "0", "Must be above 0."),
+        (Instrument, "symbol", "gbpusd", "Use upper-case letters"),
+        (Instrument, "pip_size", "0", "Must be above 0."),
+        (Instrument, "margin_rate", "1.1", "A share: 1 at most."),
+        (Instrument, "max_lot", "0.001", "Must not be below min_lot."),
+        (Instrument, "digits", "9", "8 at most."),
+        (Instrument, "stale_after_s", "0", "Must be above 0."),
+        (TradingCalendar, "timezone", "Mars/Olympus", ""),
+        (TradingCalendar, "sessions", "always", ""),
+        (TradingCalendar, "holidays", "Christmas", ""),
+        (TradingCalendar, "holidays", "2026-12-25", ""),
     ],
 )
-def test_what_the_database_would_refuse_is_told_beside_its_field(
-    office: Office, field: str, value: str, reason: str
+def test_what_would_be_refused_is_told_beside_its_field(
+    office: Office, model: type[Instrument | TradingCalendar], field: str, value: str, reason: str
 ) -> None:
-    answer = office.post(add_to(Instrument), **fields(**{field: value}))
-    errors = answer.context["adminform"].form.errors
+    calendar = {"name": "new", "timezone": "UTC", "sessions": "24/7", "holidays": ""}
+    values = fields() if model is Instrument else calendar
+    errors = office.post(add_to(model), **(values | {field: value})).context["adminform"].form.errors
     assert list(errors) == [field]
     assert reason in errors[field][0]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("timezone", "Mars/Olympus"),
-        ("sessions", "always"),
-        ("holidays", "Christmas"),
-        ("holidays", "2026-12-25"),
-    ],
-)
-def test_a_fault_in_a_calendar_is_told_beside_its_field(office: Office, field: str, value: str) -> None:
-    values = {"name": "new", "timezone": "UTC", "sessions": "24/7", "holidays": ""} | {field: value}
-    answer = office.post(add_to(TradingCalendar), **values)
-    assert list(answer.context["adminform"].form.errors) == [field]
 
 
 def test_an_edited_calendar_is_told_to_every_process_and_an_unused_one_can_be_deleted(office: Office) -> None:

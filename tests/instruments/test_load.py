@@ -144,6 +144,7 @@ def test_lines_are_counted_as_an_editor_does_and_a_symbol_stands_once(tmp_path: 
         (b"", "missing: symbol"),
         (HEADER.replace("digits", "digit").encode(), "missing: digits; unknown: digit"),
         (f"{HEADER},symbol".encode(), "twice: symbol"),
+        (f'"{HEADER}'.encode(), "Line 1: unexpected end of data."),
         (f"{HEADER}\n{EURUSD},1".encode(), f"Line 2 has {COLUMNS + 1} cells; {COLUMNS} are expected."),
         (f'{HEADER}\n"{EURUSD}'.encode(), "Line 2: unexpected end of data."),
         (f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(), "Line 2: a cell contains"),

@@ -84,7 +84,7 @@ def test_no_exported_cell_starts_a_formula(office: Office) -> None:
     assert [cell for cell in written if cell[0] in "=+-@\t\r＝"] == []
 
 
-def test_an_import_is_shown_before_it_changes_anything(office: Office) -> None:
+def test_an_import_is_shown_before_it_changes_anything_and_then_tells_who_did_it(office: Office) -> None:
     make_instrument("EURUSD", name="An <b>old</b> name")
     make_instrument("GBPUSD", name="As it was")
     text = exported(office, Instrument).replace("old", "<new>")
@@ -100,8 +100,12 @@ def test_an_import_is_shown_before_it_changes_anything(office: Office) -> None:
     assert "<ins>&lt;b&gt;&lt;new&gt;&lt;/b&gt;</ins> <span>name</span>" in page
     assert "<b>" not in page
     assert "GBPUSD" not in page
-    assert Instrument.objects.get(symbol="EURUSD").name == "An <b>old</b> name"
-    assert published() == []
+    eurusd = Instrument.objects.get(symbol="EURUSD")
+    assert (eurusd.name, published()) == ("An <b>old</b> name", [])
+    confirm(office, Instrument, answer)
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
+    for symbol in ("EURUSD", "XXXUSD"):
+        assert logged(Instrument.objects.get(symbol=symbol)) == [("boss", "Imported.")]
 
 
 def test_each_page_leads_to_the_next_and_back(office: Office) -> None:
@@ -131,15 +135,6 @@ def test_only_what_the_list_shows_is_exported(office: Office) -> None:
     assert "Download CSV" in text_of(office.get(address(Instrument, "export")))
     answer = office.post(f"{address(Instrument, 'export')}?q=GBP")
     assert [row[0] for row in cells(bytes(answer.content).decode("utf-8-sig"))] == ["symbol", "GBPUSD"]
-
-
-def test_an_import_tells_every_process_and_who_did_it(office: Office) -> None:
-    eurusd = make_instrument(name="old")
-    table = exported(office, Instrument)
-    take_in(office, Instrument, table.replace("old", "new") + table.splitlines()[1].replace("EURUSD", "NEW"))
-    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
-    assert logged(eurusd) == [("boss", "Imported.")]
-    assert logged(Instrument.objects.get(symbol="NEW")) == [("boss", "Imported.")]
 
 
 def test_one_bad_row_stops_the_import_and_is_named(office: Office) -> None:

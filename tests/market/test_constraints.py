@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from accounts.models import AiUsage, ApiKey, Tier
+from accounts.models import Account, AiUsage, ApiKey, Tier
 from instruments.models import Instrument, TradingCalendar
 from market.models import FormingMinute, LastQuote
 from tests.factories import (
@@ -39,129 +39,96 @@ BAR = [
 ]
 
 
-def refuses(make: Callable[[], Any], name: str) -> None:
-    with pytest.raises(IntegrityError, match=name), transaction.atomic():
-        make()
+def candle(timeframe: str = "1m", **bad: str) -> None:
+    make_candle(make_instrument(), timeframe, **decimals(bad))
+
+
+def forming_minute(**bad: str) -> None:
+    prices = {"open": "1.0801", "high": "1.0804", "low": "1.0800", "close": "1.0802", "volume": "12"}
+    FormingMinute.objects.create(instrument=make_instrument(), opened_at=NOON, **decimals(prices | bad))
+
+
+def last_quote(**prices: str) -> None:
+    LastQuote.objects.create(instrument=make_instrument(), quoted_at=NOON, **decimals(prices))
+
+
+def tier(**limits: int) -> None:
+    make_tier("none", **limits)
+
+
+def api_key(**fields: str) -> None:
+    defaults = {"prefix": "tw_live_other", "digest": "a" * 64}
+    account = Account.objects.first() or make_account()
+    ApiKey.objects.create(account=account, name="x", **(defaults | fields))
+
+
+def ai_usage(**used: int) -> None:
+    account = Account.objects.first() or make_account()
+    AiUsage.objects.create(account=account, day=date(2026, 11, 18), **used)
 
 
 def decimals(values: dict[str, str]) -> dict[str, Any]:
     return {name: Decimal(value) for name, value in values.items()}
 
 
-@pytest.mark.parametrize(("name", "bad"), BAR)
-def test_bad_candle(name: str, bad: dict[str, str]) -> None:
-    instrument = make_instrument()
-    refuses(lambda: make_candle(instrument, **decimals(bad)), f"candle_{name}")
+REFUSED: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+    *((f"candle_{name}", candle, bad) for name, bad in BAR),
+    *((f"formingminute_{name}", forming_minute, bad) for name, bad in BAR),
+    ("candle_timeframe_is_known", candle, {"timeframe": "2h"}),
+    *(
+        ("last_quote_is_not_crossed", last_quote, {"bid": bid, "ask": ask})
+        for bid, ask in (("1.09", "1.08"), ("0", "1"), ("-1", "1"))
+    ),
+    *(
+        ("instrument_symbol_is_upper_case", make_instrument, {"symbol": symbol})
+        for symbol in ("eurusd", "EURusd", "", "-EUR", "EUR USD", "EUR/USD", "EURUSD\n")
+    ),
+    *(
+        ("instrument_sizes_are_positive", make_instrument, {field: 0})
+        for field in ("pip_size", "contract_size", "min_lot", "stale_after_s")
+    ),
+    ("instrument_lots_are_ordered", make_instrument, {"min_lot": 60}),
+    ("instrument_margin_is_a_share", make_instrument, {"margin_rate": 0}),
+    ("instrument_margin_is_a_share", make_instrument, {"margin_rate": "1.1"}),
+    ("instrument_digits_fit", make_instrument, {"digits": 9}),
+    ("tier_allows_requests", tier, {"requests_per_minute": 0}),
+    *(("(?i)check", tier, {f: -1}) for f in ("rank", "requests_per_minute", "streams", "ai_calls_per_day")),
+    *(
+        ("api_key_digest_is_sha256", api_key, {"digest": digest})
+        for digest in ("", "f" * 63, "F" * 64, "g" * 64, "tw_live_" + "a" * 56)
+    ),
+    ("(?i)check", ai_usage, {"used": -1}),
+]
 
 
-@pytest.mark.parametrize(("name", "bad"), BAR)
-def test_bad_forming_minute(name: str, bad: dict[str, str]) -> None:
-    instrument = make_instrument()
-    prices = {"open": "1.0801", "high": "1.0804", "low": "1.0800", "close": "1.0802", "volume": "12"}
-    values = decimals(prices | bad)
-    refuses(
-        lambda: FormingMinute.objects.create(instrument=instrument, opened_at=NOON, **values),
-        f"formingminute_{name}",
-    )
-
-
-def test_candle_of_an_unknown_timeframe() -> None:
-    instrument = make_instrument()
-    refuses(lambda: make_candle(instrument, "2h"), "candle_timeframe_is_known")
-
-
-def test_second_candle_of_an_interval() -> None:
-    instrument = make_instrument()
-    make_candle(instrument)
-    refuses(lambda: make_candle(instrument), "(?i)unique")
-
-
-@pytest.mark.parametrize(("bid", "ask"), [("1.09", "1.08"), ("0", "1"), ("-1", "1")])
-def test_bad_last_quote(bid: str, ask: str) -> None:
-    instrument = make_instrument()
-    prices = decimals({"bid": bid, "ask": ask})
-    refuses(
-        lambda: LastQuote.objects.create(instrument=instrument, quoted_at=NOON, **prices),
-        "last_quote_is_not_crossed",
-    )
+@pytest.mark.parametrize(("name", "make", "bad"), REFUSED)
+def test_bad_row_is_refused(name: str, make: Callable[..., Any], bad: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError, match=name), transaction.atomic():
+        make(**bad)
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
+    ("first", "second"),
     [
-        ("symbol_is_upper_case", {"symbol": "eurusd"}),
-        ("symbol_is_upper_case", {"symbol": "EURusd"}),
-        ("symbol_is_upper_case", {"symbol": ""}),
-        ("symbol_is_upper_case", {"symbol": "-EUR"}),
-        ("symbol_is_upper_case", {"symbol": "EUR USD"}),
-        ("symbol_is_upper_case", {"symbol": "EUR/USD"}),
-        ("symbol_is_upper_case", {"symbol": "EURUSD\n"}),
-        ("sizes_are_positive", {"pip_size": 0}),
-        ("sizes_are_positive", {"contract_size": 0}),
-        ("sizes_are_positive", {"min_lot": 0}),
-        ("sizes_are_positive", {"stale_after_s": 0}),
-        ("lots_are_ordered", {"min_lot": 60}),
-        ("margin_is_a_share", {"margin_rate": 0}),
-        ("margin_is_a_share", {"margin_rate": "1.1"}),
-        ("digits_fit", {"digits": 9}),
+        (make_instrument, make_instrument),
+        (candle, lambda: make_candle(Instrument.objects.get())),
+        (lambda: make_calendar("fx"), lambda: TradingCalendar.objects.create(name="fx", sessions="24/7")),
+        (
+            lambda: make_tier("own"),
+            lambda: Tier.objects.create(name="own", requests_per_minute=1, streams=1, ai_calls_per_day=1),
+        ),
+        (ai_usage, ai_usage),
+        *((make_key, lambda f=f: api_key(**ApiKey.objects.values(f).get())) for f in ("prefix", "digest")),
     ],
 )
-def test_bad_instrument(name: str, bad: dict[str, Any]) -> None:
-    refuses(lambda: make_instrument(**bad), f"instrument_{name}")
-
-
-def test_second_instrument_of_a_symbol() -> None:
-    make_instrument()
-    refuses(make_instrument, "(?i)unique")
+def test_second_row_of_what_is_there_once_is_refused(
+    first: Callable[[], Any], second: Callable[[], Any]
+) -> None:
+    first()
+    with pytest.raises(IntegrityError, match="(?i)unique|ai_usage_one_row_a_day"), transaction.atomic():
+        second()
 
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BRK.B", "US500", "A_B-C", "4GLD"])
 def test_symbols_of_all_kinds_are_taken(symbol: str) -> None:
     assert Instrument.objects.get(pk=make_instrument(symbol).pk).symbol == symbol
-
-
-def test_second_calendar_of_a_name() -> None:
-    make_calendar("fx")
-    refuses(lambda: TradingCalendar.objects.create(name="fx", sessions="24/7"), "(?i)unique")
-
-
-def test_tier_without_requests() -> None:
-    refuses(lambda: make_tier("none", requests_per_minute=0), "tier_allows_requests")
-
-
-@pytest.mark.parametrize("field", ["rank", "requests_per_minute", "streams", "ai_calls_per_day"])
-def test_tier_below_nought(field: str) -> None:
-    refuses(lambda: make_tier("none", **{field: -1}), "(?i)check")
-
-
-def test_second_tier_of_a_name() -> None:
-    limits = {"requests_per_minute": 1, "streams": 1, "ai_calls_per_day": 1}
-    refuses(lambda: Tier.objects.create(name="free", **limits), "(?i)unique")
-
-
-@pytest.mark.parametrize("digest", ["", "f" * 63, "F" * 64, "g" * 64, "tw_live_" + "a" * 56])
-def test_key_whose_digest_is_no_sha256(digest: str) -> None:
-    account = make_account()
-    refuses(
-        lambda: ApiKey.objects.create(account=account, name="x", prefix="tw_live_x", digest=digest),
-        "api_key_digest_is_sha256",
-    )
-
-
-@pytest.mark.parametrize("field", ["prefix", "digest"])
-def test_second_key_of_a_prefix_or_digest(field: str) -> None:
-    make_key()
-    first = ApiKey.objects.get()
-    fields = {"prefix": "tw_live_other", "digest": "a" * 64} | {field: getattr(first, field)}
-    refuses(lambda: ApiKey.objects.create(account=first.account, name="x", **fields), "(?i)unique")
-
-
-def test_second_row_of_a_day_of_ai_usage() -> None:
-    account, day = make_account(), date(2026, 11, 18)
-    AiUsage.objects.create(account=account, day=day)
-    refuses(lambda: AiUsage.objects.create(account=account, day=day), "ai_usage_one_row_a_day|UNIQUE")
-
-
-def test_ai_usage_below_nought() -> None:
-    account, day = make_account(), datetime(2026, 11, 18, tzinfo=UTC).date()
-    refuses(lambda: AiUsage.objects.create(account=account, day=day, used=-1), "(?i)check")

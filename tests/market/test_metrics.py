@@ -37,36 +37,30 @@ def scrape() -> Scrape:
     }
 
 
-def test_ticks_and_refusals_are_those_that_the_engine_told() -> None:
-    tell((make_feed_status(ticks=1200, refused={"crossed": 3, "standby": 7}),))
-
-    seen = scrape()
-
-    assert seen["tickwire_ticks_total", "kraken"] == 1200
-    assert seen["tickwire_ticks_refused_total", "kraken", "crossed"] == 3
-    assert seen["tickwire_ticks_refused_total", "kraken", "standby"] == 7
-
-
-def test_source_has_its_lag_and_the_time_since_it_was_heard(clock: Traveller) -> None:
-    tell((make_feed_status(lag_ms=40, heard_ms=now_ms()),))
+def test_source_has_its_ticks_refusals_and_lag_and_is_up_while_it_is_heard(clock: Traveller) -> None:
+    odd = 'push:"a"\\\n'
+    tell(
+        (
+            make_feed_status(ticks=1200, refused={"crossed": 3, "standby": 7}, lag_ms=40, heard_ms=now_ms()),
+            make_feed_status("oanda", state="silent"),
+            make_feed_status("binance", state="lost"),
+            make_feed_status(odd, refused={'"}': 1}),
+        )
+    )
     clock.shift(2.5)
 
     seen = scrape()
 
-    assert (seen["tickwire_feed_lag_seconds", "kraken"], seen["tickwire_feed_age_seconds", "kraken"]) == (
-        0.04,
-        2.5,
-    )
+    assert seen["tickwire_ticks_total", "kraken"] == seen["tickwire_ticks_total", odd] == 1200
+    assert seen["tickwire_ticks_refused_total", "kraken", "crossed"] == 3
+    assert seen["tickwire_ticks_refused_total", "kraken", "standby"] == 7
+    assert seen["tickwire_ticks_refused_total", odd, '"}'] == 1
+    assert seen["tickwire_feed_lag_seconds", "kraken"] == 0.04
+    assert seen["tickwire_feed_age_seconds", "kraken"] == 2.5
+    assert [seen["tickwire_feed_up", name] for name in ("kraken", "oanda", "binance")] == [1, 0, 0]
 
 
-@pytest.mark.parametrize(("state", "up"), [("live", 1), ("silent", 0), ("lost", 0)])
-def test_source_is_up_while_it_is_heard(state: str, up: int) -> None:
-    tell((make_feed_status(state=state),))
-
-    assert scrape()["tickwire_feed_up", "kraken"] == up
-
-
-def test_source_that_was_never_heard_is_down_and_has_no_age() -> None:
+def test_source_that_was_never_heard_is_down_without_an_age_and_push_is_up_once_a_sender_is() -> None:
     make_instrument()
     tell(instruments=(make_instrument_status(feeds=("kraken", "push")),))
 
@@ -76,9 +70,6 @@ def test_source_that_was_never_heard_is_down_and_has_no_age() -> None:
     assert ("tickwire_feed_age_seconds", "kraken") not in seen
     assert ("tickwire_feed_lag_seconds", "kraken") not in seen
 
-
-def test_push_is_heard_once_one_of_its_senders_is() -> None:
-    make_instrument()
     tell((make_feed_status("push:desk"),), (make_instrument_status(feed="push", feeds=("push",)),))
 
     seen = scrape()
@@ -107,22 +98,17 @@ def test_engine_that_never_spoke_is_down_and_has_no_age() -> None:
     assert ("tickwire_engine_age_seconds",) not in seen
 
 
-def test_clock_that_was_set_is_counted_and_how_far_it_is_off() -> None:
-    tell(clock_off_ms=-300_000, clock_steps=2)
-
-    seen = scrape()
-
-    assert (seen[("tickwire_clock_ahead_seconds",)], seen[("tickwire_clock_steps_total",)]) == (-300, 2)
-
-
 @pytest.mark.parametrize(("writer", "writes"), [("host:1:a", 1), ("", 0)])
-def test_engine_without_the_lease_writes_nothing(writer: str, writes: int) -> None:
-    tell(writer=writer)
+def test_engine_without_the_lease_writes_nothing_and_a_clock_that_was_set_is_counted(
+    writer: str, writes: int
+) -> None:
+    tell(writer=writer, clock_off_ms=-300_000, clock_steps=2)
 
     seen = scrape()
 
     assert seen[("tickwire_engine_is_writer",)] == writes
     assert seen["tickwire_engine_info", "e1", writer] == 1
+    assert (seen[("tickwire_clock_ahead_seconds",)], seen[("tickwire_clock_steps_total",)]) == (-300, 2)
 
 
 @pytest.mark.parametrize(
@@ -140,20 +126,24 @@ def test_quote_has_its_age_and_the_instrument_its_one_state(age_s: float, calend
     assert states == {name: name == state for name in states}
 
 
-def test_switch_to_the_fallback_is_counted_and_lasts() -> None:
+def test_switch_to_the_fallback_is_counted_and_lasts_and_no_scrape_asks_the_database(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     make_instrument()
     on_fallback = make_instrument_status(feed="binance", feeds=("kraken", "binance"), switches=3, ticks=900)
-    tell(instruments=(on_fallback,))
+    tell((make_feed_status(),), (on_fallback,))
 
-    seen = scrape()
+    with django_assert_num_queries(0):
+        seen = scrape()
 
     assert seen["tickwire_feed_switches_total", "EURUSD"] == 3
     assert seen["tickwire_instrument_on_fallback", "EURUSD"] == 1
     assert seen["tickwire_instrument_ticks_total", "EURUSD"] == 900
 
 
-def test_statistics_are_those_of_the_last_24_hours() -> None:
+def test_statistics_are_those_of_the_last_24_hours_and_without_a_price_there_are_none() -> None:
     make_instrument()
+    assert not [name for name, *_ in scrape() if "_day_" in name or "_age_" in name]
     minutes = put_candles("EURUSD", "1m", [NOON_MS - 2 * MINUTE_MS, NOON_MS - MINUTE_MS])
     prices.history(catalogue.get("EURUSD")).resume(minutes)
 
@@ -169,29 +159,6 @@ def test_statistics_are_those_of_the_last_24_hours() -> None:
         "change_ratio": 0.00019,
         "volume": 21,
     }
-
-
-def test_instrument_without_a_price_has_no_statistics() -> None:
-    make_instrument()
-
-    assert not [name for name, *_ in scrape() if "_day_" in name or "_age_" in name]
-
-
-def test_quotes_in_a_name_do_no_harm() -> None:
-    tell((make_feed_status('push:"a"\\\n', refused={'"}': 1}),))
-
-    seen = scrape()
-
-    assert seen["tickwire_ticks_total", 'push:"a"\\\n'] == 1200
-    assert seen["tickwire_ticks_refused_total", 'push:"a"\\\n', '"}'] == 1
-
-
-def test_scrape_asks_no_database(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    make_instrument()
-    tell((make_feed_status(),), (make_instrument_status(),))
-
-    with django_assert_num_queries(0):
-        scrape()
 
 
 def test_metrics_are_served_with_those_of_the_process() -> None:

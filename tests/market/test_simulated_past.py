@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -52,19 +52,23 @@ def series_of(rows: list[tuple[int, str, PriceBar, str]]) -> Series:
     return found
 
 
-def test_there_are_500_candles_of_every_interval(facts: InstrumentFacts) -> None:
+def test_500_candles_of_every_interval_are_in_order_of_open_hours_and_fit_in_themselves(
+    facts: InstrumentFacts,
+) -> None:
     series = older(facts.name)
-
     assert set(series) == set(TIMEFRAMES)
-    assert min(len(candles) for candles in series.values()) >= 500
-
-
-def test_candles_are_in_order_and_each_interval_has_one(facts: InstrumentFacts) -> None:
-    for timeframe, candles in older(facts.name).items():
-        opened = [candle.opened_ms for candle in candles]
+    for timeframe, candles in series.items():
+        span_ms, opened = TIMEFRAMES[timeframe], [candle.opened_ms for candle in candles]
+        assert len(opened) >= 500
         assert opened == sorted(set(opened))
-        assert opened[-1] + TIMEFRAMES[timeframe] <= MIDNIGHT_MS
-        assert all(opened_ms % TIMEFRAMES[timeframe] == 0 for opened_ms in opened)
+        assert opened[-1] + span_ms <= MIDNIGHT_MS
+        for candle in candles:
+            assert candle.opened_ms % span_ms == 0
+            assert any(facts.hours.sessions_between(candle.opened_ms, candle.opened_ms + span_ms))
+            assert 0 < candle.low <= min(candle.open, candle.close)
+            assert max(candle.open, candle.close) <= candle.high < candle.ask_high
+            assert candle.low < candle.ask_low <= candle.ask_high
+            assert candle.volume > 0
 
 
 @pytest.mark.parametrize("timeframe", COARSER)
@@ -89,27 +93,11 @@ def test_before_them_each_interval_is_that_of_the_finer_one(
     assert [each for each in series[coarser] if each.opened_ms >= since_ms] == expected
 
 
-def test_no_candle_is_of_closed_hours(facts: InstrumentFacts) -> None:
-    for timeframe, candles in older(facts.name).items():
-        for candle in candles:
-            end_ms = candle.opened_ms + TIMEFRAMES[timeframe]
-            assert any(facts.hours.sessions_between(candle.opened_ms, end_ms))
-
-
 def test_every_open_minute_has_its_candle(facts: InstrumentFacts) -> None:
     minutes = [candle.opened_ms for candle in older(facts.name)["1m"]]
 
     sessions = facts.hours.sessions_between(MIDNIGHT_MS - MINUTES_MS, MIDNIGHT_MS)
     assert minutes == [at for opens, closes in sessions for at in range(opens, closes, MINUTE_MS)]
-
-
-def test_prices_of_a_candle_fit_each_other(facts: InstrumentFacts) -> None:
-    for candle in chain(*older(facts.name).values()):
-        assert 0 < candle.low <= min(candle.open, candle.close)
-        assert max(candle.open, candle.close) <= candle.high
-        assert candle.low < candle.ask_low <= candle.ask_high
-        assert candle.high < candle.ask_high
-        assert candle.volume > 0
 
 
 def test_days_are_as_wide_as_their_volatility_says() -> None:

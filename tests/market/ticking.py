@@ -38,7 +38,7 @@ STARTS = {
 
 
 def ms(text: str) -> int:
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1000
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> InstrumentFacts:

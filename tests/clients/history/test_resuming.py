@@ -55,16 +55,15 @@ def every(minutes: int, candles: list[Candle]) -> list[Candle]:
     ]
 
 
-def test_only_the_last_candle_is_asked_for_again(keeper: Keeper, file: Path, resume: Resume) -> None:
+def test_only_the_last_candle_is_asked_for_again_and_may_be_written_otherwise(
+    keeper: Keeper, file: Path, resume: Resume
+) -> None:
+    whole = file.read_text()
     assert resume() == (0, "")
     assert file.read_text() == as_csv(keeper.candles)
     again, page = (request.query for request in keeper.asked)
     assert (again["start"], again["limit"]) == (LAST, "1")
     assert page["start"] == LAST.replace("00Z", "00.001000Z")
-
-
-def test_same_values_may_be_written_otherwise(keeper: Keeper, file: Path, resume: Resume) -> None:
-    whole = file.read_text()
     file.write_text(whole.replace("Z,", "+00:00,").replace("\n", "0\n").replace("volume0", "volume"))
     assert resume() == (0, "")
     assert file.read_text().count("\n") == 31
@@ -83,12 +82,9 @@ def test_each_value_is_compared(keeper: Keeper, file: Path, resume: Resume, name
     assert is_refused(file, resume(), "or that candle has been corrected since")
 
 
-def test_file_of_a_shorter_timeframe_is_refused(keeper: Keeper, file: Path, resume: Resume) -> None:
+def test_file_of_another_timeframe_is_refused(keeper: Keeper, file: Path, resume: Resume) -> None:
     assert is_refused(file, resume("EURUSD", "5m"), "its last two candles, ")
     assert keeper.asked == []
-
-
-def test_file_of_a_longer_timeframe_is_refused(keeper: Keeper, file: Path, resume: Resume) -> None:
     file.write_text(as_csv(every(5, keeper.candles[:WRITTEN])))
     keeper.candles = [*keeper.candles, *make_candles(200, START_MS + 96 * MINUTE_MS)]
     assert is_refused(file, resume(), "the service has no candle at ")

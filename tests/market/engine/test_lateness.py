@@ -20,7 +20,7 @@ from market.models import Candle
 from market.prices.candles import interval_start
 from market.prices.quotes import Prices
 from market.prices.records import CandlesEnded, Tick
-from market.runtime import HELD_UP_S, LOOK_S, SILENT_S, STOOD_STILL_S, EngineLiveness
+from market.runtime import HELD_UP_S, LOOK_S, SILENT_S, STOOD_STILL_S, EngineLiveness, MarketRuntime
 from tests.factories import make_instrument, make_instruments
 from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
@@ -194,3 +194,17 @@ def test_process_that_stood_still_and_hears_nothing_stays_stale() -> None:
     ear.pass_time(30, engine_speaks=False)
     ear.pass_time(4, engine_speaks=True)
     assert ear.told == [(20, False), (51, True)]
+
+
+async def test_market_that_was_stopped_misses_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("market.runtime.LOOK_S", 0.001)
+    stopped, other = MarketRuntime(), EngineLiveness()
+    looks: list[EngineLiveness] = []
+    for liveness in (stopped.liveness, other):
+        monkeypatch.setattr(liveness, "look", lambda _, liveness=liveness: looks.append(liveness))
+        liveness.start()
+    await stopped.stop()
+    looks.clear()
+    await until(lambda: looks.count(other) > 2)
+    other.stop()
+    assert stopped.liveness not in looks

@@ -127,6 +127,7 @@ class ShortFeed:
 
     async def run(self, receiver: FeedReceiver) -> None:
         self.runs += 1
+        receiver.refuse("gap", f"run {self.runs}")
         receiver.take([Tick("EURUSD", 1.08, 1.0802, NOON_MS - 100 + self.runs)])
         if self.runs > 1:
             self.is_back.set()
@@ -141,10 +142,12 @@ async def test_feed_that_broke_starts_again() -> None:
     runner = make_runner(engine, lambda name, instruments: feed)
     await runner.start()
     await asyncio.wait_for(feed.is_back.wait(), PATIENCE_S)
-    quote = engine.prices.quotes.get("EURUSD")
+    quote, state = engine.prices.quotes.get("EURUSD"), engine.feed_state("kraken")
     await runner.stop()
     assert quote is not None
     assert quote.time_ms == NOON_MS - 98
+    # What it complained of is of the connection that stands.
+    assert (state.refused, list(state.complaints)) == ({"gap": 2}, ["run 2"])
 
 
 def make_engine(source: str, fallback: str = "") -> Engine:

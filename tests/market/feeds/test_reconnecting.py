@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import cycle
 
 import pytest
 
@@ -80,19 +79,6 @@ async def test_what_a_connection_said_is_forgotten_with_it(trading_venue: FakeVe
 
     assert [(tick.bid, tick.price) for tick in ticks] == [(1.08, None), (1.08, 1.08), (1.3, None)]
     assert receiver.refused == {}
-
-
-async def test_waits_double_up_to_the_cap_with_a_jitter(venue: FakeVenue) -> None:
-    waits, chances = Waits(), cycle([0.0, 1.0])
-    feed = venue.make_feed(first_retry_s=1.0, longest_retry_s=8.0, sleep=waits, chance=lambda: next(chances))
-    receiver = RecordingReceiver()
-    await venue.stop()
-
-    async with running(feed, receiver):
-        await receiver.until_lost(7)
-
-    assert waits[:6] == [1.0, 1.0, 4.0, 4.0, 8.0, 4.0]
-    assert "cannot be reached" in receiver.losses[0]
 
 
 @pytest.mark.parametrize(

@@ -151,14 +151,13 @@ async def test_missing_file_is_told_with_the_way_out(
     ]
 
 
-async def test_symbol_without_a_file_does_not_keep_the_others(tmp_path: Path, clock: SlowClock) -> None:
+async def test_symbol_without_a_file_or_of_an_unknown_format_is_told_and_keeps_no_other(
+    tmp_path: Path, clock: SlowClock
+) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS[:1]))
     receiver = await play(tmp_path, clock, 0.0, "GBPUSD", "EURUSD")
     assert len(receiver.ticks) == 1
     assert "GBPUSD" in receiver.losses[0]
-
-
-async def test_unknown_format_is_told_with_the_formats_there_are(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text("date,price\n2026-11-18,1.1\n")
     (why,) = (await play(tmp_path, clock)).losses
     assert "begins like none of the formats" in why

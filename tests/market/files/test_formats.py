@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from struct import pack
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from market.engine.files.format import BadFile, FilePosition, Format, Subject
 from market.engine.files.recording import RECORDING, encode
 from market.engine.files.separated import AGGTRADES, HISTDATA, QUOTES
 from market.prices.records import Tick
+from tests.market.ticking import ms
 
 
 class Read(NamedTuple):
@@ -41,10 +41,6 @@ def blocks_of(content: bytes) -> Iterator[bytes]:
     lines = content.splitlines(keepends=True)
     for start in range(0, len(lines), 3):
         yield b"".join(lines[start : start + 3])
-
-
-def ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def trade(maker: str = "True", number: object = 12345, time: int = 1672515782136) -> str:

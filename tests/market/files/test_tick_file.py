@@ -26,6 +26,9 @@ SAMPLES = {
 }
 
 
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "EURUSD.csv"
@@ -42,6 +45,17 @@ def zipped(*names: str) -> bytes:
         for name in names:
             packed.writestr(name, QUOTES)
     return content.getvalue()
+
+
+def altered(at: int, value: int) -> bytes:
+    """With a byte of the member's two headers changed: `at` counts within the local one."""
+    content = bytearray(zipped("EURUSD.csv"))
+    content[at] = content[content.index(b"PK\x01\x02") + at + 2] = value
+    return bytes(content)
+
+
+def hour(fields: str) -> bytes:
+    return f'{{"timestamp":1,"multiplier":{fields}}}'.encode()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -85,8 +99,16 @@ def test_reading_goes_on_from_any_batch_to_the_end(path: Path, content: bytes) -
         (b"", "is empty"),
         (b"20120201 000100;1.306570;1.306570;1.306470;1.306560;0\n", "download the ticks"),
         (b"date,price\n2026-11-18,1.1\n", r"(?s)--format.*histdata.*20120201 000003660"),
+        (altered(6, 1), "is encrypted. Unpack it with its password"),
+        (altered(8, 97), "cannot be read"),
+        (hour(f'0.1,"more":{DEEP}'), "no whole hour"),
+        (hour('5e-324,"times":[1],"asks":[1],"bids":[1]'), "no whole hour"),
+        (hour('0.1,"times":[1],"asks":[1],"bids":[1],"ask":1e308'), "no whole hour"),
     ],
-    ids=["two members", "cut short", "empty", "bars", "unknown"],
+    ids=[
+        *("two members", "cut short", "empty", "bars", "unknown", "encrypted", "packed in an unknown way"),
+        *("deep", "no unit", "no price"),
+    ],
 )
 def test_what_is_no_file_of_ticks_is_refused_with_the_way_out(
     path: Path, content: bytes, complaint: str
@@ -96,20 +118,6 @@ def test_what_is_no_file_of_ticks_is_refused_with_the_way_out(
         ticks_of(path)
     with pytest.raises(BadFile, match="No such file"):
         TickFile(str(path.with_name("nowhere")))
-
-
-@pytest.mark.parametrize(
-    ("at", "value", "complaint"),
-    [(6, 1, "is encrypted. Unpack it with its password"), (8, 97, "cannot be read")],
-    ids=["encrypted", "packed in an unknown way"],
-)
-def test_zip_that_cannot_be_unpacked_is_refused(path: Path, at: int, value: int, complaint: str) -> None:
-    """A byte of the member's two headers is changed: `at` counts within the local one."""
-    content = bytearray(zipped("EURUSD.csv"))
-    content[at] = content[content.index(b"PK\x01\x02") + at + 2] = value
-    path.write_bytes(content)
-    with pytest.raises(BadFile, match=complaint):
-        TickFile(str(path))
 
 
 @given(st.data())
@@ -125,9 +133,6 @@ def test_damaged_archive_is_a_sentence_whatever_is_wrong(path: Path, data: st.Da
         ticks_of(path)
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
-
-
 def test_line_that_is_nested_deeply_is_one_bad_line(path: Path) -> None:
     line = SAMPLES["recording"]
     path.write_text(f'{line}{{"symbol":"EURUSD","time_ms":1,"more":{DEEP}}}\n{line}')
@@ -136,19 +141,3 @@ def test_line_that_is_nested_deeply_is_one_bad_line(path: Path) -> None:
         batches = list(file.batches("EURUSD", 0.00001))
     assert sum(len(batch.ticks) for batch in batches) == 2
     assert [line for batch in batches for line in batch.malformed] == [2]
-
-
-@pytest.mark.parametrize(
-    "hour",
-    [
-        f'{{"timestamp":1,"multiplier":0.1,"more":{DEEP}}}',
-        '{"timestamp":1,"multiplier":5e-324,"times":[1],"asks":[1],"bids":[1]}',
-        '{"timestamp":1,"multiplier":0.1,"times":[1],"asks":[1],"bids":[1],"ask":1e308}',
-    ],
-    ids=["deep", "no unit", "no price"],
-)
-def test_hour_of_dukascopy_that_makes_no_sense_is_a_sentence(path: Path, hour: str) -> None:
-    path.write_text(hour)
-
-    with pytest.raises(BadFile, match="no whole hour"):
-        ticks_of(path)

@@ -87,16 +87,12 @@ def test_quiet_minutes_between_two_files_are_flat(tmp_path: Path) -> None:
     assert opened("1m") == ["16 10:58", "16 10:59", "16 11:00", "16 11:01", "16 11:02", "16 11:03"]
 
 
-def test_what_is_still_running_is_not_stored(tmp_path: Path) -> None:
+def test_what_is_still_running_is_not_stored_and_the_future_is_refused(tmp_path: Path) -> None:
     import_files(write(tmp_path / "a.jsonl", walk("2026-11-18T10:59", 61)), now_ms=NOON_MS - MINUTE_MS // 2)
-    assert opened("1m")[-1] == "18 11:58"
-    assert opened("1h") == ["18 10:00"]
-
-
-def test_future_is_refused(tmp_path: Path) -> None:
-    tally = import_files(write(tmp_path / "a.jsonl", walk("2026-11-18T11:59", 2)))
+    assert (opened("1m")[-1], opened("1h")) == ("18 11:58", ["18 10:00"])
+    tally = import_files(write(tmp_path / "b.jsonl", walk("2026-11-18T11:59", 2)))
     assert tally.faults == {"future": 2}
-    assert opened("1m") == ["18 11:59"]
+    assert opened("1m")[-1] == "18 11:59"
 
 
 @pytest.mark.usefixtures("forex")
@@ -114,14 +110,12 @@ def test_ticks_of_a_weekend_are_left_out_and_the_day_that_it_ended_is_closed(tmp
 def test_candles_say_what_they_were_made_of(tmp_path: Path, price: str) -> None:
     import_files(write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 1)), price=price)
     assert set(Candle.objects.values_list("basis", flat=True)) == {price}
-
-
-def test_candles_of_trades_have_their_sizes_as_volume(tmp_path: Path) -> None:
+    # Those of trades have their sizes as volume.
     path = tmp_path / "EURUSD-aggTrades.csv"
-    path.write_text(f"1,1.08,2.5,1,1,{ms('2026-11-16T10:00')},True,True\n")
+    path.write_text(f"1,1.08,2.5,1,1,{ms('2026-11-17T10:00')},True,True\n")
     import_files(str(path))
-    row = Candle.objects.get(timeframe="1m")
-    assert (row.basis, row.volume) == ("trades", Decimal("2.5"))
+    row = Candle.objects.get(timeframe="1m", basis="trades")
+    assert row.volume == Decimal("2.5")
 
 
 def test_each_bad_line_is_named_with_its_reason(tmp_path: Path) -> None:

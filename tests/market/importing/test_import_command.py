@@ -112,25 +112,23 @@ def test_bar_shows_the_share_of_the_bytes_if_it_is_known_and_the_speed(size: int
     assert terminal.getvalue() == f"\r\033[K{shown}"
 
 
-def test_the_last_bid_and_ask_of_the_file_are_the_last_quote(path: Path) -> None:
-    run("EURUSD", path)
-    assert quoted(LastQuote.objects.get()) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
-
-
-def test_an_older_quote_goes_but_for_its_number_and_a_newer_one_stays(
+def test_the_last_of_the_file_is_the_last_quote_but_for_an_older_ones_number_and_a_newer_one(
     path: Path, instrument: Instrument
 ) -> None:
     older, newer = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 10, 5, 12, 1, 31, tzinfo=UTC)
-    row = LastQuote.objects.create(instrument=instrument, bid=2, ask=3, quoted_at=older, seq=9)
     run("EURUSD", path)
-    row.refresh_from_db()
-    assert (row.bid, row.seq) == (Decimal("1.081"), 9)
+    row = LastQuote.objects.get()
+    assert quoted(row) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
+    LastQuote.objects.update(bid=2, ask=3, quoted_at=older, source="push", seq=9)
+    run("EURUSD", path)
+    assert quoted(row) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
+    assert row.seq == 9
     LastQuote.objects.update(bid=2, ask=3, quoted_at=newer, source="push")
     run("EURUSD", path)
     assert quoted(row) == (Decimal(2), Decimal(3), newer, "push")
-
-
-def test_trades_make_candles_and_no_quote(path: Path) -> None:
+    # Trades make candles and no quote.
+    for model in (Candle, LastQuote):
+        model.objects.all().delete()
     path.write_text(TRADES)
     run("EURUSD", path)
     assert Candle.objects.filter(timeframe="1m").exists()

@@ -70,13 +70,6 @@ def test_buyers_are_absorbed_by_the_ask_and_both_sides_of_one_window_may_absorb(
     assert [(seen.side, seen.delta) for seen in both.end()] == [("bid", 0.0), ("ask", 0.0)]
 
 
-@pytest.mark.parametrize(("deviations", "is_seen"), [(1.999, False), (2.001, True)])
-def test_volume_must_be_two_deviations_above_the_mean(deviations: float, is_seen: bool) -> None:
-    trading = Trading()
-    trading.sell(15 + deviations * DEVIATION)
-    assert bool(trading.end()) == is_seen
-
-
 @pytest.mark.parametrize(
     "ordinary", [[], ORDINARY[:1], ORDINARY[:59], [(0.1, 0.1)] * 60], ids=["none", "one", "59", "all alike"]
 )
@@ -111,14 +104,21 @@ def test_windows_without_trades_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spread", "moved", "is_seen"),
-    [(0.01, 0.2, True), (0.01, 0.21, False), (0.5, 1.0, True), (0.5, 1.01, False)],
-    ids=["two pips", "above two pips", "two spreads", "above two spreads"],
+    ("volume", "spread", "moved", "is_seen"),
+    [
+        *((15 + deviations * DEVIATION, 0.01, 0.0, deviations > 2) for deviations in (1.999, 2.001)),
+        # Two pips, or two spreads.
+        *((60.0, 0.01, moved, moved <= 0.2) for moved in (0.2, 0.21)),
+        *((60.0, 0.5, moved, moved <= 1.0) for moved in (1.0, 1.01)),
+    ],
 )
-def test_price_must_not_move(spread: float, moved: float, is_seen: bool) -> None:
+def test_volume_must_be_two_deviations_above_the_mean_and_the_price_must_not_move(
+    volume: float, spread: float, moved: float, is_seen: bool
+) -> None:
     trading = Trading()
-    trading.sell(60.0, spread=spread)
-    trading.sell(1.0, price=100.0 + moved, spread=spread)
+    trading.sell(volume, spread=spread)
+    if moved:
+        trading.sell(1.0, price=100.0 + moved, spread=spread)
     assert bool(trading.end()) == is_seen
 
 

@@ -210,9 +210,10 @@ async def test_queue_that_is_full_of_what_is_waited_for_refuses_at_once(
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
     with redis.client as client:
-        async with sending(redis) as inbox:
+        async with sending(redis, patience_s=2 * PATIENCE_S) as inbox:
             asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
             await until(lambda: client.llen(key_of(REQUESTS)) == 1)
+        # Its sender is told when it stops, before its patience is at an end.
         assert not await asked
         async with serving(redis, Engine()):
             await until(lambda: client.llen(key_of(REQUESTS)) == 0 and client.dbsize() == 1)
@@ -247,7 +248,6 @@ async def test_request_that_a_killed_engine_had_begun_is_not_begun_again(
             for _ in range(3):
                 assert await inbox.send("push:desk", [TICK]) == [None]
         assert not asked.done()
-    # Its sender is told when it stops, before its patience is at an end.
     assert not await asked
     assert [origin for origin, _ in successor.worked] == ["push:desk"] * 3
 

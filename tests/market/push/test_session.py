@@ -105,9 +105,7 @@ def test_tick_list_and_object_are_answered_alike_in_their_order(source: Socket, 
     for number in range(2, 100):
         source.send({"id": number, "ticks": [ticks[number]]})
     assert [source.hear() for _ in range(2, 100)] == [{**TAKEN, "id": number} for number in range(2, 100)]
-
-
-def test_refused_tick_is_told_with_its_place_and_why(source: Socket, symbol: str) -> None:
+    # A refused one is told with its place and why.
     answer = source.ask({"id": 3, "ticks": [make_tick(symbol), make_tick(symbol, bid=2)]})
     crossed = {"index": 1, "code": "crossed", "message": "The ask is below the bid."}
     assert answer == {"type": "result", "accepted": 1, "rejected": [crossed], "id": 3}
@@ -168,13 +166,12 @@ def test_tenth_bad_message_within_a_minute_ends_it_and_its_source_is_logged_once
     assert logged_source(caplog) == "desk"
 
 
-def test_too_many_ticks_are_told_and_the_next_are_taken(source: Socket, symbol: str) -> None:
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_too_many_ticks_are_told_and_a_message_above_a_mebibyte_ends_it(
+    source: Socket, symbol: str, kind: type
+) -> None:
     assert source.refused([make_tick(symbol)] * 1_001) == ("too_large", False)
     assert source.ask(make_tick(symbol))["accepted"] == 1
-
-
-@pytest.mark.parametrize("kind", [str, bytes])
-def test_message_above_a_mebibyte_ends_it(source: Socket, kind: type) -> None:
     assert source.ask("[" + " " * 1_048_574 + "]")["type"] == "result"
     text = " " * 1_048_577
     source.send(text if kind is str else text.encode())

@@ -23,14 +23,12 @@ from .simulation import (
     DAY_MS,
     HOUR_MS,
     START_MS,
-    TRADED,
     gaps_of,
     make_bars,
     make_market,
     make_ticks,
     points_of,
     ticks_by_bar,
-    trades_of,
 )
 
 pytestmark = pytest.mark.served
@@ -90,13 +88,6 @@ def test_ticks_of_a_span_are_those_of_its_parts(
     assert all(start <= tick.time_ms < end for tick in parts)
 
 
-def test_tick_at_the_end_of_a_span_belongs_to_the_next() -> None:
-    market = make_market()
-    for tick in make_ticks(span_ms=MINUTE_MS):
-        assert tick not in market.ticks_between(START_MS, tick.time_ms)
-        assert market.ticks_between(tick.time_ms, tick.time_ms + 1) == [tick]
-
-
 @pytest.mark.parametrize("symbol", PROFILES)
 def test_quotes_are_rounded_never_crossed_in_order_and_come_because_they_changed(symbol: str) -> None:
     ticks, digits = make_ticks(symbol, 10 * MINUTE_MS), PROFILES[symbol].digits
@@ -128,21 +119,25 @@ def test_crypto_ticks_at_least_four_times_in_every_second(symbol: str) -> None:
 
 
 @pytest.mark.parametrize("symbol", PROFILES)
-def test_traded_sizes_are_positive_and_mostly_small(symbol: str) -> None:
-    sizes = [tick.volume for tick in make_ticks(symbol, 10 * MINUTE_MS, "traded") if tick.side]
+def test_trades_are_at_the_quote_and_their_sizes_positive_and_mostly_small(symbol: str) -> None:
+    trades = [tick for tick in make_ticks(symbol, 10 * MINUTE_MS, "traded") if tick.side]
+    assert all(tick.price == (tick.ask if tick.side > 0 else tick.bid) for tick in trades)
+    sizes = [tick.volume for tick in trades]
     assert min(sizes) > 0
     assert median(sizes) < fmean(sizes)
     assert max(sizes) > 3 * median(sizes)
+    # Shares trade whole, and coins in parts.
+    if symbol == "AAPL":
+        assert all(size.is_integer() for size in sizes)
+    elif symbol == "BTCUSD":
+        assert all(round(size, 3) == size for size in sizes)
 
 
-def test_shares_trade_whole_and_coins_in_parts() -> None:
-    assert all(tick.volume.is_integer() for tick in make_ticks("AAPL", 10 * MINUTE_MS, "traded"))
-    coins = [tick.volume for tick in make_ticks("BTCUSD", 10 * MINUTE_MS, "traded")]
-    assert all(round(size, 3) == size for size in coins)
-
-
-def test_quote_is_the_last_tick_at_or_before_the_moment() -> None:
+def test_quote_is_the_last_tick_at_or_before_the_moment_and_a_tick_at_the_end_is_of_the_next_span() -> None:
     market, ticks = make_market(), make_ticks(span_ms=MINUTE_MS)
+    for tick in ticks:
+        assert tick not in market.ticks_between(START_MS, tick.time_ms)
+        assert market.ticks_between(tick.time_ms, tick.time_ms + 1) == [tick]
     for earlier, later in pairwise(ticks):
         assert market.quote_at(earlier.time_ms) == earlier
         assert market.quote_at(later.time_ms - 1) == earlier
@@ -165,12 +160,6 @@ def test_crosses_start_at_the_product_of_their_legs() -> None:
     base = {symbol: profile.base_price for symbol, profile in PROFILES.items()}
     assert base["EURGBP"] == pytest.approx(base["EURUSD"] / base["GBPUSD"], rel=0.001)
     assert base["EURJPY"] == pytest.approx(base["EURUSD"] * base["USDJPY"], rel=0.001)
-
-
-@pytest.mark.parametrize("symbol", TRADED)
-def test_buyers_trade_at_the_ask_and_sellers_at_the_bid(symbol: str) -> None:
-    for tick in trades_of(symbol, 10 * MINUTE_MS):
-        assert tick.price == (tick.ask if tick.side > 0 else tick.bid)
 
 
 def test_some_quotes_change_without_a_trade_and_trades_leave_the_quotes_as_they_are() -> None:

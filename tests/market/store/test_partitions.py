@@ -112,6 +112,10 @@ def test_candle_is_kept_while_a_backup_hinders_making_its_month(on_postgresql: s
     assert tables() == [NO_MONTH]
     partitions.ensure_months(NOON)
     assert tables() == [IN_NOVEMBER]
+    # A month that is there is waited for by nobody.
+    with psycopg.connect(on_postgresql) as backup:
+        backup.execute(f"LOCK TABLE {NO_MONTH} IN ACCESS SHARE MODE")
+        assert partitions.make_months([NOON]) == []
 
 
 def test_candle_that_is_there_already_is_not_written_again() -> None:

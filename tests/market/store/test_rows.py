@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from django.db import IntegrityError, transaction
 
 from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
@@ -157,11 +156,3 @@ def test_nothing_quoted_and_no_flow_is_null(lease: Lease) -> None:
     assert (row.bid, row.ask, row.quoted_at, row.flow_state, row.source_seqs) == (None, None, None, None, {})
     assert LastQuote.objects.filter(flow_state__isnull=True).exists()
     assert not FormingMinute.objects.exists()
-
-
-def test_crossed_quote_is_refused_by_the_database() -> None:
-    instrument = make_instrument()
-    crossed = make_checkpoint(instrument.symbol)._replace(last=Tick(instrument.symbol, 2.0, 1.0, NOON_MS))
-
-    with pytest.raises(IntegrityError), transaction.atomic():
-        checkpoints.write_quotes([(instrument.pk, crossed)])

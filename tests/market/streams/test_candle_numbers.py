@@ -25,6 +25,7 @@ from market.prices.records import (
     TickAccepted,
     closed_by,
 )
+from market.runtime import given_numbers
 from market.streams.protocol import messages
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, restarted
@@ -136,7 +137,7 @@ def test_successor_goes_on_from_the_numbers_that_were_stored_or_given_since(engi
     # Time alone closes the candle.
     engine.keep_time(NOON_MS + MINUTE_MS + 3_000)
     assert flush(engine)
-    assert state_of(restarted()).candle_seqs == {"1m": 1}
+    assert given_numbers(restarted()) == {"EURUSD": (1, 0), "EURUSD/1m": (1, 0)}
     engine.records.clear()
     for minute in (2, 3):
         accept(engine, NOON_MS + minute * MINUTE_MS)

@@ -217,15 +217,14 @@ async def test_each_reason_against_history_is_told_with_its_own_instruments(
         ),
         ("429 Too Many Requests", b"", "OANDA answered 429"),
         ("405 Method Not Allowed", b"x" * 70_000, "OANDA answered 405 and more than an error needs"),
+        ("503 Service Unavailable", b"", "OANDA answered 503"),
     ],
 )
-async def test_refusal_is_a_sentence_and_asked_again_seldom(status: str, body: bytes, sentence: str) -> None:
-    assert await oanda_lost(says(body, status), longest_retry_s=60.0) == (sentence, [60.0])
-
-
-async def test_fault_of_theirs_is_asked_again_soon() -> None:
-    lost = await oanda_lost(says(b"", "503 Service Unavailable"), longest_retry_s=60.0)
-    assert lost == ("OANDA answered 503", [0.001])
+async def test_refusal_is_a_sentence_and_asked_again_seldom_and_a_fault_of_theirs_soon(
+    status: str, body: bytes, sentence: str
+) -> None:
+    waited = 0.001 if status.startswith("503") else 60.0
+    assert await oanda_lost(says(body, status), longest_retry_s=60.0) == (sentence, [waited])
 
 
 @pytest.mark.parametrize(

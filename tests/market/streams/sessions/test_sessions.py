@@ -7,6 +7,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -28,11 +29,12 @@ from market.streams.sessions import session
 from market.streams.sessions.authenticated import AuthenticatedSessions, Identity, authenticated_sessions
 from tests.core.events.following import follow
 from tests.factories import make_key
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 SCOPE = {"type": "websocket", "path": "/ws/market", "headers": [(b"host", b"127.0.0.1")]}
 PING = {"type": "websocket.receive", "text": '{"action":"ping"}'}
 SUBSCRIBE = '{"action":"subscribe","symbols":["EURUSD"],"api_key":"tw_live_x","takeover":true}'
+UNSUBSCRIBE = '{"action":"unsubscribe","symbols":["EURUSD"],"api_key":"tw_live_x"}'
 LEAVES = {"type": "websocket.disconnect", "code": 1000}
 CALLER = Caller(1, 1, "alice", Allowances(tier="pro", requests=120, streams=5, ai_calls=20), None, False, "1")
 ONE = msgspec.structs.replace(CALLER, allowances=msgspec.structs.replace(CALLER.allowances, streams=1))
@@ -148,6 +150,19 @@ async def subscribe(cache: FoundLate, monkeypatch: pytest.MonkeyPatch, *says: di
     await Talk({"type": "websocket.receive", "text": SUBSCRIBE}, *says).run(Seen)
 
 
+@asynccontextmanager
+async def answered(
+    cache: FoundLate, monkeypatch: pytest.MonkeyPatch, says: str
+) -> AsyncIterator[list[dict[str, Any]]]:
+    """What a socket is told that stays after its first answer."""
+    monkeypatch.setattr(authenticated_sessions, "_cache", cache)
+    talk = Talk({"type": "websocket.receive", "text": says})
+    running = asyncio.create_task(talk.run(MarketConsumer))
+    await until(lambda: len(talk.told) > 1)
+    yield talk.told
+    running.cancel()
+
+
 @pytest.mark.parametrize("is_gone", [False, True])
 async def test_only_a_socket_that_is_still_there_takes_over(
     kept: Slot, monkeypatch: pytest.MonkeyPatch, is_gone: bool
@@ -177,7 +192,8 @@ class ChangedMeanwhile:
     async def enforce(self, counted_under: str, limit: int) -> None:
         self.enforced.append((counted_under, limit))
 
-    def note_change(self, slot: Slot) -> None: ...
+    def note_change(self, slot: Slot) -> None:
+        assert slot.limit
 
 
 async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
@@ -189,6 +205,13 @@ async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
     await subscribe(cache, monkeypatch, LEAVES)
 
     assert changed.enforced == [(ONE.counted_under, 1)]
+
+
+async def test_who_has_no_stream_yet_may_unsubscribe(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = FoundLate(lambda: None)
+    monkeypatch.setattr(session, "open_streams", ChangedMeanwhile(cache))
+    async with answered(cache, monkeypatch, UNSUBSCRIBE) as told:
+        assert json.loads(told[1]["text"])["type"] == "unsubscribed"
 
 
 class Held:
@@ -289,6 +312,20 @@ async def test_a_crowd_is_looked_after_bit_by_bit_as_long_as_it_is_there() -> No
     # All parts have had their turn twice.
     await looked(other, other)
     assert gone.looks.locked()
+
+
+async def test_stream_ends_with_its_rolled_key_though_it_wants_no_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(authenticated_sessions, "LOOK_EVERY_S", 0.005)
+    rolled, other = msgspec.structs.replace(ONE, expires_at=OVER_S), Held()
+    async with answered(FoundLate(lambda: None, rolled), monkeypatch, SUBSCRIBE) as told:
+        authenticated_sessions.watch(other)
+        # By its second look all others have been looked after.
+        await looked(other, other)
+        authenticated_sessions.remove(other, 1)
+        await asyncio.sleep(0)
+    assert (told[-1]["type"], told[-1].get("code")) == ("websocket.close", 4401)
 
 
 @pytest.mark.usefixtures("transactional_db")
