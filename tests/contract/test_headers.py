@@ -176,14 +176,6 @@ def test_unknown_path_elsewhere_is_the_same_error_body(shared_server: Server, pa
     assert response.headers["X-API-Version"] == "1"
 
 
-def test_unknown_path_elsewhere_is_a_page_for_browsers(shared_server: Server) -> None:
-    accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    response = httpx.get(f"{shared_server.url}/nothing", headers={"Accept": accept}, timeout=PATIENCE_S)
-    assert response.status_code == 404
-    assert response.headers["Content-Type"].startswith("text/html")
-    assert "<html" in response.text
-
-
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE"])
 def test_other_methods_are_405_and_name_the_allowed_ones(shared: Api, method: str, path: str) -> None:
