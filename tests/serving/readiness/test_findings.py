@@ -64,6 +64,7 @@ def test_what_another_process_has_makes_this_one_unready(
     assert picture.verdict((), at).reasons == ["redis"] * is_unready
 
 
+@pytest.mark.services
 @pytest.mark.django_db
 def test_processes_tell_each_other_over_the_database_what_they_found(
     monkeypatch: pytest.MonkeyPatch,
