@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from django.test import AsyncClient, Client
 from time_machine import Traveller
 
 from instruments.models import Instrument
@@ -177,14 +176,6 @@ def test_unknown_path_elsewhere_is_the_same_error_body(shared_server: Server, pa
     assert response.headers["X-API-Version"] == "1"
 
 
-def test_unknown_path_elsewhere_is_a_page_for_browsers(shared_server: Server) -> None:
-    accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    response = httpx.get(f"{shared_server.url}/nothing", headers={"Accept": accept}, timeout=PATIENCE_S)
-    assert response.status_code == 404
-    assert response.headers["Content-Type"].startswith("text/html")
-    assert "<html" in response.text
-
-
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE"])
 def test_other_methods_are_405_and_name_the_allowed_ones(shared: Api, method: str, path: str) -> None:
@@ -260,35 +251,3 @@ def test_unknown_symbol_is_told_before_bad_parameters(shared: Api, path: str) ->
 @pytest.mark.parametrize("query", ["limit=0", "cursor=x", "start=0"])
 def test_unknown_publisher_is_told_before_bad_parameters(shared: Api, query: str) -> None:
     refusal(shared.ask(f"/api/signals?user=nobody&{query}"), 404, "not_found", field="user")
-
-
-# The viewsets are Django views like any other: the lean handler is a faster way to the same answers.
-VARYING = OF_ONE_ANSWER | {"server"}
-
-
-def without_request_id(body: bytes) -> bytes:
-    return body.split(b'"request_id"')[0]
-
-
-@pytest.mark.parametrize(
-    "path", ["/api/market/EURUSD/quote", "/api/market/NOPE", "/api/nothing", "/api/symbols/"]
-)
-@pytest.mark.parametrize("method", ["get", "head", "post", "options"])
-def test_stock_handler_answers_the_same(shared_server: Server, shared: Api, path: str, method: str) -> None:
-    lean = shared.ask(f"{path}?unknown=1", method=method.upper())
-    ask = getattr(AsyncClient(), method)
-    stock = shared_server.run(ask(f"{path}?unknown=1", headers={"X-API-Key": shared.key}))
-    assert stock.status_code == lean.status_code
-    assert without_request_id(stock.content) == without_request_id(lean.content)
-    lean_headers = {name: value for name, value in lean.headers.items() if name not in VARYING}
-    assert lean_headers.items() <= {name.lower(): value for name, value in stock.headers.items()}.items()
-
-
-def test_synchronous_handler_answers_the_same(shared: Api) -> None:
-    for path in ("/api/symbols?expand=digits", "/api/symbols?expand=nothing"):
-        lean, stock = (
-            shared.ask(path),
-            Client().get(path, headers={"X-API-Key": shared.key, "Host": "localhost"}),
-        )
-        assert stock.status_code == lean.status_code
-        assert without_request_id(stock.content) == without_request_id(lean.content)

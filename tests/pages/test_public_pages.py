@@ -19,7 +19,15 @@ from pytest_django.fixtures import Settings
 from core.contract.openapi import complete
 from status.models import Incident
 from tests.accounts.browser import logged_in
-from tests.factories import make_account, make_calendar, make_instrument, make_signal, make_user, put_quote
+from tests.factories import (
+    make_account,
+    make_calendar,
+    make_instrument,
+    make_news,
+    make_signal,
+    make_user,
+    put_quote,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -190,3 +198,26 @@ def test_unknown_symbol_of_the_address_is_escaped_and_short(client: Client, sett
     assert "<strong>&lt;SCRIPT&gt;XXXXXXXXXXXX</strong>" in page
     for known in ("eurusd", "EUR/USD"):
         assert "There is no instrument" not in client.get("/terminal", {"symbol": known}).content.decode()
+
+
+STORY = re.compile(r'<li class="story waiting">\s*<p class="title">(.*?)</p>', re.DOTALL)
+
+
+def test_headlines_of_published_news_are_in_the_page(client: Client, settings: Settings) -> None:
+    """They are read before a script has asked for news."""
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
+    make_instrument("EURUSD")
+    page = client.get("/terminal").content.decode()
+    assert not STORY.findall(page)
+    # Something is seen to be on its way.
+    assert '<li class="waiting">' in page.partition('id="news"')[2]
+    make_news("Gold <steadies>", url="https://example.com/gold")
+    make_news("Dollar slips")
+    make_news("Not yet", status="draft")
+    make_news("Odd address", url="javascript:alert(1)")
+    page = client.get("/terminal").content.decode()
+    assert STORY.findall(page) == [
+        "Odd address",
+        "Dollar slips",
+        '<a href="https://example.com/gold" rel="noopener" target="_blank">Gold &lt;steadies&gt;</a>',
+    ]

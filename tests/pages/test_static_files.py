@@ -116,21 +116,15 @@ def test_files_are_collected_once_for_each_version(source: Path, settings: Setti
     assert collect()
     assert not collect()
     assert len(list(settings.STATIC_ROOT.glob("page.*.css"))) == 1
+    before, black = HashedFiles().hashed_files, source.read_text()
     # Of the same length, and a clock of the past.
     source.write_text("body { color: white }")
     os.utime(source, (0, 0))
     assert not are_collected()
     assert collect()
     assert are_collected()
-
-
-def test_version_before_finds_its_own_when_it_starts_again(source: Path) -> None:
-    collect()
-    before = HashedFiles().hashed_files
-    black = source.read_text()
-    source.write_text("body { color: white }")
-    collect()
     after = HashedFiles().hashed_files
+    # The version before finds its own when it starts again.
     source.write_text(black)
     assert not collect()
     assert HashedFiles().hashed_files == before != after
@@ -231,15 +225,10 @@ def test_imports_are_followed_to_the_end() -> None:
     assert {"terminal/api.js", "terminal/chart/chart.js", "terminal/chart/indicators/ema.js"} <= set(found)
     assert any(name.endswith("lightweight-charts.mjs") for name in found)
     assert len(set(found)) == len(found) > 40
-
-
-def test_live_prices_do_not_wait_for_the_chart() -> None:
+    # What may wait is not named, and live prices do not wait for the chart.
+    may_wait = ("keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js")
+    assert not {f"terminal/{name}" for name in may_wait} & set(found)
     assert not [name for name in modules_of("terminal/terminal.js") if "chart" in name and "menu" not in name]
-
-
-@pytest.mark.parametrize("name", ["keyboard/palette.js", "chart/tools/picture.js", "streams/worker.js"])
-def test_what_may_wait_is_not_named(name: str) -> None:
-    assert f"terminal/{name}" not in modules_of("terminal/terminal.js", "terminal/panes.js")
 
 
 def test_what_an_outage_may_need_imports_only_what_the_page_has_loaded() -> None:
@@ -283,17 +272,13 @@ def sha384(path: Path) -> str:
     return "sha384-" + base64.b64encode(hashlib.sha384(path.read_bytes()).digest()).decode()
 
 
-def test_every_vendored_file_is_listed_with_its_hash() -> None:
+def test_every_vendored_file_is_listed_with_its_hash_beside_its_licence() -> None:
     listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
     lying = {
         str(path.relative_to(VENDOR)): sha384(path)
         for path in VENDOR.rglob("*")
         if path.is_file() and path.name != "vendor.json"
     }
+    assert all(f"{entry['name']}-{entry['version']}/LICENSE" in lying for entry in ENTRIES)
     others = sorted({name for name, _ in lying.items() ^ listed.items()})
     assert not others, f"{', '.join(others)}: not as static/vendor/vendor.json has it (file and sha384)"
-
-
-def test_every_vendored_folder_names_version_and_licence() -> None:
-    for entry in ENTRIES:
-        assert (VENDOR / f"{entry['name']}-{entry['version']}" / "LICENSE").is_file()

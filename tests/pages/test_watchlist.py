@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from core.times import epoch_ms
@@ -13,6 +14,7 @@ from instruments.hours import TradingHours
 from market.prices import CandleRow, PriceBar
 from pages.terminal import first_choice
 from pages.watchlist import HOUR_MS, Seen, WatchlistRow, grouped, opening, percent, row_of, session_of
+from tests.market import ticking
 
 FOREX, ALWAYS = "Sun 17:00-Fri 17:00", "24/7"
 SATURDAY_MS = epoch_ms(datetime(2026, 11, 21, 19, 0, tzinfo=UTC))
@@ -20,19 +22,9 @@ FRIDAY_MS = epoch_ms(datetime(2026, 11, 20, tzinfo=UTC))
 
 
 def make_facts(symbol: str = "EURUSD", sessions: str = FOREX, **fields: Any) -> InstrumentFacts:
-    known: dict[str, Any] = {"id": 1, "symbol": symbol, "name": f"Test {symbol}", "type": "forex"}
-    known |= {
-        "pip_size": 0.0001,
-        "contract_size": 100_000,
-        "margin_rate": 0.05,
-        "min_lot": 0.01,
-        "max_lot": 100,
-    }
-    known |= {"digits": 5, "volume_kind": "ticks", "order_flow_source": "tick_rule", "stale_after_s": 60}
-    known |= {"outlier_percent": 0, "source": "", "fallback": "", "active": True, "holidays": ""}
-    known |= {"hours": TradingHours.parse("America/New_York", sessions, ""), "sessions": sessions}
-    known |= {"timezone": "America/New_York"}
-    return InstrumentFacts(**(known | fields))
+    named = {"name": f"Test {symbol}", "sessions": sessions, "timezone": "America/New_York"}
+    hours = TradingHours.parse("America/New_York", sessions, "")
+    return msgspec.structs.replace(ticking.make_facts(symbol, **named | fields), hours=hours)
 
 
 def day_bar(opened_ms: int, close: float = 1.0854) -> PriceBar:

@@ -121,13 +121,6 @@ def test_stream_is_served(running: Running, path: str) -> None:
     assert heard == ["BTCUSD"] * 300
 
 
-def test_stream_refuses_a_bad_key(running: Running) -> None:
-    with stream(running, "/ws/market", api_key="x") as (socket, refused):
-        assert refused["error"]["code"] == "invalid_api_key"
-        hear_until_closed(socket)
-    assert socket.close_code == 4401
-
-
 def test_stream_ends_at_a_message_that_is_too_big(running: Running) -> None:
     with stream(running, "/ws/market", api_key=running.key) as (socket, _):
         socket.send(" " * (16 * 1024 + 1))

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from pytest_django.fixtures import Settings
 
 from serving.draining import draining
 from serving.server import UNREAD_MS, UVICORN_OPTIONS, Server, take_port
@@ -101,6 +102,20 @@ def test_what_others_see_is_put_in_order_while_connections_are_still_open_and_no
         assert statuses(kept.recv(1 << 16)) == [200]
         may_end.set()
         assert hear(kept) == b""
+
+
+def test_server_that_is_followed_lets_nobody_in_while_those_who_are_there_are_served(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.server.end_within", lambda seconds: None)
+    settings.DRAIN_S = 10 * PATIENCE_S
+    with serving() as (server, port), keep_connection(port) as kept:
+        server.retire()
+        wait_until(lambda: not is_listening(port))
+        kept.sendall(REQUEST)
+        assert statuses(kept.recv(1 << 16)) == [200]
+        # Told again, it waits no longer for last comers.
+        server.handle_exit(signal.SIGTERM, None)
 
 
 def test_what_fails_or_hangs_before_the_end_keeps_no_server_from_ending(

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from pytest_django.fixtures import Settings
 
 from serving.metrics.port import MetricsPort
+from serving.prometheus import metrics_port
 from tests.client import Server
 from tests.patience import PATIENCE_S
 from tests.programs.services import free_port
@@ -130,6 +131,14 @@ async def test_own_port_serves_metrics_and_probes_and_nothing_else(
     answer = await fetch(port.port, head)
     assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n") if status else answer == b""
     assert body in answer
+
+
+async def test_port_of_a_single_process_tells_whether_that_is_ready() -> None:
+    await metrics_port.start(free_port(), "127.0.0.1")
+    assert metrics_port.port is not None
+    answer = await fetch(metrics_port.port, b"GET /readyz HTTP/1.1\r\n\r\n")
+    await metrics_port.stop()
+    assert b'"checks":{' in answer
 
 
 async def test_each_service_takes_the_next_port_and_production_none(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
+import msgspec
 import pytest
 from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -14,9 +17,11 @@ from drf_spectacular.validation import validate_schema
 
 from accounts.models import TIER_LIMITS, Tier
 from analysis.built_in import IDENTIFIER as ANALYST
+from core.contract import openapi
 from core.contract.errors import CODES, ApiError
 from instruments.views import EXPANSIONS
 from news.sentiment.linear import FILE as LINEAR_MODEL
+from tests.patience import PATIENCE_S
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation, response
 
@@ -230,3 +235,18 @@ def test_each_reason_for_waiting_has_an_example() -> None:
     }
     ai_calls = response("/api/analysis/{symbol}", 429)["content"]["application/json"]["examples"]
     assert set(ai_calls) == {"ai_quota_exceeded", *examples}
+
+
+def test_many_that_ask_first_get_the_same_document() -> None:
+    crowd = 12
+    openapi.make_document.cache_clear()
+    barrier = Barrier(crowd)
+
+    def ask(_: int) -> bytes:
+        barrier.wait(PATIENCE_S)
+        return openapi.document().body
+
+    with ThreadPoolExecutor(crowd) as threads:
+        bodies = list(threads.map(ask, range(crowd)))
+    assert len(set(bodies)) == 1
+    assert msgspec.json.decode(bodies[0]) == DOCUMENT

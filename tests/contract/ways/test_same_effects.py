@@ -14,17 +14,19 @@ from accounts.keys.issuing import revoke_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Usage, User
 from accounts.usage.buffer import usage_buffer
+from core.contract.answers import Answer
 from core.events.event_feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.models import Instrument
+from market.api.prices import MarketViewSet
 from serving.draining import draining
 from serving.metrics.http_requests import http_requests
 from tests.contract.streams.daphne_server import DaphneServer
 from tests.factories import make_tier
 from tests.serving.websocket.wires import handshake
 
-from .requests import BARS, HEADERS, TARGETS, Asked, get
+from .requests import BARS, HEADERS, QUOTE, TARGETS, Asked, get
 from .visitors import TIMES, Visitor
 
 SOME = [
@@ -179,6 +181,22 @@ def test_process_that_is_about_to_stop_says_so_in_both_ways(
     short, ordinary = (visitor.ask_again(get()) for visitor in visitors[:2])
     assert short == ordinary
     assert all(b"\r\nconnection: close\r\n" in answer for answer in short)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [("is_free", True, b"200"), ("quote", lambda self, symbol: Answer(b"", {}, 304), b"304")],
+    ids=["free", "not modified"],
+)
+def test_short_path_answers_nothing_that_is_free_and_nothing_but_200(
+    visitors: Visitors, monkeypatch: pytest.MonkeyPatch, name: str, value: object, status: bytes
+) -> None:
+    """Whatever becomes of a path that memory answers."""
+    monkeypatch.setattr(MarketViewSet, name, value)
+    asked = get(QUOTE + b"?" + name.encode())
+    short, ordinary = (visitor.ask_again(asked) for visitor in visitors[:2])
+    assert short == ordinary
+    assert all(answer.startswith(b"HTTP/1.1 " + status) for answer in short)
 
 
 # What comes together

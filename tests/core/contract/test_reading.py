@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.contract.cursors import LONGEST, Cursors
-from core.contract.errors import InvalidCursor, InvalidParameter, ParameterOutOfRange
+from core.contract.errors import InvalidCursor, InvalidParameter, Overloaded, ParameterOutOfRange
 from core.contract.parameters import QuerySerializer, TimeParameter, read_parameters
 from core.contract.ranges import PageEnd, Range, microseconds, read_range
 from news.models import NewsItem
@@ -123,6 +123,15 @@ def test_altered_cursor_is_refused(place: int, letter: str) -> None:
 def test_any_other_text_is_no_cursor(text: str) -> None:
     with pytest.raises(InvalidCursor):
         CURSORS.open(text, ASKED)
+
+
+def test_cursor_that_is_longer_than_any_is_not_read_whoever_signed_it() -> None:
+    with pytest.raises(InvalidCursor):
+        CURSORS.open(CURSORS.seal(ASKED, "x" * LONGEST), ASKED)
+
+
+def test_wait_is_never_told_as_none() -> None:
+    assert [Overloaded(retry_after=wait_s).headers["Retry-After"] for wait_s in (-1, 0, 1, 2)] == [*"1112"]
 
 
 def test_cursor_outlasts_a_rotated_secret() -> None:

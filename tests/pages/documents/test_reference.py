@@ -13,7 +13,6 @@ from django.test import Client
 from tickwire import Client as OfficialClient
 
 from core.contract.errors import CODES
-from pages.documents.reference.fields import Schemas
 from pages.documents.reference.operations import headers, operations, shared_refusals
 from pages.documents.reference.requests import CALLS, requests
 from tests.contract.openapi.documented import DOCUMENT, operation, resolved
@@ -118,31 +117,3 @@ def test_python_sample_calls_the_client_as_it_is(name: str) -> None:
     given = [ast.literal_eval(each) for each in call.args]
     named = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
     signature(method).bind(None, *given, **named)
-
-
-def test_field_of_several_bodies_or_of_any_keys_says_what_it_leads_to() -> None:
-    kinds = {"oneOf": [{"properties": {"status": {"enum": [name]}}} for name in ("active", "closed")]}
-    seqs = {"properties": {"seqs": {"type": "object", "additionalProperties": {"type": "integer"}}}}
-    for schema, words in ((kinds, '"active" or "closed"'), (seqs, "map of strings to integers")):
-        (field,) = Schemas({}).fields(schema)
-        assert field.type == words
-
-
-@pytest.mark.parametrize(
-    ("items", "words"),
-    [
-        ({"type": "string"}, "array of strings"),
-        ({"type": "object", "properties": {"price": {"type": "number"}}}, "array of objects"),
-        ({"$ref": "#/components/schemas/Level"}, "array of Level"),
-        ({"enum": ["bid", "ask", "mid"]}, 'array of any of "bid", "ask", "mid"'),
-        ({"$ref": "#/components/schemas/Side"}, "array of strings"),
-        ({"type": "array", "items": {"type": "number"}}, "array of arrays of numbers"),
-    ],
-)
-def test_array_names_what_is_in_it(items: dict[str, Any], words: str) -> None:
-    named = {
-        "Level": {"type": "object", "properties": {}},
-        "Side": {"type": "string", "enum": ["bid", "ask"]},
-    }
-    first, *_ = Schemas(named).fields({"properties": {"found": {"type": "array", "items": items}}})
-    assert first.type == words

@@ -35,7 +35,7 @@ class App:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         self.requests.append(scope)
-        if scope["path"] != "/unread":
+        if "unread" not in scope["path"]:
             await self._read(receive)
         body = LARGE if scope["path"] == "/large" else b"answered"
         headers = [(b"content-length", b"%d" % len(body))]
@@ -95,6 +95,10 @@ class Serving:
     @property
     def connections(self) -> set[Any]:
         return self._server.server_state.connections
+
+    @property
+    def tasks(self) -> set[Any]:
+        return self._server.server_state.tasks
 
     @property
     def open_connections(self) -> int:

@@ -19,6 +19,8 @@ from serving.http.bounds import (
     is_one_head,
     most_bytes,
 )
+from serving.http.refusals import MALFORMED, OTHER_CODING, HttpRefusal, RequestRefused
+from serving.http.requests import Noted, read_size
 from tests.patience import wait_until
 
 from .serving import HOST, SOON, CountingProtocol, Serving, flood, hear, serving, statuses
@@ -100,12 +102,31 @@ def test_what_is_within_the_limits_is_read_and_nothing_else(server: Serving, wha
     heard = server.converse(*parts, gap_s=0.0 if len(parts) > 9 else 0.01)
 
     assert statuses(heard) == answers
+    # What was refused in the middle of its body, the application has read to its end by then.
+    wait_until(lambda: not server.tasks)
     if received is not None:
         assert server.app.received[known:] == received
         assert len(server.app.requests) - requests == answers.count(200)
     if answers == [431]:
         assert json.loads(heard.partition(END_OF_HEAD)[2])["error"]["code"] == "head_too_large"
     assert all(name != b"x-api-key" for request in server.app.requests for name, _ in request["headers"])
+
+
+@pytest.mark.parametrize(
+    ("noted", "refusal"),
+    [
+        ({b"transfer-encoding": [b"chunked"], b"content-length": [b"4"]}, OTHER_CODING),
+        ({b"transfer-encoding": [b"chunked"] * 2}, OTHER_CODING),
+        ({b"content-length": [b"4", b"4"]}, MALFORMED),
+        ({b"content-length": [b"+4"]}, MALFORMED),
+    ],
+)
+def test_size_that_could_be_read_in_two_ways_is_refused_whatever_the_parser_says(
+    noted: Noted, refusal: HttpRefusal
+) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        read_size(noted, "1.1")
+    assert refused.value.refusal == refusal
 
 
 @pytest.mark.parametrize("endless", [b"1;", b"0\r\nX: "], ids=["chunk extension", "trailer"])

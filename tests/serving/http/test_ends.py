@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from serving.http.protocol import MOST_UNHEARD
 from tests.patience import PATIENCE_S, wait_until
 
 from .serving import HOST, Serving, hear, serving, statuses
@@ -19,8 +21,9 @@ UPGRADE = (
     b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
-# The application answers this one before its body has come.
+# The application answers these before their bodies have come; the second may have a long one.
 CHUNKED = b"POST /unread HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + b"\r\n1\r\nx\r\n"
+IMPORT = CHUNKED.replace(b"/unread", b"/admin/unread/import/")
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,16 @@ def test_a_head_behind_a_body_has_as_long_as_any(server: Serving, head: bytes, s
             client.sendall(rest)
         server.pass_time(1.1 * PATIENCE_S)
         assert statuses(hear(client)) == [status]
+
+
+@pytest.mark.parametrize(("size", "answers"), [(MOST_UNHEARD - 1, [200]), (MOST_UNHEARD, [])])
+def test_so_much_of_a_body_is_read_that_nobody_wants(server: Serving, size: int, answers: list[int]) -> None:
+    with server.connect() as client:
+        client.sendall(IMPORT)
+        assert statuses(client.recv(65_536)) == [200]
+        with suppress(ConnectionError):
+            client.sendall(b"%x\r\n" % size + b"x" * size + b"\r\n0\r\n\r\n" + LAST)
+        assert statuses(hear(client)) == answers
 
 
 @pytest.mark.parametrize(

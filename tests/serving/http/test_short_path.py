@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import pytest
 
 from core.contract.begun import Begun, begun
+from serving.http.bounds import END_OF_HEAD
 from serving.http.closing import ANSWERING, IDLE
 from serving.http.short_connection import MOST_GATHERED
 from serving.http.short_path import KNOWN, LONGEST_KNOWN, Headers, ShortAnswer
@@ -145,6 +147,9 @@ def test_client_that_does_not_read_makes_the_server_hold_a_few_answers() -> None
 async def test_remembered_heads_are_bounded(talk: Conversation) -> None:
     for number in range(3 * KNOWN):
         talk.texts.remember(get(f"/short/{number}"), Text(b"a"))
+        if number == KNOWN:
+            # Of those before, none is forgotten at once.
+            assert talk.texts.recall(get("/short/1"))
     known = [talk.texts.recall(get(f"/short/{number}")) for number in range(3 * KNOWN)]
 
     assert KNOWN <= sum(each is not None for each in known) <= 2 * KNOWN
@@ -170,6 +175,19 @@ async def test_socket_that_is_asked_for_behind_a_request_is_refused(talk: Conver
     assert talk.app.requests == []
 
 
+@pytest.mark.parametrize(
+    ("told", "instead", "status"),
+    [(b": 13", b": 12", 426), (b"dGhlIHNhbXBsZSBub25jZQ==", b"c2hvcnQ=", 400), (b"GET", b"POST", 400)],
+)
+async def test_handshake_that_cannot_succeed_is_told_so_in_the_body_of_all_errors(
+    talk: Conversation, told: bytes, instead: bytes, status: int
+) -> None:
+    written = b"".join(talk.say(HANDSHAKE.replace(told, instead)))
+
+    assert statuses(written) == [status]
+    assert json.loads(written.partition(END_OF_HEAD)[2])["error"]["code"] == "invalid_upgrade"
+
+
 async def test_target_that_cannot_be_looked_up_reaches_the_application(
     talk: Conversation, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,13 +201,15 @@ async def test_target_that_cannot_be_looked_up_reaches_the_application(
 
 async def test_requests_behind_one_that_waits_are_answered_after_it(talk: Conversation) -> None:
     talk.say(get("/short/a"))
-    assert talk.say(get("/later") + get("/short/a") + get("/long")) == []
+    assert (
+        talk.say(get("/later") + get("/short/a")) == talk.say(get("/short/b")) == talk.say(get("/long")) == []
+    )
     await asyncio.sleep(0)
     assert talk.app.requests == []
 
     talk.texts.later.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
     await until(lambda: talk.protocol.state == IDLE)
-    assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"answered"]
+    assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"b", b"answered"]
 
 
 async def test_one_that_waited_in_vain_takes_the_ordinary_path_before_what_is_behind_it(

@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -22,7 +23,6 @@ from serving.metrics.http_requests import BOUNDS_S, MOST_ROUTES, HttpRequests, h
 from serving.metrics.linked_worker import LinkedWorker, ask_all
 from serving.metrics.snapshots import SHARED, Family, Sample, Snapshot, families, text_of
 from serving.metrics.totals import EndedWorkers, add_up
-from serving.readiness.answers import ReadinessMetrics
 from tests.client import Server
 from tests.patience import PATIENCE_S
 
@@ -109,6 +109,15 @@ def test_request_is_counted_by_template_and_probes_are_not(
     for probe in ("/healthz", "/readyz"):
         httpx.get(f"{server.url}{probe}", timeout=PATIENCE_S)
     assert counts() == (everything + 1, before + 1)
+
+
+def test_time_of_a_request_is_that_since_it_began(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = {"route": "/api", "method": "GET", "status": "4xx"}
+    before = read(http_requests)("_sum", **labels) or 0.0
+    monkeypatch.setattr("serving.api_handler.begun_at", lambda scope: 1_000.0)
+    monkeypatch.setattr("serving.api_handler.time", SimpleNamespace(perf_counter=lambda: 1_000.25))
+    httpx.get(f"{server.url}/api/nothing", timeout=PATIENCE_S)
+    assert read(http_requests)("_sum", **labels) == pytest.approx(before + 0.25)
 
 
 def make_snapshot(
@@ -215,12 +224,7 @@ def test_documentation_names_every_metric_and_no_other(
     found, told = exported(), documented()
     assert len(found) > 30
     assert found == told
-
-
-def test_metrics_tell_which_version_runs() -> None:
-    registry = CollectorRegistry()
-    registry.register(ReadinessMetrics())
-    assert registry.get_sample_value("tickwire_version", {"version": VERSION}) == 1
+    assert REGISTRY.get_sample_value("tickwire_version", {"version": VERSION}) == 1
 
 
 WORD = Snapshot([])
@@ -245,11 +249,6 @@ def make_worker(writer: asyncio.StreamWriter, number: int, *, is_started: bool =
     return worker
 
 
-async def test_worker_that_starts_is_not_waited_for(writer: asyncio.StreamWriter) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        assert await ask_all([make_worker(writer, 1, is_started=False)], None) == ({}, [])
-
-
 async def test_worker_that_hangs_is_silent_and_the_others_are_told(writer: asyncio.StreamWriter) -> None:
     hanging, answering = make_worker(writer, 1), make_worker(writer, 2)
     # What was said before it was asked is no answer.
@@ -259,8 +258,8 @@ async def test_worker_that_hangs_is_silent_and_the_others_are_told(writer: async
     assert await asked == ({"2": WORD}, ["1"])
 
 
-async def test_worker_that_ends_is_waited_for_no_longer(writer: asyncio.StreamWriter) -> None:
-    links = [make_worker(writer, 1)]
+async def test_nobody_waits_for_a_worker_that_starts_or_has_ended(writer: asyncio.StreamWriter) -> None:
+    links = [make_worker(writer, 2, is_started=False), make_worker(writer, 1)]
     asked = asyncio.create_task(ask_all(links, None))
     await asyncio.sleep(0)
     links.pop().end()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from serving.readiness.findings import ALONE_AFTER_S, HEARD_WITHIN_S, OK, Findings
+from serving.readiness.monitor import DatabaseProbe
+from status.models import ProcessReport
 
 BEGAN = 100.0
 LATER = BEGAN + ALONE_AFTER_S + 2
@@ -60,3 +62,19 @@ def test_what_another_process_has_makes_this_one_unready(
         picture.note("redis", "full", at)
     picture.hear({"redis": age_s}, heard_at)
     assert picture.verdict((), at).reasons == ["redis"] * is_unready
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_processes_tell_each_other_over_the_database_what_they_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The test's own connection, which a thread of its own does not have.
+    monkeypatch.setattr("serving.readiness.monitor.close_old_connections", lambda: None)
+    first, second = (DatabaseProbe(ProcessReport.objects, name, {name: 5.0}) for name in ("one", "two"))
+    first.run()
+    second.run()
+    assert (first.others, [[*each] for each in second.others]) == ([], [["one"]])
+    assert (second.reading, second.writing) == (OK, OK)
+    first.run()
+    assert [[*each] for each in first.others] == [["two"]]

@@ -15,7 +15,10 @@ from tests.patience import PATIENCE_S, wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("path", ["/ws/markets", "/ws/Market", "/ws", "/nothing", "/api/session"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/ws", "/ws/markets", "/ws/Market", "/ws/market//", "/ws/market/EURUSD", "/market", "/api/session"],
+)
 def test_handshake_at_another_path_is_told_that_no_stream_is_there(
     server: Server, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:

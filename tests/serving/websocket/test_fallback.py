@@ -9,7 +9,7 @@ import pytest
 
 from serving.websocket.framing import frame
 from serving.websocket.session import HIGH_WATER_BYTES, AsgiConnection
-from serving.websocket.waiting import Gate, Inbox
+from serving.websocket.waiting import Gate
 
 from .wires import Held
 
@@ -90,19 +90,6 @@ async def test_an_abort_sends_nothing_more() -> None:
     connection.write(frame(b"b"))
     await settle()
     assert (server.sent, held.told) == ([], ["ended"])
-
-
-async def test_events_come_in_their_order_and_wake_who_waits() -> None:
-    inbox = Inbox(asyncio.get_running_loop())
-    inbox.arrival().cancel()
-    inbox.put_nowait("a")
-    assert inbox.take() == "a"
-    arrival = inbox.arrival()
-    assert not arrival.done()
-    for event in "bc":
-        inbox.put_nowait(event)
-    await arrival
-    assert (inbox.qsize(), [inbox.take() for _ in range(2)], inbox.empty()) == (2, ["b", "c"], True)
 
 
 async def test_all_wait_at_a_closed_gate_and_who_gives_up_keeps_nobody_from_going_on() -> None:

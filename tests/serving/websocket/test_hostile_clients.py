@@ -106,6 +106,15 @@ async def test_messages_that_wait_for_their_reader_wait_unparsed_and_in_order() 
 
 
 @on_uvloop
+async def test_who_sends_too_many_fragments_is_heard_no_more() -> None:
+    async with make_serving() as serving:
+        client, held = await serving.open()
+        client.writer.write(masked(TEXT, fin=False) + masked(CONT, fin=False) * FEW_FRAGMENTS)
+        assert await client.close_code() == 1009
+        assert held.connection.is_deaf  # type: ignore[attr-defined]
+
+
+@on_uvloop
 async def test_flood_that_goes_on_behind_the_close_is_parsed_no_more() -> None:
     async with make_serving() as serving:
         client, held = await serving.open()

@@ -6,8 +6,10 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django.fixtures import Settings
 from websockets.asyncio.client import connect
 
+from serving.http.protocol import HttpProtocol
 from serving.websocket import protocol
 from serving.websocket.framing import count, frame, payloads
 from serving.websocket.protocol import WebSocketProtocol
@@ -181,8 +183,7 @@ async def test_a_peer_that_is_gone_is_aborted(monkeypatch: pytest.MonkeyPatch, i
 
 
 @on_uvloop
-async def test_shutdown_says_so_before_it_closes_with_1012(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "LINGER_S", 10 * PATIENCE_S)
+async def test_shutdown_says_so_before_it_closes_with_1012() -> None:
     async with make_serving(farewell=b"restarting") as serving:
         clients = [(await serving.open())[0] for _ in range(3)]
         # Unread input at a close would be a reset, and what was written before it lost.
@@ -197,11 +198,33 @@ async def test_shutdown_says_so_before_it_closes_with_1012(monkeypatch: pytest.M
             assert await client.hear() == (TEXT, b"restarting")
             assert await client.close_code() == 1012
             client.send(CLOSE, (1012).to_bytes(2, "big"))
-        # Their answers are heard: nobody waits for the end of the time that clients have for it.
-        await until(lambda: serving.open_connections == 0)
-        assert [await client.hear_all() for client in clients] == [[], [], []]
+        # Their answers are heard: what is left unread at the end would be a reset.
+        assert [await client.reader.read() for client in clients] == [b""] * 3
         serving.app.is_reading.set()
         await asyncio.wait_for(stopping, PATIENCE_S)
+
+
+@on_uvloop
+async def test_what_came_with_the_handshake_is_heard_once_that_is_answered() -> None:
+    async with make_serving(http=HttpProtocol) as serving:
+        _, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+        writer.write(handshake() + masked(TEXT, b"early"))
+        await until(lambda: serving.app.held and serving.app.held[0].received)
+        assert serving.app.held[0].received == ["early"]
+        writer.close()
+
+
+@on_uvloop
+async def test_socket_counts_for_its_address_until_it_is_lost(settings: Settings) -> None:
+    settings.CONNECTIONS_PER_ADDRESS, settings.CONNECTIONS_CAP_LOOPBACK = 1, True
+    async with make_serving(http=HttpProtocol) as serving:
+        for _ in range(2):
+            client, _ = await serving.open()
+            reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+            assert (await asyncio.wait_for(reader.read(), PATIENCE_S)).startswith(b"HTTP/1.1 429 ")
+            writer.close()
+            client.abort()
+            await until(lambda: not serving.open_connections)
 
 
 @on_uvloop

@@ -213,10 +213,3 @@ def test_other_host_gets_no_socket(service: Server, path: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
         Socket(service, path, host="evil.example")
     assert refused.value.response.status_code == 403
-
-
-@pytest.mark.parametrize("other", ["/", "/ws", "/ws/prices", "/ws/market//", "/ws/market/EURUSD", "/market"])
-def test_other_path_gets_no_socket(service: Server, other: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        Socket(service, other)
-    assert refused.value.response.status_code == 404

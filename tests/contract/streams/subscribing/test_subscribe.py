@@ -300,3 +300,19 @@ def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: st
     stream = streams.prices if path == MARKET else streams.order_flow
     listeners = [listener for listener in stream.listeners if listener.identity.key == key]  # type: ignore[attr-defined]
     assert [listener.subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]
+
+
+def test_each_write_of_a_tick_is_measured_and_each_close_counted_by_its_code(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    hub = streams.prices.hub
+    measured, refused = hub.latency.count, hub.closed[4401]
+    socket, bad = opened(key=key), opened()
+    socket.subscribe(symbol)
+    for _ in range(3):
+        ticker(symbol)
+        socket.hear()
+    bad.refused({"action": "subscribe", "symbols": [symbol], "api_key": "no-such-key"})
+    assert bad.closed == 4401
+    assert socket.is_open
+    assert (hub.latency.count, hub.closed[4401]) == (measured + 3, refused + 1)
