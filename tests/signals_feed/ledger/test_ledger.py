@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -69,6 +70,8 @@ def test_every_fact_is_told_once_in_the_order_it_was_committed() -> None:
     assert "alice" not in told[4].payload
     previous = "0" * 64
     for entry in told:
+        written = json.loads(entry.payload)
+        assert entry.payload == json.dumps(written, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256((previous + entry.payload).encode()).hexdigest()
         assert entry.hash == previous
     assert verify() == (5, previous, "")
@@ -79,11 +82,18 @@ def test_empty_ledger_holds() -> None:
     assert verify() == (0, "0" * 64, "")
 
 
-def rewrite_from(position: int) -> None:
+def test_smallest_prices_are_told_without_exponents() -> None:
+    names = ("stop_loss", "entry", "tradable_price", "take_profit")
+    signal = make_published(**dict(zip(names, map(Decimal, ("1e-7", "2e-7", "2e-7", "3e-7")), strict=True)))
+    told = json.loads(LedgerEntry.objects.get(signal=signal.pk).payload)
+    assert [told[name] for name in names] == ["0.0000001", "0.0000002", "0.0000002", "0.0000003"]
+
+
+def rewrite_from(position: int, before: str = '"1.081"', after: str = '"1.083"') -> None:
     """A forger who knows how the chain is made."""
     head = LedgerEntry.objects.get(position=position - 1).hash
     for entry in LedgerEntry.objects.filter(position__gte=position).order_by("position"):
-        text = entry.payload.replace('"1.081"', '"1.083"')
+        text = re.sub(before, after, entry.payload)
         hash_ = hashlib.sha256((head + text).encode()).hexdigest()
         LedgerEntry.objects.filter(pk=entry.pk).update(payload=text, previous=head, hash=hash_)
         head = hash_
@@ -315,12 +325,16 @@ def test_signal_that_the_ledger_never_heard_of_does_not_hold() -> None:
     assert check(make_signal(status="closed")).state == "altered"
 
 
-def test_signal_older_than_the_evidence_is_unproven() -> None:
+def test_signal_without_evidence_of_its_exit_is_unproven() -> None:
+    """As those are that are older than the evidence; here by a forger who rewrites the chain as well."""
     signal = make_closed()
-    assert ResultCheck("", has_evidence=False).state == "unproven"
     with unguarded():
+        exits(signal).delete()
+        rewrite_from(2, '"evidence":{.*?}', '"evidence":null')
+        found = check(signal)
         Evidence.objects.all().delete()
         assert check(signal).has_evidence is False
+    assert (found, found.state) == (ResultCheck("", has_evidence=False), "unproven")
 
 
 @pytest.mark.parametrize(

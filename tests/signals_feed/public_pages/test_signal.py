@@ -48,6 +48,8 @@ def test_result_its_mark_its_ticks_and_its_entries_are_shown() -> None:
         r"Evidence at exit.*18 Nov 2026, 15:05:07\.000 UTC.*1\.08740.*1\.08750",
     ):
         assert re.search(ticks, shown, re.DOTALL)
+    bars = re.findall(r'<rect class="(risk|reward)" x="(\d+)" width="(\d+)"', shown)
+    assert bars == [("risk", "20", "341"), ("reward", "361", "619")]
     links = re.findall(r'href="(/ledger\?[^"]*)"', shown)
     assert links == ["/ledger?at=1#entry-1", "/ledger?at=2#entry-2"]
 
