@@ -92,6 +92,7 @@ def test_nothing_known_is_neutral_without_any_confidence() -> None:
 
     assert (analysis.direction, analysis.score, analysis.confidence) == ("neutral", 0, 0)
     assert "with a score of 0.0 and" in analysis.summary
+    assert "turning points" not in analysis.summary
     assert analysis.weights_sum == 0
     assert not any(each.available or each.weight or each.evidence for each in analysis.drivers)
     assert (analysis.price, analysis.levels.atr_bands, analysis.levels.day) == (None, None, None)
@@ -230,6 +231,13 @@ def test_fall_after_a_rise_shows_on_the_fine_timeframe_first() -> None:
     found = analyse(make_facts(bars={"15m": make_bars("15m", falling), "4h": make_bars("4h", closes)}))
 
     assert driver(found, "trend").text == "The trend is up on 4h, down on 15m."
+
+
+@pytest.mark.parametrize(("candles", "weight"), [(59, 0), (60, 0.35)])
+def test_trend_needs_sixty_candles(candles: int, weight: float) -> None:
+    bars = make_all_bars(rising(candles))
+
+    assert driver(analyse(make_facts(bars=bars)), "trend").weight == weight
 
 
 def test_market_that_never_moved_has_no_trend_and_divides_by_nothing() -> None:

@@ -12,12 +12,13 @@ import pytest
 from msgspec.structs import force_setattr
 
 from core.background import cancel_and_wait
-from news.background import checking_loop
+from news.background import HealthLog, checking_loop
 from news.language.endpoint import Endpoint
 from news.language_models import LanguageModel
 from news.scoring import (
     BuiltInModel,
     built_in_model,
+    check_sentiment_model,
     current_model,
     score_by,
     score_in_time,
@@ -151,6 +152,10 @@ def test_named_model_is_asked_first(settings: object, tmp_path: Path) -> None:
     sentiment_models.cache_clear()
     try:
         assert current_model().score("Gold").model == "onnx-tiny"
+        assert check_sentiment_model() == []
+        settings.SENTIMENT_MODEL = "onnx-other"  # type: ignore[attr-defined]
+        assert "There is no sentiment model 'onnx-other'" in str(check_sentiment_model())
+        assert current_model() is built_in_model
     finally:
         sentiment_models.cache_clear()
 
@@ -177,3 +182,11 @@ async def test_model_that_raises_what_it_likes_does_not_end_its_checks(
     assert not checks.done()
     assert "Checking the model broken-1 broke" in caplog.text
     await cancel_and_wait(checks)
+
+
+def test_health_of_a_model_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    log = HealthLog(built_in_model)
+    for problem in ("gone", "gone", "", "", "gone", "damaged"):
+        log.tell(problem) if problem else log.over()
+    told = [message.removeprefix(f"The model {built_in_model.identifier} is ") for message in caplog.messages]
+    assert told == ["not well: gone", "well", "not well: gone", "not well: damaged"]

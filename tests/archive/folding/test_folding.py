@@ -166,18 +166,20 @@ def test_files_of_a_source_that_may_not_be_handed_on_are_not_made(folder: Path) 
     assert store_of(folder).listing("ticks/BTCUSD") == []
 
 
-def test_parts_of_two_machines_make_one_day(folder: Path, tmp_path: Path) -> None:
-    archive(folder, tick(1, DAY_MS + 1), tick(2, DAY_MS + HOUR_MS), tick(5, DAY_MS + 3 * HOUR_MS))
-    assert holes(folder) == [("01:00:00", "03:00:00", 2)]
+@pytest.mark.parametrize("after_ms", [(1, 2), (0, 2 * HOUR_MS)], ids=["between", "in the same moments"])
+def test_parts_of_two_machines_make_one_day(folder: Path, tmp_path: Path, after_ms: tuple[int, int]) -> None:
+    first, last = DAY_MS + HOUR_MS, DAY_MS + 3 * HOUR_MS
+    others = tick(1, first, "GBPUSD"), tick(3, first + HOUR_MS, "GBPUSD")
+    archive(folder, tick(1, DAY_MS + 1), tick(2, first), tick(5, last), *others)
+    assert holes(folder) == [("01:00:00", "03:00:00", 2), ("01:00:00", "02:00:00", 1)]
     other = tmp_path / "other"
     other.mkdir()
     (other / "archive").symlink_to(folder / "archive")
-    write(
-        other, tick(3, DAY_MS + HOUR_MS + 1), tick(4, DAY_MS + HOUR_MS + 2), began=2, at_ms=DAY_MS + HOUR_MS
-    )
+    more = (tick(seq, first + ms) for seq, ms in zip((3, 4), after_ms, strict=True))
+    write(other, *more, began=2, at_ms=first)
     fold(other)
     assert seqs(folder) == [1, 2, 3, 4, 5]
-    assert manifest_of(folder).complete
+    assert [hole.symbol for hole in manifest_of(folder).holes] == ["GBPUSD"]
 
 
 def test_nothing_is_folded_before_the_day_is_over(folder: Path) -> None:
@@ -205,10 +207,23 @@ def minutes_of(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def history(opened_ms: int) -> HistoryMinute:
+    bar = PriceBar(opened_ms, 1.08, 1.08, 1.08, 1.08, 1.0, 1.09, 1.09, "kraken")
+    return HistoryMinute("EURUSD", bar, "trades")
+
+
+def test_minutes_that_a_later_engine_did_not_know_of_do_not_count(folder: Path) -> None:
+    write(folder, tick(1, DAY_MS + 1), history(DAY_MS + HOUR_MS), history(DAY_MS + 3 * HOUR_MS))
+    write(folder, tick(2, DAY_MS + 2), began=1, closed_until_ms=DAY_MS + 4 * HOUR_MS)
+    # A power cut took the end of the database along.
+    write(folder, tick(3, DAY_MS + 3), began=2, closed_until_ms=DAY_MS + 2 * HOUR_MS)
+    fold(folder)
+    assert [minute["minute"] for minute in minutes_of(folder)] == [DAY_MS + HOUR_MS]
+
+
 def test_what_comes_of_a_day_after_its_files_were_made_is_put_with_them(folder: Path) -> None:
     archive(folder, tick(1, DAY_MS + 1))
-    bar = PriceBar(DAY_MS + HOUR_MS, 1.08, 1.08, 1.08, 1.08, 1.0, 1.09, 1.09, "kraken")
-    late = tick(2, DAY_MS + 2), HistoryMinute("EURUSD", bar, "trades"), tick(3, NEXT_MS + HOUR_MS)
+    late = tick(2, DAY_MS + 2), history(DAY_MS + HOUR_MS), tick(3, NEXT_MS + HOUR_MS)
     write(folder, *late, began=1, at_ms=NEXT_MS + HOUR_MS)
     fold(folder, NEXT_NIGHT)
     assert (seqs(folder), seqs(folder, NEXT)) == ([1, 2], [3])

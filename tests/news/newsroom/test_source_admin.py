@@ -34,7 +34,7 @@ def test_a_broken_source_stands_first_with_its_reason_and_each_has_a_state(offic
     sources = {
         "new": make_source("New"),
         "paused": make_source("Paused", is_active=False),
-        "failing": make_source("Failing", failures=1),
+        "failing": make_source("Failing", failures=1, interval_s=90),
         "broken": make_source("Broken", polled_at=NOON, failures=4, last_error="The answer was 404"),
     }
     make_source("Fine", polled_at=NOON, outcome="3 new, 12 known")
@@ -44,6 +44,7 @@ def test_a_broken_source_stands_first_with_its_reason_and_each_has_a_state(offic
     assert "3 new, 12 known" in page
     pages: Any = admin.site.get_model_admin(Source)
     assert [pages.state(source) for source in sources.values()] == list(sources)
+    assert [pages.every(source) for source in sources.values()] == ["5 min", "5 min", "90 s", "5 min"]
 
 
 def test_a_source_is_added_and_due_at_once_and_another_address_starts_anew(office: Office) -> None:

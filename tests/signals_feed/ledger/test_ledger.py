@@ -83,10 +83,10 @@ def test_empty_ledger_holds() -> None:
 
 
 def test_smallest_prices_are_told_without_exponents() -> None:
-    names = ("stop_loss", "entry", "tradable_price", "take_profit")
-    signal = make_published(**dict(zip(names, map(Decimal, ("1e-7", "2e-7", "2e-7", "3e-7")), strict=True)))
-    told = json.loads(LedgerEntry.objects.get(signal=signal.pk).payload)
-    assert [told[name] for name in names] == ["0.0000001", "0.0000002", "0.0000002", "0.0000003"]
+    prices = {"stop_loss": 1, "entry": 2, "tradable_price": 2, "take_profit": 3}
+    terms: dict[str, Any] = {name: Decimal(price).scaleb(-7) for name, price in prices.items()}
+    told = json.loads(LedgerEntry.objects.get(signal=make_published(**terms).pk).payload)
+    assert {name: told[name] for name in prices} == {name: f"0.000000{each}" for name, each in prices.items()}
 
 
 def rewrite_from(position: int, before: str = '"1.081"', after: str = '"1.083"') -> None:
