@@ -23,6 +23,7 @@ from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from market.streams.announced_stream import LATEST, LOOKING_BACK_AT_ONCE, Announced
 from market.streams.wire import SENT
+from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import SignalStream, position_of, read
 from signals_feed.wire import COLUMNS, CloseReason, Direction, encode_signal
@@ -73,13 +74,14 @@ def test_publication_and_closure_are_announced_with_their_events(reason: str) ->
     ]
 
 
-def test_publication_that_is_rolled_back_is_not_announced() -> None:
+def test_publication_that_is_rolled_back_is_told_nowhere() -> None:
     with suppress(ZeroDivisionError), transaction.atomic():
         make_published()
         raise ZeroDivisionError
     assert not Signal.objects.exists()
     assert not Announcement.objects.exists()
     assert not ControlEvent.objects.filter(kind=EventKind.SIGNAL_PUBLISHED).exists()
+    assert verify().entries == 0
 
 
 def test_nothing_is_announced_twice_and_what_cannot_be_announced_does_not_happen() -> None:
