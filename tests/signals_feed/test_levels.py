@@ -16,11 +16,6 @@ FAR = 10**12
 values = st.integers(0, 20)
 
 
-def take(highs: Highs, value: float) -> None:
-    if value > highs.values[-1]:
-        highs.rise(value)
-
-
 @settings(max_examples=100)
 @given(st.lists(values | st.none(), max_size=60))
 def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
@@ -32,16 +27,10 @@ def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
             marks.append((highs.mark(), len(seen)))
         else:
             seen.append(step)
-            take(highs, step)
+            if step > highs.values[-1]:
+                highs.rise(step)
     for mark, begin in marks:
         assert highs.since(mark) == max(seen[begin:], default=-float("inf"))
-
-
-def test_highs_of_a_falling_price_that_nobody_marks_need_no_room() -> None:
-    highs = Highs()
-    for value in range(1000, 0, -1):
-        take(highs, value)
-    assert len(highs.values) == 1
 
 
 def make_watched(number: int, direction: str, stop: int, target: int, ends_ms: int = FAR) -> Watched:
