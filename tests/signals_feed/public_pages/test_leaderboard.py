@@ -19,7 +19,6 @@ from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.paging import PER_PAGE, read_page
 from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import ORDERS
-from signals_feed.publishing.actions import cancel
 from tests.factories import NOON, make_account, make_signal, make_user
 from tests.signals_feed.published_signals import close_at, make_published, make_publisher
 
@@ -139,6 +138,7 @@ def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     row = row_of(shown, "anna")
     assert ("1 active" in row, cells(row)["Closed"]) == (True, "0")
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
+    assert "No signal of anna has closed yet" in Client().get("/publishers/anna").text
 
 
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
@@ -249,12 +249,6 @@ def test_page_that_does_not_exist_is_the_nearest(asked: str, got: int) -> None:
     assert read_page(asked, 2 * PER_PAGE + 4).number == got
 
 
-def test_publisher_of_open_signals_alone_has_a_page_without_numbers() -> None:
-    user = make_user("newcomer")
-    make_signal(user=user)
-    assert "No signal of newcomer has closed yet" in page_of(user)
-
-
 def test_demo_publisher_states_its_rule() -> None:
     name = next(iter(STATEMENTS))
     user = make_user(name)
@@ -279,12 +273,6 @@ def test_result_that_the_ledger_does_not_know_has_no_verified_mark(anna: User) -
     shown = page_of(anna)
     assert shown.count(">\n  Not verified<") == len(PRICES)
     assert "Verified" not in shown.split('id="latest"')[1].split("</table>")[0]
-
-
-def test_reason_of_a_cancellation_stands_below_its_signal() -> None:
-    signal = make_published(user=make_user("anna"))
-    cancel(signal, reason="The wrong symbol.", by="boss")
-    assert "It was cancelled: The wrong symbol." in page_of(signal.user)
 
 
 def test_snippet_shows_the_scorecard_and_leads_to_the_page(anna: User) -> None:

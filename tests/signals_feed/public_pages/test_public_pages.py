@@ -155,14 +155,6 @@ def test_what_is_no_position_shows_the_newest(at: str) -> None:
     assert ("There is no entry 99,999: the ledger ends at entry 1." in shown) is (at == "99999")
 
 
-def test_empty_ledger_offers_no_check() -> None:
-    assert "data-check" not in page()
-    make_published()
-    shown = page()
-    assert "data-check" in shown
-    assert "reads the only entry" in shown
-
-
 def test_prices_have_separators_and_the_digits_of_the_instrument() -> None:
     payload = (
         '{"direction":"sell","symbol":"US500","user":"publisher-9","entry":"6759","stop_loss":"6842.4",'

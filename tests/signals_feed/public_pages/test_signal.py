@@ -16,11 +16,11 @@ from signals_feed.api.proof import look_up_proof
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Evidence, Signal
 from signals_feed.public_pages.checked import MOST_ASKED
-from signals_feed.public_pages.signal import in_digits, lasted
+from signals_feed.public_pages.signal import in_digits
 from signals_feed.publishing.actions import cancel
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user, put_quote
-from tests.signals_feed.published_signals import SELL, close_at, make_published
+from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = pytest.mark.django_db
 LATER = NOON + timedelta(hours=3, minutes=5, seconds=7)
@@ -131,10 +131,6 @@ def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
     assert "−1.31\xa0R" in shown
 
 
-def test_sell_names_the_bid_that_the_market_offered() -> None:
-    assert "<dt>Bid then</dt>" in page(make_published(None, **SELL))
-
-
 def test_altered_signal_says_that_it_does_not_hold() -> None:
     signal = make_closed()
     take_down_triggers()
@@ -144,15 +140,6 @@ def test_altered_signal_says_that_it_does_not_hold() -> None:
     assert "This signal does not hold." in shown
     assert "pnl is 99" in shown
     assert "Verified" not in shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_600, "1 h 0 min"), (90_061, "1 d 1 h")],
-)
-def test_time_that_a_signal_was_open_in_two_units(seconds: int, words: str) -> None:
-    signal = Signal(published_at=NOON, closed_at=NOON + timedelta(seconds=seconds))
-    assert lasted(signal) == words.replace(" ", "\xa0")
 
 
 # What lists ask before they mark a result as verified.
