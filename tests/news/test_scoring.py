@@ -59,23 +59,24 @@ async def test_the_built_in_model_scores_by_default_and_is_healthy_once_it_was_c
     assert model.is_healthy()
 
 
-def test_where_a_model_breaks_the_title_is_left_to_staff(caplog: pytest.LogCaptureFixture) -> None:
-    assert score_by(Failing(ZeroDivisionError()), "Gold surges", "gold") is None
-    assert "The sentiment model broke on a title; staff score it" in caplog.text
-
-
-def test_where_a_model_has_no_score_the_built_in_one_scores(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("fault", "model", "told"),
+    [
+        (ZeroDivisionError(), None, "The sentiment model broke on a title; staff score it"),
+        (SentimentFailed("no answer"), "tickwire-linear-1", "scores in place of failing-1: no answer"),
+        (None, "beyond", ""),
+    ],
+    ids=["it breaks", "it has no score", "it is beyond the scale"],
+)
+def test_whatever_a_model_does_the_news_go_on(
+    caplog: pytest.LogCaptureFixture, fault: Exception | None, model: str | None, told: str
+) -> None:
     caplog.set_level(logging.INFO, "news.scoring")
-    found = score_by(Failing(SentimentFailed("no answer")), "Gold surges", "gold")
-    assert found is not None
-    assert found.model == "tickwire-linear-1"
-    assert "tickwire-linear-1 scores in place of failing-1: no answer" in caplog.text
-
-
-def test_a_score_beyond_the_scale_is_brought_back() -> None:
-    found = score_by(Failing(), "Gold surges", "gold")
-    assert found is not None
-    assert found.score == -1
+    found = score_by(Failing(fault), "Gold surges", "gold")
+    assert (found and found.model) == model
+    assert told in caplog.text
+    if model == "beyond":
+        assert found == (-1.0, model, "")
 
 
 def test_a_model_that_takes_too_long_is_asked_no_more() -> None:

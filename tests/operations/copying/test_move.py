@@ -14,7 +14,6 @@ from django.apps import apps
 from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import ForeignKey
 
 from accounts.models import ApiKey
 from core.process import UNFINISHED, refuse_unfinished
@@ -211,15 +210,6 @@ def test_every_field_of_every_model_can_be_carried_and_the_migrations_make_their
     assert all(column_of(field).kind for model in models for field in model._meta.concrete_fields)
     ours = {model._meta.db_table for model in models if model._meta.managed}
     assert {table.name for table in schema_after(all_migrations()).tables} == ours
-
-
-def test_a_table_comes_after_those_that_it_refers_to() -> None:
-    order = [table.name for table in schema_after(all_migrations()).tables]
-    for model in apps.get_models(include_auto_created=True):
-        for field in model._meta.concrete_fields:
-            if isinstance(field, ForeignKey):
-                before = order.index(field.related_model._meta.db_table)
-                assert before < order.index(model._meta.db_table), field
 
 
 def test_an_earlier_state_has_the_tables_of_its_time() -> None:

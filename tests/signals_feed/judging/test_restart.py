@@ -195,12 +195,10 @@ def minute_after(instrument: Instrument, number: int, **prices: str) -> Candle:
 
 WHILE_AWAY: list[tuple[dict[str, Any], dict[str, str], tuple[str, str]]] = [
     ({}, {"low": "1.0805"}, ("stop_loss", "1.0805")),
-    ({}, {"high": "1.0950", "low": "1.0805"}, ("stop_loss", "1.0805")),
     ({}, {"high": "1.0950"}, ("take_profit", "1.09")),
     ({}, {"open": "1.0800", "low": "1.0790"}, ("stop_loss", "1.08")),
     (SELL, {"ask_high": "1.0875"}, ("stop_loss", "1.0875")),
     (SELL, {"ask_low": "1.0799"}, ("take_profit", "1.08")),
-    (SELL, {"low": "1.0700"}, ("", "")),
     ({}, {"low": "1.0805", "basis": "trades"}, ("", "")),
 ]
 
