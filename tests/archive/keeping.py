@@ -144,9 +144,10 @@ def write(
     *records: TickAccepted | SeriesBegan | HistoryMinute,
     began: int | None = 0,
     at_ms: int = DAY_MS,
+    closed_until_ms: int = 0,
 ) -> None:
-    """As an engine that began where `began` says."""
-    standings = {} if began is None else {"EURUSD": SymbolStanding(began, 0)}
+    """As an engine that began where `began` says, knowing the minutes before `closed_until_ms`."""
+    standings = {} if began is None else {"EURUSD": SymbolStanding(began, closed_until_ms)}
     writer = TickJournalWriter(journal_of(folder), "bid", standings, at_ms)
     writer.write([("epoch", list(records))])
     writer.close()

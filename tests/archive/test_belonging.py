@@ -194,39 +194,27 @@ async def nobody() -> None:
     """Nothing was archived by this installation."""
 
 
-async def test_archive_that_was_never_seen_is_a_503_and_is_not_asked_for_by_each_request(
-    tmp_path: Path,
-) -> None:
+async def test_archive_is_a_503_until_it_was_seen_and_lasts_while_its_store_is_away(tmp_path: Path) -> None:
+    store_day(tmp_path, "2020-11-17")
     offline = OfflineStore(tmp_path)
     index = ArchiveIndex(offline, nobody)
     for _ in range(5):
         with pytest.raises(Overloaded):
             await index.current()
+    # Not asked for by each request.
     assert offline.asked == 1
-
-
-async def test_what_was_seen_lasts_while_the_store_is_away(tmp_path: Path) -> None:
-    store_day(tmp_path, "2020-11-17")
-    offline = OfflineStore(tmp_path)
     offline.is_away = False
-    index = ArchiveIndex(offline, nobody)
-    seen = await index.current()
-    assert seen.has("EURUSD")
-    offline.is_away = True
     index.forget()
-    assert await index.current() is seen
-    assert offline.asked == 2
-
-
-async def test_only_new_manifests_are_read(tmp_path: Path) -> None:
-    store_day(tmp_path, "2020-11-17")
-    offline = OfflineStore(tmp_path)
-    offline.is_away = False
-    index = ArchiveIndex(offline, nobody)
     first = (await index.current()).find("ticks/EURUSD/2020-11-17.parquet")
+    assert first is not None
     store_day(tmp_path, "2020-11-18")
     assert (await index.current()).find("ticks/EURUSD/2020-11-18.parquet") is None
     index.forget()
-    days = await index.current()
-    assert days.find("ticks/EURUSD/2020-11-18.parquet")
-    assert days.find("ticks/EURUSD/2020-11-17.parquet") is first
+    seen = await index.current()
+    assert seen.find("ticks/EURUSD/2020-11-18.parquet")
+    # Only new manifests are read.
+    assert seen.find("ticks/EURUSD/2020-11-17.parquet") is first
+    offline.is_away = True
+    index.forget()
+    assert await index.current() is seen
+    assert offline.asked == 4

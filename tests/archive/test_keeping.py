@@ -22,7 +22,7 @@ from market import runtime
 from market.engine import SymbolStanding
 from market.models import Candle, LastQuote
 from market.prices.records import AnyRecord, EmptyMinute, TickAccepted
-from tests.archive.keeping import DAY_MS, HOUR_MS, NEXT_MS, KeptEngine, journal_of, tick
+from tests.archive.keeping import DAY_MS, HOUR_MS, KeptEngine, journal_of, tick
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("eurusd")
@@ -95,16 +95,6 @@ async def test_flat_minutes_are_kept_with_their_source(folder: Path) -> None:
         await kept.write()
     flat = [record for record in kept_records(folder) if isinstance(record, EmptyMinute)]
     assert [record.source for record in flat] == ["push"] * 3
-
-
-async def test_each_day_has_a_segment_of_its_own(folder: Path) -> None:
-    async with KeptEngine(folder) as kept:
-        kept.tick(1.08, DAY_MS + HOUR_MS)
-        await kept.write()
-        kept.tick(1.08, NEXT_MS + HOUR_MS)
-        await kept.write()
-    days = [segment.day for segment in journal_of(folder).segments()]
-    assert days == [date(2026, 11, 18), date(2026, 11, 19)]
 
 
 async def test_archive_0_keeps_nothing(folder: Path, settings: Any) -> None:

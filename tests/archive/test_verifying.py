@@ -194,11 +194,3 @@ def test_files_without_a_manifest_are_found(archived: Path) -> None:
     said = err.getvalue()
     assert "There are files of 2026-11-18, and no manifest that names them: candles/1m/EURUSD/" in said
     assert "`fold_archive`" in said
-
-
-def test_files_that_the_manifest_does_not_name_are_said(archived: Path) -> None:
-    (store_of(archived).root / "ticks" / "GBPUSD").mkdir()
-    (store_of(archived).root / f"ticks/GBPUSD/{DAY}.parquet").write_bytes(b"put before a run was killed")
-    said, _ = run("verify_archive")
-    assert said.startswith("2026-11-18 holds: 2 files")
-    assert f"Not named by the manifest, so not proved: ticks/GBPUSD/{DAY}.parquet. A run" in said

@@ -12,12 +12,13 @@ import pytest
 from msgspec.structs import force_setattr
 
 from core.background import cancel_and_wait
-from news.background import checking_loop
+from news.background import HealthLog, checking_loop
 from news.language.endpoint import Endpoint
 from news.language_models import LanguageModel
 from news.scoring import (
     BuiltInModel,
     built_in_model,
+    check_sentiment_model,
     current_model,
     score_by,
     score_in_time,
@@ -58,23 +59,24 @@ async def test_the_built_in_model_scores_by_default_and_is_healthy_once_it_was_c
     assert model.is_healthy()
 
 
-def test_where_a_model_breaks_the_title_is_left_to_staff(caplog: pytest.LogCaptureFixture) -> None:
-    assert score_by(Failing(ZeroDivisionError()), "Gold surges", "gold") is None
-    assert "The sentiment model broke on a title; staff score it" in caplog.text
-
-
-def test_where_a_model_has_no_score_the_built_in_one_scores(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("fault", "model", "told"),
+    [
+        (ZeroDivisionError(), None, "The sentiment model broke on a title; staff score it"),
+        (SentimentFailed("no answer"), "tickwire-linear-1", "scores in place of failing-1: no answer"),
+        (None, "beyond", ""),
+    ],
+    ids=["it breaks", "it has no score", "it is beyond the scale"],
+)
+def test_whatever_a_model_does_the_news_go_on(
+    caplog: pytest.LogCaptureFixture, fault: Exception | None, model: str | None, told: str
+) -> None:
     caplog.set_level(logging.INFO, "news.scoring")
-    found = score_by(Failing(SentimentFailed("no answer")), "Gold surges", "gold")
-    assert found is not None
-    assert found.model == "tickwire-linear-1"
-    assert "tickwire-linear-1 scores in place of failing-1: no answer" in caplog.text
-
-
-def test_a_score_beyond_the_scale_is_brought_back() -> None:
-    found = score_by(Failing(), "Gold surges", "gold")
-    assert found is not None
-    assert found.score == -1
+    found = score_by(Failing(fault), "Gold surges", "gold")
+    assert (found and found.model) == model
+    assert told in caplog.text
+    if model == "beyond":
+        assert found == (-1.0, model, "")
 
 
 def test_a_model_that_takes_too_long_is_asked_no_more() -> None:
@@ -151,6 +153,10 @@ def test_named_model_is_asked_first(settings: object, tmp_path: Path) -> None:
     sentiment_models.cache_clear()
     try:
         assert current_model().score("Gold").model == "onnx-tiny"
+        assert check_sentiment_model() == []
+        settings.SENTIMENT_MODEL = "onnx-other"  # type: ignore[attr-defined]
+        assert "There is no sentiment model 'onnx-other'" in str(check_sentiment_model())
+        assert current_model() is built_in_model
     finally:
         sentiment_models.cache_clear()
 
@@ -177,3 +183,11 @@ async def test_model_that_raises_what_it_likes_does_not_end_its_checks(
     assert not checks.done()
     assert "Checking the model broken-1 broke" in caplog.text
     await cancel_and_wait(checks)
+
+
+def test_health_of_a_model_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    log = HealthLog(built_in_model)
+    for problem in ("gone", "gone", "", "", "gone", "damaged"):
+        log.tell(problem) if problem else log.over()
+    told = [message.removeprefix(f"The model {built_in_model.identifier} is ") for message in caplog.messages]
+    assert told == ["not well: gone", "well", "not well: gone", "not well: damaged"]

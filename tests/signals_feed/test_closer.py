@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
 
-from signals_feed.closing import Closer, Closing
+from signals_feed.closing import Closer, Closing, close_signal
+from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from signals_feed.rules import STOP, STOP_LOSS
 from signals_feed.stream import SignalStream
+from tests.databases.queries import around_statements
 from tests.factories import NOON
 from tests.market.ticking import NOON_MS
 from tests.patience import until
@@ -106,6 +110,22 @@ def test_first_closing_of_a_signal_counts() -> None:
     signal = make_published()
     close(closing(signal, "1.08"), closing(signal, "1.07"))
     assert prices() == {Decimal("1.08")}
+
+
+@pytest.mark.usefixtures("clock")
+def test_signal_that_somebody_closes_after_it_was_read_is_left_alone() -> None:
+    signal = make_published()
+    faster = [closing(signal, "1.07")]
+
+    def close_before(sql: str, execute: Callable[[], Any]) -> Any:
+        if sql.startswith("UPDATE") and faster:
+            assert close_signal(faster.pop())
+        return execute()
+
+    with around_statements(close_before):
+        assert not close_signal(closing(signal, "1.08"))
+    assert prices() == {Decimal("1.07")}
+    assert verify()[::2] == (2, "")
 
 
 @pytest.mark.usefixtures("clock")

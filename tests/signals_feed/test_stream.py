@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from datetime import timedelta
 from decimal import Decimal
 from itertools import cycle
 from typing import Any, get_args
@@ -22,12 +21,12 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from market.streams.announced_stream import LATEST, LOOKING_BACK_AT_ONCE, Announced
-from market.streams.wire import SENT
+from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import SignalStream, position_of, read
-from signals_feed.wire import COLUMNS, CloseReason, Direction, encode_signal
+from signals_feed.wire import CloseReason, Direction
 from tests.core.events.following import follow
-from tests.factories import NOON, make_signal
+from tests.factories import make_signal
 from tests.market.streams.hub.hubs import RecordedConnection
 from tests.patience import PATIENCE_S, until
 from tests.signals_feed.published_signals import close_at, make_published, put_in_feed
@@ -49,11 +48,6 @@ def frames(line: RecordedConnection) -> list[dict[str, Any]]:
     return [json.loads(text) for text in line.heard]
 
 
-def rest(signal: Signal) -> bytes:
-    """As GET /api/signals answers it."""
-    return encode_signal(Signal.objects.values_list(*COLUMNS).get(pk=signal.pk))
-
-
 def test_frames_know_every_reason_and_direction() -> None:
     assert list(get_args(CloseReason)) == Signal.CloseReason.values
     assert list(get_args(Direction)) == Signal.Direction.values
@@ -73,13 +67,14 @@ def test_publication_and_closure_are_announced_with_their_events(reason: str) ->
     ]
 
 
-def test_publication_that_is_rolled_back_is_not_announced() -> None:
+def test_publication_that_is_rolled_back_is_told_nowhere() -> None:
     with suppress(ZeroDivisionError), transaction.atomic():
         make_published()
         raise ZeroDivisionError
     assert not Signal.objects.exists()
     assert not Announcement.objects.exists()
     assert not ControlEvent.objects.filter(kind=EventKind.SIGNAL_PUBLISHED).exists()
+    assert verify().entries == 0
 
 
 def test_nothing_is_announced_twice_and_what_cannot_be_announced_does_not_happen() -> None:
@@ -89,16 +84,6 @@ def test_nothing_is_announced_twice_and_what_cannot_be_announced_does_not_happen
     with pytest.raises(IntegrityError):
         put_in_feed(signal)
     assert (Signal.objects.count(), Announcement.objects.count()) == (1, 1)
-
-
-def test_frames_are_what_rest_answers_and_a_new_one_stays_as_it_was() -> None:
-    signal = make_published(published_at=NOON)
-    [new] = read(0, LATEST, 10)
-    assert new.frame == rest(signal).replace(b',"status":"active"', b"")[:-1] + b',"time":1795003200000}'
-    close_at(signal, BID, ASK, at=NOON + timedelta(minutes=1))
-    again, closure = read(0, LATEST, 10)
-    assert again == new
-    assert closure.frame == b'{"type":"signal.closed",' + rest(signal)[1:-1] + b',"time":1795003260000}'
 
 
 # Where a client goes on.
@@ -159,15 +144,6 @@ async def test_signals_of_many_writers_are_heard_in_commit_order(stream: SignalS
     assert [("closed" if "type" in frame else "published", frame["id"]) for frame in frames(line)] == [
         (kind, str(signal)) for signal, kind in (await in_thread(list, announced))[1:]
     ]
-
-
-async def test_lag_tells_when_a_frame_was_sent() -> None:
-    stream = make_stream(Journal([make_announced(1), make_announced(2)]), position=1)
-    subscriber, line = join(stream)
-    await stream.replay(subscriber, await stream.look_back(0), {"*"}, SENT)
-    await stream.send_new()
-    stream.hub.flush()
-    assert [set(frame) for frame in frames(line)] == [{"n", "sent"}] * 2
 
 
 # From what is replayed to what is live: whoever comes, whenever, hears each announcement once.

@@ -21,6 +21,7 @@ from market.models import Candle
 from tests.archive.keeping import DAY, DAY_MS, NEXT_MS, KeptEngine, fold, store_of
 from tests.archive.test_verifying import put_a_folder, run
 from tests.factories import make_instrument
+from tests.programs.commands import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SYMBOLS = ("EURUSD", "GBPUSD")
@@ -83,6 +84,24 @@ def test_what_is_exported_is_proved_without_the_database(archived: Path, to: Pat
     (archived / EURUSD).unlink()
     run("export_archive", str(to))
     assert contents(to) == whole
+
+
+@pytest.mark.served
+@pytest.mark.parametrize("option", ["--folder={}", "--folder {}"])
+def test_a_copy_is_proved_where_nothing_is_installed(archived: Path, tmp_path: Path, option: str) -> None:
+    copy, nowhere = tmp_path / "elsewhere" / "copy", tmp_path / "elsewhere" / "var"
+    run("export_archive", str(copy))
+    # On a disk that nobody may write to.
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = {path: path.stat().st_mtime_ns for path in copy.parent.rglob("*")}
+    words = option.format(copy).split()
+    proved = manage(nowhere, "verify_archive", *words, DATABASE_URL="", DEMO="")
+    says = f"{DAY} holds: 4 files, 180 ticks, 22 minutes, 0 signals proved.\n"
+    assert (proved.returncode, proved.stdout, proved.stderr) == (0, says, "")
+    refused = manage(nowhere, "verify_archive")
+    assert "Nothing is stored in" in refused.stderr
+    assert {path: path.stat().st_mtime_ns for path in copy.parent.rglob("*")} == before
 
 
 def test_nothing_that_may_not_be_handed_on_is_exported_or_named_any_more(archived: Path, to: Path) -> None:

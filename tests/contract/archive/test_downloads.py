@@ -110,6 +110,16 @@ def test_bucket_serves_the_same_as_a_disk(entitled: Api, body: bytes) -> None:
     refusal(entitled.ask(f"/api/archive/candles/1m/EURUSD/{DAY}.parquet"), 404, "not_found")
 
 
+def test_download_that_broke_before_it_began_counts_no_more(
+    entitled: Api, body: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("archive.api.files.begin", lambda *_, **__: 1 // 0)
+    refusal(entitled.ask(URL), 500, "internal_error")
+    # What is logged holds on to all that was under way.
+    assert any(record.exc_info for record in caplog.records)
+    assert not len(downloads)
+
+
 def test_store_that_is_away_is_a_503_and_nothing_else_is(
     entitled: Api, body: bytes, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from archive.api.damage import damaged_files
+from archive.api.damage import OtherFile, damaged_files
+from archive.api.days import ArchiveFile
+from archive.api.files import Sending
+from archive.api.ranges import Part
 from tests.client import Api
 from tests.contract.answers import refusal
 
@@ -99,6 +102,7 @@ def test_what_the_client_does_not_have_is_sent(entitled: Api, other: str) -> Non
     assert asked(entitled, If_None_Match=other).status_code == 200
 
 
+@example(SIZE + 5, SIZE + 5, "-a")
 @given(st.integers(0, SIZE + 10), st.integers(0, SIZE + 10), st.sampled_from(["a-b", "a-", "-a"]))
 def test_part_is_that_slice_of_the_whole(entitled: Api, body: bytes, a: int, b: int, form: str) -> None:
     first, last = min(a, b), max(a, b)
@@ -248,6 +252,16 @@ def test_damaged_file_breaks_off_before_its_end_and_is_not_begun_again(
     with pytest.raises(httpx.RemoteProtocolError):
         asked(entitled, Range="bytes=0-")
     assert len(told_of_damage(caplog)) == 2
+
+
+@pytest.mark.parametrize("part", [Part(0, SIZE), Part(5, SIZE)])
+def test_file_that_ends_too_early_is_not_taken_for_whole(body: bytes, part: Part) -> None:
+    digest = hashlib.sha256(body).hexdigest()
+    file = ArchiveFile(TICKS, "ticks", "EURUSD", DAY, SIZE, 7, digest)
+    sending = Sending(file, part, (block for block in [body[part.start : -1]]))
+    assert sending.next() == body[part.start : -1]
+    with pytest.raises(OtherFile):
+        sending.next()
 
 
 def test_damaged_file_of_one_block_is_refused_at_once(

@@ -11,7 +11,7 @@ import time_machine
 
 from instruments.models import Instrument
 from news.calibration.figures import ENOUGH, Figures, add_up
-from news.calibration.outcomes import category_of, currency_of, side_of
+from news.calibration.outcomes import category_of, side_of
 from news.calibration.settling import GIVEN_UP_AFTER, LATE_AFTER, SETTLED_AFTER, settle
 from news.models import NewsItem, Outcome
 from news.newsroom.decisions import override_score, publish, take_back
@@ -189,8 +189,13 @@ def test_as_many_as_are_enough_are_not_few() -> None:
         ("USD/JPY drops as intervention looms", "forex", "USDJPY", "forex", 1),
         ("Dollar slips against the yen", "forex", "USDJPY", "forex", 1),
         ("Euro falls while the yen gains", "forex", "EURJPY", "forex", 1),
+        ("Sterling and euro rise", "forex", "EURUSD", "forex", 0),
+        ("EUR/JPY slips", "forex", "EURUSD", "forex", 1),
+        ("Australian dollar eases", "forex", "AUDUSD", "forex", 1),
         ("Euro falls while the yen gains", "forex", "USDJPY", "forex", 0),
         ("Dollar firms, gold slips", "forex", "XAUUSD", "commodity", -1),
+        # A pair is known however its symbol is written.
+        *(("Yen firms", "forex", symbol, "forex", -1) for symbol in ("USD/JPY", "USD_JPY", "USDJPY.r")),
         ("Loonie gains on oil", "forex", "USDCAD", "forex", -1),
         ("Loonie gains on oil", "forex", "WTI", "commodity", 0),
         ("Gold gains as the yen slips", "gold", "XAUUSD", "commodity", 1),
@@ -205,28 +210,10 @@ def test_a_score_is_about_one_asset(title: str, category: str, symbol: str, kind
     assert side_of(title, category, symbol, kind, is_named=True) == side
 
 
-@pytest.mark.parametrize("symbol", ["USDJPY", "USD/JPY", "USD_JPY", "USDJPY.r"])
-def test_a_pair_is_known_however_its_symbol_is_written(symbol: str) -> None:
-    assert side_of("Yen firms", "forex", symbol, "forex", is_named=True) == -1
-
-
 def test_without_a_currency_only_the_pair_that_staff_chose_is_meant() -> None:
     title = "Ministry of finance warns speculators"
     assert side_of(title, "forex", "USDJPY", "forex", is_named=True) == 1
     assert side_of(title, "forex", "USDJPY", "forex", is_named=False) == 0
-
-
-@pytest.mark.parametrize(
-    ("title", "currency"),
-    [
-        ("Sterling and euro rise", "GBP"),
-        ("EUR/JPY slips", "EUR"),
-        ("Australian dollar eases", "AUD"),
-        ("Gold", ""),
-    ],
-)
-def test_the_currency_is_the_one_named_first(title: str, currency: str) -> None:
-    assert currency_of(title) == currency
 
 
 @pytest.mark.parametrize(

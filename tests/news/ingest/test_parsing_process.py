@@ -60,12 +60,6 @@ async def test_what_cannot_be_unpacked_is_told(body: bytes, reason: str) -> None
         await read_apart(FetchedFeed(body, "", ADDRESS, is_packed=True))
 
 
-async def test_thousands_of_entries_are_read_to_the_newest() -> None:
-    body = rss(*(f"<item><title>{number}</title></item>" for number in range(5_000)))
-    feed = await read_apart(FetchedFeed(body, "", ADDRESS))
-    assert (len(feed.entries), feed.left_out) == (200, 4_800)
-
-
 @pytest.mark.parametrize("answer", [b"", b"\xff", b"Traceback", msgspec.msgpack.encode({"feed": 7})])
 def test_a_child_that_died_leaves_a_sentence(answer: bytes) -> None:
     with pytest.raises(NoFeed, match="reading it took too much time or memory"):

@@ -252,14 +252,12 @@ def test_it_polls_what_is_due_or_named_and_says_what_came(feed_url: str) -> None
         assert run(name) == "Example Wire: 1 known\n"
 
 
-def test_a_source_that_fails_ends_it_with_a_fault(feed_url: str) -> None:
+def test_a_source_that_fails_ends_it_with_a_fault_and_an_unknown_name_is_told_the_known_ones(
+    feed_url: str,
+) -> None:
     make_source(address=feed_url.replace("feed", "nothing"))
     with pytest.raises(CommandError, match="1 of 1 could not be polled."):
         run()
-
-
-def test_an_unknown_name_is_told_the_known_ones() -> None:
-    make_source()
     with pytest.raises(CommandError, match="There is no source 'Wire'. There are: Example Wire."):
         run("Wire")
 

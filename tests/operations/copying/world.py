@@ -21,6 +21,7 @@ HOSTILE = 'tab\there, line\nbreak, \\ backslash \\N, "quotes", \x08\x0b\x0c\r, Ã
 
 def fill() -> None:
     user = make_user("anna", first_name=HOSTILE[:100])
+    make_user("gone").delete()
     account = make_account(user, "pro")
     make_key(account)
     instrument = make_instrument()

@@ -12,7 +12,11 @@ from pytest_django.fixtures import Settings
 
 from operations.doctor.clocks import clock_state, compare, judge
 from operations.doctor.data_folder import check_folder
+from operations.doctor.mail_server import check_mail
 from operations.doctor.program import check_static_files, judge_descriptors
+from tests.patience import PATIENCE_S
+from tests.programs.mail_server import mail_server
+from tests.programs.services import free_port
 
 from .diagnoses import faults, only_fault
 
@@ -74,14 +78,12 @@ def test_a_disk_that_fills_up_is_told(megabytes: int, level: str, says: str, tmp
 
 
 def test_static_files_of_production_that_are_missing_are_told(settings: Settings, tmp_path: Path) -> None:
-    settings.PRODUCTION, settings.STATIC_ROOT = True, tmp_path / "static"
+    settings.STATIC_ROOT = tmp_path / "static"
+    assert faults(check_static_files()) == []
+    settings.PRODUCTION = True
     level, says = only_fault(check_static_files())
     assert level == "warn"
     assert str(tmp_path / "static") in says
-
-
-def test_outside_production_none_are_needed(settings: Settings) -> None:
-    assert faults(check_static_files()) == []
 
 
 @pytest.mark.parametrize(("most", "levels"), [(200, ["fail"]), (2_000, ["warn"]), (4_096, [])])
@@ -115,3 +117,50 @@ def test_the_kernel_is_asked() -> None:
 )
 def test_clocks_that_differ_are_told(theirs: float, answered_at: float, level: str) -> None:
     assert compare("redis", "Redis", theirs, 1000.0, answered_at).level == level
+
+
+# The mail server.
+@pytest.fixture(autouse=True)
+def _smtp(settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_TIMEOUT = "127.0.0.1", PATIENCE_S
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "user", "password"
+
+
+def test_a_login_is_tried_and_a_mail_sent_where_somebody_says_whereto(settings: Settings) -> None:
+    with mail_server() as server:
+        settings.EMAIL_PORT = server.port
+        assert faults(check_mail()) == []
+        assert server.mails == []
+        assert faults(check_mail("ops@example.com")) == []
+        (mail,) = server.mails
+        assert "To: ops@example.com" in mail
+        settings.EMAIL_USE_TLS = True
+        level, says = only_fault(check_mail())
+        assert (level, "STARTTLS" in says) == ("fail", True)
+    settings.EMAIL_PORT = port = free_port()
+    assert only_fault(check_mail()) == (
+        "fail",
+        f"127.0.0.1, port {port}, cannot be used: Connection refused.",
+    )
+    # Sending none on purpose is no fault.
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    (found,) = check_mail()
+    assert (found.level, found.says.startswith("No mails are sent")) == ("ok", True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ({"AUTH": "535 no"}, "refuses the user or the password."),
+        ({"greeting": "554 go away"}, "cannot be used: 554 go away."),
+        ({"RCPT": "550 nobody here"}, "does not take mails to ops@example.com: 550 nobody here."),
+    ],
+)
+def test_what_the_server_refuses_is_a_fault(settings: Settings, answers: dict[str, str], says: str) -> None:
+    with mail_server(**answers) as server:
+        settings.EMAIL_PORT = server.port
+        level, said = only_fault(check_mail("ops@example.com"))
+    assert level == "fail"
+    assert said.endswith(says)

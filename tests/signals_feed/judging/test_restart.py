@@ -188,19 +188,17 @@ def minute_after(instrument: Instrument, number: int, **prices: str) -> Candle:
     fields: dict[str, Any] = {"open": "1.0850", "high": "1.0855", "low": "1.0845", "close": "1.0850"}
     fields |= {"ask_high": "1.0857", "ask_low": "1.0847", "basis": "bid"} | prices
     decimals: dict[str, Any] = {
-        name: value if name == "basis" else Decimal(value) for name, value in fields.items()
+        name: value if name in ("basis", "source") else Decimal(value) for name, value in fields.items()
     }
     return make_candle(instrument, opened_at=NOON + timedelta(minutes=number), **decimals)
 
 
 WHILE_AWAY: list[tuple[dict[str, Any], dict[str, str], tuple[str, str]]] = [
     ({}, {"low": "1.0805"}, ("stop_loss", "1.0805")),
-    ({}, {"high": "1.0950", "low": "1.0805"}, ("stop_loss", "1.0805")),
     ({}, {"high": "1.0950"}, ("take_profit", "1.09")),
     ({}, {"open": "1.0800", "low": "1.0790"}, ("stop_loss", "1.08")),
     (SELL, {"ask_high": "1.0875"}, ("stop_loss", "1.0875")),
     (SELL, {"ask_low": "1.0799"}, ("take_profit", "1.08")),
-    (SELL, {"low": "1.0700"}, ("", "")),
     ({}, {"low": "1.0805", "basis": "trades"}, ("", "")),
 ]
 
@@ -336,13 +334,6 @@ def test_excursions_before_the_restart_come_from_the_stored_minutes(
 
 
 # Stored minutes of a signal's past: those that were watched, and those out of files, say nothing of it.
-def through_the_stop(instrument: Instrument, source: str) -> None:
-    prices = {"open": "1.0850", "high": "1.0855", "low": "1.0700", "close": "1.0850"}
-    prices |= {"ask_high": "1.0857", "ask_low": "1.0702"}
-    decimals: dict[str, Any] = {name: Decimal(price) for name, price in prices.items()}
-    make_candle(instrument, opened_at=NOON + timedelta(minutes=1), source=source, **decimals)
-
-
 def test_cancellation_does_not_judge_the_past_that_was_watched(
     clock: time_machine.Traveller, instrument: Instrument
 ) -> None:
@@ -354,7 +345,7 @@ def test_cancellation_does_not_judge_the_past_that_was_watched(
             watched.tick(1.0850, 1.0851, NOON_MS + 299_000 + number)
         await watched.settle()
         # Somebody writes history over what was seen live.
-        await in_thread(through_the_stop, instrument, "push")
+        await in_thread(minute_after, instrument, 1, low="1.0700", source="push")
         await in_thread(cancel, signal, reason="wrong symbol", by="alice")
         await watched.settle()
 
@@ -368,7 +359,7 @@ def test_imported_minute_ends_no_signal(
     clock: time_machine.Traveller, instrument: Instrument, source: str, reason: str
 ) -> None:
     signal = make_published()
-    through_the_stop(instrument, source)
+    minute_after(instrument, 1, low="1.0700", source=source)
     clock.move_to(NOON + timedelta(minutes=5))
     run(WatchedEngine.settle)
     signal.refresh_from_db()
@@ -380,7 +371,7 @@ def test_price_went_no_further_than_somebody_was_quoted(
     instrument: Instrument, source: str, worst: str
 ) -> None:
     signal = make_published()
-    through_the_stop(instrument, source)
+    minute_after(instrument, 1, low="1.0700", source=source)
     close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(minutes=5))
     assert signal.evidence.get(kind="exit").worst == Decimal(worst)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from decimal import Decimal
 from threading import Event
 
@@ -12,14 +13,15 @@ from django.db import connection, transaction
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
+from instruments.models import Instrument, WithheldSource
+from instruments.saving import hand_on_again, withhold
 from market.models import LastQuote
 from market.prices.records import Tick
 from signals_feed.ledger.ledger import LedgerEntry
-from signals_feed.models import Signal
-from signals_feed.publishing.actions import publish
+from signals_feed.models import Announcement, Hit, Signal
+from signals_feed.publishing.actions import cancel, publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
-from tests.factories import NOON
+from tests.factories import NOON, make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import make_published, make_publisher
@@ -156,3 +158,151 @@ def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others
 
     run(act)
     assert Signal.objects.get().close_reason == "cancelled"
+
+
+# Prices that may not be handed on close no signal for as long as that is so: closing would publish them.
+@pytest.fixture
+def push(instrument: Instrument) -> WithheldSource:
+    source = WithheldSource(name="push", why="Its terms.")
+    withhold(source, by="test")
+    catalogue.load_now()
+    return source
+
+
+async def hit(watched: WatchedEngine) -> None:
+    """The second tick is beyond the stop; afterwards the price comes back."""
+    for number, bid in enumerate((1.0850, 1.0790, 1.0850), 1):
+        watched.tick(bid, bid + 0.0001, NOON_MS + number * 1000)
+        await watched.settle()
+
+
+async def hand_on(watched: WatchedEngine, push: WithheldSource) -> None:
+    await in_thread(hand_on_again, [push], by="test")
+    await watched.settle()
+
+
+def published_of(signal: Signal) -> tuple[str, list[str], list[str], list[str]]:
+    """Its status, and the kinds of evidence, announcements and entries that everybody gets."""
+    signal.refresh_from_db()
+    return (
+        signal.status,
+        sorted(signal.evidence.values_list("kind", flat=True)),
+        sorted(Announcement.objects.filter(signal=signal).values_list("kind", flat=True)),
+        sorted(LedgerEntry.objects.filter(signal=signal.pk).values_list("kind", flat=True)),
+    )
+
+
+ACTIVE = ("active", ["entry"], ["published"], ["publish"])
+CLOSED = ("closed", ["entry", "exit"], ["closed", "published"], ["close", "publish"])
+
+
+def assert_closed_by_its_tick(signal: Signal) -> None:
+    assert published_of(signal) == CLOSED
+    exit_ = signal.evidence.get(kind="exit")
+    assert (signal.close_reason, signal.close_price) == ("stop_loss", Decimal("1.0790"))
+    assert (exit_.bid, exit_.seq, exit_.at) == (Decimal("1.0790"), 2, NOON + timedelta(seconds=2))
+
+
+def test_signal_that_was_hit_closes_by_that_tick_once_it_may_be_handed_on(push: WithheldSource) -> None:
+    signal = make_published()
+
+    async def act(watched: WatchedEngine) -> None:
+        await hit(watched)
+        assert await in_thread(published_of, signal) == ACTIVE
+        await hand_on(watched, push)
+
+    run(act)
+    assert_closed_by_its_tick(signal)
+
+
+def test_it_waits_through_kills_and_restarts(push: WithheldSource) -> None:
+    signal = make_published()
+
+    async def until_killed() -> None:
+        watched = await WatchedEngine().enter()
+        await hit(watched)
+        await watched.runner.writer.flush()
+        await watched.kill()
+
+    asyncio.run(until_killed())
+    assert Hit.objects.get().signal_id == signal.pk
+
+    async def again(watched: WatchedEngine) -> None:
+        # Beyond the stop once more, and further.
+        watched.tick(1.0780, 1.0781, NOON_MS + 10_000)
+        await watched.settle()
+        assert await in_thread(published_of, signal) == ACTIVE
+        await hand_on(watched, push)
+
+    run(again)
+    assert_closed_by_its_tick(signal)
+
+
+def test_it_closes_if_it_may_be_handed_on_while_it_is_being_held_back(
+    push: WithheldSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal = make_published()
+
+    async def act(watched: WatchedEngine) -> None:
+        loop, withheld = asyncio.get_running_loop(), catalogue.all()
+        seen = iter([withheld])
+
+        def all_now() -> list[object]:
+            loop.call_soon_threadsafe(watched.watcher.close_held, {})
+            return list(next(seen, ()))
+
+        monkeypatch.setattr(catalogue, "all", all_now)
+        await hit(watched)
+
+    run(act)
+    assert_closed_by_its_tick(signal)
+
+
+def test_signal_that_staff_cancel_meanwhile_ends_when_it_may_be_handed_on(push: WithheldSource) -> None:
+    signal = make_published()
+
+    async def act(watched: WatchedEngine) -> None:
+        await in_thread(cancel, signal, reason="Wrong symbol.", by="alice")
+        watched.tick(1.0850, 1.0851, NOON_MS + 1000)
+        await watched.settle()
+        assert (await in_thread(published_of, signal))[:3] == ACTIVE[:3]
+        await hand_on(watched, push)
+
+    run(act)
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
+
+
+def test_signals_of_other_instruments_close(instrument: Instrument) -> None:
+    LastQuote.objects.create(instrument=instrument, source="oanda")
+    signal, other = make_published(), make_published(make_instrument("GBPUSD"))
+    withhold(WithheldSource(name="oanda", why="Its terms."), by="test")
+    catalogue.load_now()
+
+    async def act(watched: WatchedEngine) -> None:
+        await hit(watched)
+        watched.tick(1.0790, 1.0791, NOON_MS + 4000, "GBPUSD")
+        await watched.settle()
+
+    run(act)
+    assert (published_of(signal), published_of(other)) == (ACTIVE, CLOSED)
+
+
+def test_change_of_kind_cancels_at_the_quote_of_the_publication(push: WithheldSource) -> None:
+    signals = [make_published(), make_published(stop_loss=Decimal("1.0700"), user=None)]
+
+    async def act(watched: WatchedEngine) -> None:
+        # It hits one of them.
+        await hit(watched)
+        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
+        await in_thread(catalogue.load_now)
+        await watched.runner.series.settle()
+
+    run(act)
+    for signal in signals:
+        signal.refresh_from_db()
+        entry, exit_ = (signal.evidence.get(kind=kind) for kind in ("entry", "exit"))
+        assert (signal.status, signal.close_reason) == ("closed", "cancelled")
+        assert (exit_.bid, exit_.ask, exit_.at) == (entry.bid, entry.ask, entry.at)
+        assert exit_.best == exit_.worst == signal.close_price == Decimal("1.0841")
+        assert "may not be passed on" in signal.cancel_reason

@@ -12,12 +12,15 @@ from django.test import Client
 
 from accounts.ending.deletion import delete_account
 from accounts.models import User
+from demo.publisher_rules import STATEMENTS
 from signals_feed.api.publishers import record_of
+from signals_feed.models import Signal
 from signals_feed.publishers.lookup import find, scorecards
+from signals_feed.publishers.paging import PER_PAGE, read_page
 from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import ORDERS
-from tests.factories import NOON, make_signal, make_user
-from tests.signals_feed.published_signals import make_publisher
+from tests.factories import NOON, make_account, make_signal, make_user
+from tests.signals_feed.published_signals import close_at, make_published, make_publisher
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 WON, LOST = Decimal("1.0900"), Decimal("1.0810")
@@ -122,16 +125,10 @@ def test_every_column_sorts_best_first_and_turns_round() -> None:
     assert {name: names(page(f"?sort={name}")) for name in ORDERS} == ORDERED
     assert names(page("?sort=-signals")) == ["anna", "bert", "cora"]
     assert names(page("?sort=nonsense")) == names(page()) == ORDERED["average_r"]
-
-
-def test_place_is_that_of_the_results_in_every_order() -> None:
-    make_ranked("anna", won=1, lost=ENOUGH)
-    make_ranked("bert", won=ENOUGH, days=1)
+    # The place is that of the results in every order.
     for query in ("", "?sort=-average_r", "?sort=name", "?sort=-signals"):
-        shown = page(query)
-        rows = {name: row_of(shown, name) for name in ("anna", "bert")}
-        places = {name: re.findall(r'class="place number">(.)<', row) for name, row in rows.items()}
-        assert places == {"anna": ["2"], "bert": ["1"]}
+        rows = (row_of(page(query), name) for name in ORDERED["average_r"])
+        assert [re.findall(r'class="place number">(.)<', row) for row in rows] == [["1"], ["2"], ["3"]]
 
 
 def test_publisher_of_open_signals_alone_has_no_figures() -> None:
@@ -141,6 +138,7 @@ def test_publisher_of_open_signals_alone_has_no_figures() -> None:
     row = row_of(shown, "anna")
     assert ("1 active" in row, cells(row)["Closed"]) == (True, "0")
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
+    assert "No signal of anna has closed yet" in Client().get("/publishers/anna").text
 
 
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
@@ -157,3 +155,138 @@ def test_deleted_account_stays_under_its_pseudonym() -> None:
     pseudonym = delete_account(make_ranked("anna", lost=2))
     assert names(page()) == [pseudonym]
     assert cells(row_of(page(), pseudonym))["Closed"] == "2"
+
+
+# The public page of a publisher.
+PRICES = ("1.0900", "1.0810", "1.0874")
+BROWSER = {"accept": "text/html"}
+
+
+@pytest.fixture
+def anna() -> User:
+    user = make_user("anna")
+    for number, price in enumerate(PRICES):
+        at = NOON + timedelta(hours=number)
+        make_signal(user=user, status="closed", close_price=Decimal(price), closed_at=at)
+    make_signal(user=user)
+    return user
+
+
+def page_of(user: User) -> str:
+    return unescape(Client().get(f"/publishers/{user}").text)
+
+
+def figure(shown: str, name: str) -> str:
+    found = re.search(rf"<dt>{name}</dt><dd[^>]*>(.*?)</dd>", shown)
+    assert found, name
+    return found[1]
+
+
+def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User) -> None:
+    shown = page_of(anna)
+    assert figure(shown, "Win rate") == "66.7%"
+    assert figure(shown, "Average result") == "+0.60\xa0R"
+    assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
+    assert figure(shown, "Best excursion") == "+1.81\xa0R"
+    assert "3 closed signals, 1 active" in shown
+    assert shown.count(">Buy EURUSD</a>") == 4
+    assert "−1.00\xa0R" in shown
+    assert 'class="pages"' not in shown
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', shown.split('id="by-symbol"')[1]) == [
+        *("Instrument", "Closed", "Win rate", "Average", "Total")
+    ]
+
+
+def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
+    shown = page_of(anna)
+    assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
+    assert "Results of anna summed up, in R" in shown
+    assert "From zero to +1.81\xa0R over 3 signals; never above +1.81\xa0R, never below 0.00\xa0R." in shown
+    assert shown.count("\xa0R</td>") >= len(PRICES)
+
+
+def test_small_loss_is_never_shown_as_zero() -> None:
+    user = make_user("anna")
+    make_signal(user=user, status="closed", close_price=Decimal("1.0841"), closed_at=NOON)
+    shown, loss = page_of(user), "−0.03\xa0R"
+    assert [figure(shown, f"{name} result") for name in ("Average", "Total")] == [loss, loss]
+    assert figure(shown, "Deepest drawdown") == "0.03\xa0R"
+    assert f'class="bottom-label" aria-hidden="true">{loss}<' in shown
+    assert f"From zero to {loss} over 1 signal; never above 0.00\xa0R, never below {loss}." in shown
+    # The table of the chart, the signal, average and total by instrument.
+    assert shown.count(f">{loss}</td>") == 4
+    assert "0.0\xa0R" not in shown
+
+
+def listed(answer: str) -> list[str]:
+    return re.findall(r'class="name"><a href="/signals/([^"]+)"', answer)
+
+
+def link(shown: str, words: str) -> str | None:
+    found = re.search(rf'href="([^"]+)">{words}</a>', shown)
+    return found and found[1]
+
+
+def test_every_signal_is_reached_by_way_of_the_older_ones(anna: User) -> None:
+    for number in range(2 * PER_PAGE):
+        make_signal(user=anna, published_at=NOON - timedelta(hours=number))
+    shown, query = page_of(anna), "?page=1"
+    assert link(shown, "Newer signals") is None
+    reached = []
+    while query:
+        shown = unescape(Client().get(f"/publishers/anna{query.partition('#')[0]}").text)
+        reached += listed(shown)
+        query = link(shown, "Older signals") or ""
+    feed = Signal.objects.filter(user=anna).for_feed().values_list("pk", flat=True)
+    assert reached == [str(pk) for pk in feed]
+    assert "Earlier signals" in shown
+    assert "41–44 of 44" in shown
+    assert link(shown, "Newer signals") == "?page=2#latest"
+
+
+@pytest.mark.parametrize(("asked", "got"), [("", 1), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("99", 3)])
+def test_page_that_does_not_exist_is_the_nearest(asked: str, got: int) -> None:
+    assert read_page(asked, 2 * PER_PAGE + 4).number == got
+
+
+def test_demo_publisher_states_its_rule() -> None:
+    name = next(iter(STATEMENTS))
+    user = make_user(name)
+    make_signal(user=user)
+    assert STATEMENTS[name] not in page_of(user)
+    make_account(user, is_demo=True)
+    assert STATEMENTS[name] in page_of(user)
+
+
+def test_every_result_has_a_mark_that_leads_to_its_proof() -> None:
+    user = make_user("anna")
+    closed, active = make_published(user=user), make_published(user=user)
+    close_at(closed, Decimal("1.0874"), Decimal("1.0875"))
+    shown = page_of(user)
+    assert re.findall(r'class="mark (\w+)" href="([^"]+)"', shown) == [
+        ("verified", f"/signals/{closed.pk}#proof")
+    ]
+    assert f'href="/signals/{active.pk}"' in shown
+
+
+def test_result_that_the_ledger_does_not_know_has_no_verified_mark(anna: User) -> None:
+    shown = page_of(anna)
+    assert shown.count(">\n  Not verified<") == len(PRICES)
+    assert "Verified" not in shown.split('id="latest"')[1].split("</table>")[0]
+
+
+def test_snippet_shows_the_scorecard_and_leads_to_the_page(anna: User) -> None:
+    shown = page_of(anna)
+    assert (
+        '<a href="http://testserver/publishers/anna"><img src="http://testserver/publishers/anna/scorecard.svg"'
+        ' width="480" height="160" alt="Results of anna on Tickwire"></a>'
+    ) in shown
+    assert shown.count('src="/publishers/anna/scorecard.svg"') == 1
+
+
+def test_snippet_escapes_the_name_once_for_the_other_site_and_once_for_this_page() -> None:
+    user = make_user("<b>&")
+    make_signal(user=user)
+    shown = Client().get("/publishers/%3Cb%3E&").text
+    assert "alt=&quot;Results of &amp;lt;b&amp;gt;&amp;amp; on Tickwire&quot;" in shown
+    assert "&lt;a href=&quot;http://testserver/publishers/%3Cb%3E&amp;amp;&quot;&gt;" in shown

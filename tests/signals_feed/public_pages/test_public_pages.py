@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.test import Client
 
+from market.engine.listeners import SeriesEnding
+from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.models import Signal
-from signals_feed.publishing.actions import cancel
+from signals_feed.public_pages.ledger import words_of
+from signals_feed.publishing.actions import cancel, end_signals, remove_demo
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
-from tests.factories import make_user
+from tests.factories import make_account, make_user
 from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -77,3 +82,89 @@ def test_page_costs_as_many_queries_for_many_publishers_as_for_one(path: str, qu
         assert len(asked) == queries, asked
         make_closed(name)
         close_at(make_published(user=signal.user), Decimal("1.0874"), Decimal("1.0875"))
+
+
+# The page of the ledger: its newest entries in words, and any other one by its position.
+def page(query: str = "") -> str:
+    return unescape(Client().get(f"/ledger{query}").text)
+
+
+def positions(shown: str) -> list[int]:
+    return [int(found) for found in re.findall(r'data-position="(\d+)"', shown)]
+
+
+def test_entries_are_told_in_words_newest_first() -> None:
+    anna = make_user("anna")
+    closed, cancelled = make_published(user=anna), make_published(user=anna)
+    close_at(closed, Decimal("1.0874"), Decimal("1.0875"))
+    cancel(cancelled, reason="The wrong symbol.", by="boss")
+    shown = page()
+    assert positions(shown) == [4, 3, 2, 1]
+    assert re.findall(r'<span class="words">(.*?)</span>', shown) == [
+        "It was cancelled: The wrong symbol.",
+        "Closed by the publisher: closed at 1.08740, +1.00\xa0R.",
+        *[f"publisher-{anna.pk} published: buy EURUSD at 1.08420, stop 1.08100, target 1.09000."] * 2,
+    ]
+    assert LedgerHead.objects.now().hash in shown
+    assert f'href="/signals/{closed.pk}"' in shown
+    assert "anna" not in shown
+
+
+def test_what_the_service_cancels_is_not_said_of_staff() -> None:
+    by_staff, by_service = make_published(), make_published()
+    cancel(by_staff, reason="The wrong symbol.", by="boss")
+    end_signals(SeriesEnding("EURUSD", None, 0, "demo", "kraken"), [], "")
+    shown = page()
+    assert "It was cancelled: The wrong symbol." in shown
+    assert "It was cancelled: Its prices came from demo and come from kraken now" in shown
+    own = unescape(Client().get(f"/signals/{by_service.pk}").text)
+    assert "It was cancelled" in own
+    assert "Staff" not in own
+
+
+def test_entry_of_a_removed_signal_leads_nowhere() -> None:
+    signal = make_published()
+    make_account(signal.user, is_demo=True)
+    remove_demo([signal.user_id])
+    shown = page()
+    assert "Removed together with the demo" in shown
+    assert "/signals/" not in shown.split('class="chain-entries"')[1].split("</ol>")[0]
+
+
+def test_a_position_is_shown_among_its_neighbours_and_the_pages_reach_every_entry() -> None:
+    for _ in range(50):
+        make_published()
+    shown = page("?at=30")
+    assert positions(shown) == list(range(33, 13, -1))
+    assert re.search(r'id="entry-30" class="wanted"', shown)
+    seen, query = set(positions(page())), ""
+    while older := re.search(r'<a href="(\?at=\d+)">Older', page(query)):
+        query = older[1]
+        seen |= set(positions(page(query)))
+    assert seen == set(range(1, 51))
+    while newer := re.search(r'<a href="(\?at=\d+)">Newer', page(query)):
+        query = newer[1]
+    assert positions(page(query))[0] == 50
+
+
+@pytest.mark.parametrize("at", ["x", "-1", "0", "٣", "9" * 30, "1.5", "99999"])
+def test_what_is_no_position_shows_the_newest(at: str) -> None:
+    make_published()
+    shown = page(f"?at={at}")
+    assert positions(shown) == [1]
+    assert ("There is no entry 99,999: the ledger ends at entry 1." in shown) is (at == "99999")
+
+
+def test_prices_have_separators_and_the_digits_of_the_instrument() -> None:
+    payload = (
+        '{"direction":"sell","symbol":"US500","user":"publisher-9","entry":"6759","stop_loss":"6842.4",'
+        '"take_profit":"6551"}'
+    )
+    entry = LedgerEntry(kind="publish", payload=payload)
+    assert words_of(entry, 1).endswith("at 6,759.0, stop 6,842.4, target 6,551.0.")
+    assert words_of(entry).endswith("at 6,759, stop 6,842.4, target 6,551.")
+
+
+@pytest.mark.parametrize("payload", ["", "[]", "{}", '{"close_price":1}', "null", '{"pnl_r":"x"}'])
+def test_entry_that_nobody_can_read_says_of_which_kind_it_is(payload: str) -> None:
+    assert words_of(LedgerEntry(kind="close", payload=payload)) == "Close."

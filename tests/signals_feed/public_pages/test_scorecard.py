@@ -86,12 +86,6 @@ def test_it_is_kept_for_five_minutes_and_then_asked_for_by_its_tag() -> None:
     assert (changed.status_code, changed["ETag"] != first["ETag"]) == (200, True)
 
 
-def test_head_says_the_same_without_the_picture() -> None:
-    make_scored()
-    answer = Client().head("/publishers/anna/scorecard.svg")
-    assert (answer.status_code, answer.content, answer["ETag"]) == (200, b"", ask()["ETag"])
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_name_is_text_and_nothing_else(name: str) -> None:
     user = make_scored(name)

@@ -6,17 +6,21 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 
 from signals_feed.api.proof import look_up_proof
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
-from signals_feed.models import Signal
-from signals_feed.public_pages.signal import in_digits, lasted
+from signals_feed.models import Evidence, Signal
+from signals_feed.public_pages.checked import MOST_ASKED
+from signals_feed.public_pages.signal import in_digits
 from signals_feed.publishing.actions import cancel
-from tests.factories import NOON, make_instrument, make_user, put_quote
-from tests.signals_feed.published_signals import SELL, close_at, make_published
+from tests.databases.queries import count_queries
+from tests.factories import NOON, make_instrument, make_signal, make_user, put_quote
+from tests.signals_feed.published_signals import close_at, make_published
 
 pytestmark = pytest.mark.django_db
 LATER = NOON + timedelta(hours=3, minutes=5, seconds=7)
@@ -48,6 +52,8 @@ def test_result_its_mark_its_ticks_and_its_entries_are_shown() -> None:
         r"Evidence at exit.*18 Nov 2026, 15:05:07\.000 UTC.*1\.08740.*1\.08750",
     ):
         assert re.search(ticks, shown, re.DOTALL)
+    bars = re.findall(r'<rect class="(risk|reward)" x="(\d+)" width="(\d+)"', shown)
+    assert bars == [("risk", "20", "341"), ("reward", "361", "619")]
     links = re.findall(r'href="(/ledger\?[^"]*)"', shown)
     assert links == ["/ledger?at=1#entry-1", "/ledger?at=2#entry-2"]
 
@@ -125,10 +131,6 @@ def test_reason_of_a_cancellation_is_public_at_once_and_for_good() -> None:
     assert "−1.31\xa0R" in shown
 
 
-def test_sell_names_the_bid_that_the_market_offered() -> None:
-    assert "<dt>Bid then</dt>" in page(make_published(None, **SELL))
-
-
 def test_altered_signal_says_that_it_does_not_hold() -> None:
     signal = make_closed()
     take_down_triggers()
@@ -140,10 +142,72 @@ def test_altered_signal_says_that_it_does_not_hold() -> None:
     assert "Verified" not in shown
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_600, "1 h 0 min"), (90_061, "1 d 1 h")],
-)
-def test_time_that_a_signal_was_open_in_two_units(seconds: int, words: str) -> None:
-    signal = Signal(published_at=NOON, closed_at=NOON + timedelta(seconds=seconds))
-    assert lasted(signal) == words.replace(" ", "\xa0")
+# What lists ask before they mark a result as verified.
+@pytest.fixture
+def closed() -> list[Signal]:
+    anna = make_user("anna")
+    made = [make_published(user=anna) for _ in range(3)]
+    for signal in made:
+        close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    return made
+
+
+def states(*ids: object) -> dict[str, str]:
+    answer = Client().get("/signals/checked", {"ids": ",".join(map(str, ids))})
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "private, max-age=300")
+    found: dict[str, str] = answer.json()["states"]
+    return found
+
+
+def of_publisher() -> dict[str, int]:
+    found: dict[str, int] = Client().get("/publishers/anna/checked").json()
+    return found
+
+
+def tamper(signal: Signal, **changes: Any) -> None:
+    take_down_triggers()
+    Evidence.objects.filter(signal=signal, kind="exit").update(**changes)
+    put_up_triggers()
+
+
+def test_result_that_holds_is_verified(closed: list[Signal]) -> None:
+    ids = [signal.pk for signal in closed]
+    assert states(*ids) == {str(pk): "verified" for pk in ids}
+    assert of_publisher() == {"checked": 3, "verified": 3}
+
+
+@pytest.mark.parametrize("path", ["/publishers/anna", "/signals/{pk}"])
+def test_tampered_evidence_is_not_verified_and_pages_say_so(closed: list[Signal], path: str) -> None:
+    tamper(closed[1], bid=Decimal("1.0900"), ask=Decimal("1.0901"))
+    expected = ("verified", "altered", "verified")
+    assert states(*(signal.pk for signal in closed)) == {
+        str(signal.pk): state for signal, state in zip(closed, expected, strict=True)
+    }
+    assert of_publisher() == {"checked": 3, "verified": 2}
+    shown = Client().get(path.format(pk=closed[1].pk)).text
+    (mark,) = re.findall(r'<a class="mark altered".*?</a>', shown, re.DOTALL)
+    assert "Not verified" in mark
+
+
+def test_signal_without_evidence_is_not_verified() -> None:
+    signal = make_signal(user=make_user("anna"), status="closed")
+    assert "verified" not in states(signal.pk).values()
+    assert of_publisher()["verified"] == 0
+
+
+def test_active_and_unknown_signals_and_nonsense_are_left_out(closed: list[Signal]) -> None:
+    assert states(make_published().pk, uuid4(), "x", "", "\0") == {}
+
+
+def test_no_more_are_checked_than_a_list_shows(closed: list[Signal]) -> None:
+    others = [uuid4() for _ in range(MOST_ASKED - 1)]
+    assert len(states(*others, *(signal.pk for signal in closed))) == 1
+
+
+def test_publisher_is_not_checked_again_at_once_but_after_the_next_close(closed: list[Signal]) -> None:
+    of_publisher()
+    with count_queries() as asked:
+        of_publisher()
+    assert len(asked) == 1, asked
+    close_at(make_published(user=closed[0].user), Decimal("1.0874"), Decimal("1.0875"))
+    assert of_publisher() == {"checked": 4, "verified": 4}

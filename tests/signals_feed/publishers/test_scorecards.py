@@ -15,12 +15,10 @@ from signals_feed.publishers.equity import (
     EDGE,
     HEIGHT,
     MOST_POINTS,
-    MOST_ROWS,
     WIDTH,
     EquityCurve,
     EquityPicture,
     draw,
-    table_rows,
 )
 from signals_feed.publishers.scorecards import Scorecard, ScoredSignal
 from tests.factories import NOON
@@ -147,11 +145,3 @@ def test_picture_begins_at_zero_and_fills_its_room() -> None:
     # Zero is within it even if all is above it, and a curve that never moves can be drawn.
     assert float(draw(scorecard(2, 1).equity.points).zero_y) == HEIGHT - EDGE
     assert len(coordinates(draw(scorecard(0).equity.points))) == 2
-
-
-def test_table_of_the_picture_is_short_and_has_the_last_point() -> None:
-    points = scorecard(*[1] * 1_000).equity.points
-    shown = table_rows(points)
-    assert len(shown) <= MOST_ROWS
-    assert shown[-1] == points[-1]
-    assert [point.signals for point in shown] == sorted(point.signals for point in shown)

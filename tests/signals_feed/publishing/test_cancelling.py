@@ -20,7 +20,7 @@ from tests.factories import NOON, make_instrument, make_signal
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import close_at
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 BID, ASK = Decimal("1.0850"), Decimal("1.0852")
 
@@ -33,7 +33,6 @@ def kinds() -> list[str]:
     return list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("reason", ["", " ", "\n\t "])
 def test_cancellation_needs_a_reason(reason: str) -> None:
     signal = make_signal()
@@ -41,27 +40,17 @@ def test_cancellation_needs_a_reason(reason: str) -> None:
         cancel(signal, reason=reason, by="alice")
 
 
-@pytest.mark.django_db
-def test_cancelled_signal_is_marked_told_and_still_active() -> None:
+def test_cancelled_signal_is_marked_told_once_and_still_active() -> None:
     signal = make_signal()
     cancel(signal, reason=" wrong symbol ", by="alice")
+    with pytest.raises(SignalNotActive):
+        cancel(signal, reason="second", by="bob")
     signal.refresh_from_db()
     assert (signal.status, signal.cancel_reason) == ("active", "wrong symbol")
     event = ControlEvent.objects.get(kind=EventKind.SIGNAL_CANCELLED)
     assert (event.by, event.facts) == ("alice", {"signal": str(signal.pk), "reason": "wrong symbol"})
 
 
-@pytest.mark.django_db
-def test_second_cancellation_is_refused_and_keeps_the_first_reason() -> None:
-    signal = make_signal()
-    cancel(signal, reason="first", by="alice")
-    with pytest.raises(SignalNotActive):
-        cancel(signal, reason="second", by="bob")
-    assert Signal.objects.get().cancel_reason == "first"
-    assert kinds().count(EventKind.SIGNAL_CANCELLED) == 1
-
-
-@pytest.mark.django_db
 def test_closed_signal_can_neither_be_cancelled_nor_closed_again() -> None:
     signal = make_signal()
     assert closed(signal)

@@ -18,7 +18,6 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from signals_feed.models import Signal
-from signals_feed.publishers.paging import PER_PAGE
 from signals_feed.publishing.actions import cancel
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import NOON, make_calendar, make_instrument, make_signal, make_user, put_quote
@@ -198,17 +197,6 @@ def test_preview_is_computed_as_the_result_will_be(page: Client) -> None:
     }
 
 
-def test_preview_of_what_is_not_counted_in_pips(page: Client) -> None:
-    make_instrument("GER40", type="index")
-    put_quote("GER40", 1.0841, 1.08424)
-    told = page.get(LIVE, TERMS | {"symbol": "GER40"}).json()["preview"]
-    assert told["reward"]["gain"].endswith("points")
-    make_instrument("BTCUSD", type="crypto")
-    put_quote("BTCUSD", 1.0841, 1.08424)
-    reward = page.get(LIVE, TERMS | {"symbol": "BTCUSD"}).json()["preview"]["reward"]
-    assert (reward["gain"][-1], reward["percent"]) == ("%", "")
-
-
 STOP_FAULT = {"stop_loss": "The stop of a buy must be below the entry."}
 
 
@@ -243,6 +231,8 @@ def bitcoin() -> None:
 def test_prices_are_taken_as_the_page_writes_them(page: Client, bitcoin: None) -> None:
     told = page.get(LIVE, TERMS | BITCOIN).json()["preview"]
     assert (told["faults"], told["entry"], told["take_profit"]) == ({}, "87,352.16", "1,100,000.50")
+    # What is not counted in pips is not told twice.
+    assert (told["risk"]["gain"], told["risk"]["percent"]) == ("−1.55%", "")
     assert send(page, **BITCOIN).status_code == 302
     signal = Signal.objects.get()
     assert (signal.entry, signal.take_profit) == (Decimal("87352.16"), Decimal("1100000.5"))
@@ -278,16 +268,6 @@ def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: Us
     assert "Closed: buy EURUSD, −1.0\xa0pips." in shown(answer)
     assert "closed by the publisher" in answer.text
     assert "already been closed" in shown(page.post(f"{PAGE}/{signal.pk}/close", follow=True))
-
-
-def test_closed_signals_are_paged_and_the_instrument_is_kept(page: Client, anna: User) -> None:
-    for _ in range(PER_PAGE + 3):
-        make_signal(user=anna, status="closed")
-    first, second = (page.get(f"{PAGE}?symbol=EURUSD{more}").text for more in ("", "&page=2"))
-    assert [text.count('<td role="cell" class="proven">') for text in (first, second)] == [PER_PAGE, 3]
-    assert f"1–{PER_PAGE} of {PER_PAGE + 3}" in first
-    assert 'href="?symbol=EURUSD&amp;page=2#closed">Older signals' in first
-    assert 'href="?symbol=EURUSD&amp;page=1#closed">Newer signals' in second
 
 
 def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
