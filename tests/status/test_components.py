@@ -179,6 +179,23 @@ def test_what_could_not_be_judged_is_not_counted() -> None:
 
 
 @pytest.mark.django_db
+def test_feeds_and_sources_are_looked_at_as_a_minute_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(component_watch, "look_at_feeds", lambda: 0.25)
+    monkeypatch.setattr(component_watch, "look_at_sources", lambda: 0.5)
+    MinuteRecorder().write_components(AT, {"rest": 1.0})
+    assert ComponentMinute.objects.values_list("rest", "feeds", "sources").get() == (1.0, 0.25, 0.5)
+
+
+@pytest.mark.django_db
+def test_reports_of_processes_go_a_minute_after_the_last() -> None:
+    for process, age_s in (("ended", 61), ("slow", 50), ("here", 0)):
+        ProcessReport.objects.put(process, {})
+        ProcessReport.objects.filter(process=process).update(at=F("at") - timedelta(seconds=age_s))
+    ProcessReport.objects.prune()
+    assert set(ProcessReport.objects.values_list("process", flat=True)) == {"slow", "here"}
+
+
+@pytest.mark.django_db
 def test_minutes_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(component_watch, "sources", lambda: None)
     recorder, away = MinuteRecorder(), pytest.MonkeyPatch()
