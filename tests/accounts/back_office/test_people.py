@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,14 +15,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.back_office.customers import AccountAdmin
+from accounts.back_office.key_pages import ApiKeyAdmin
 from accounts.back_office.staff_pages import within_reach
-from accounts.models import Account, AiUsage, Tier, Usage, User
+from accounts.models import Account, AiUsage, ApiKey, Tier, Usage, User
 from accounts.open_streams.registry import open_streams
 from core.events.kinds import EventKind
 from signals_feed.models import PERMISSION
 from tests.factories import make_account, make_key, make_user
 
-from .office import Office, add_to, change, list_of, logged, published, text_of
+from .office import Office, add_to, address, change, list_of, logged, published, said, text_of
 
 pytestmark = pytest.mark.django_db
 PROFILE = {"username": "ada", "email": "ada@example.com"}
@@ -164,12 +167,54 @@ def test_a_publisher_stays_within_reach_and_who_may_do_anything_else_does_not(ad
     assert ada in within_reach(support.user)
     save(support, ada.account)
     assert not may_publish(ada)
-    ada.user_permissions.add(Permission.objects.get(codename="change_signal"))
+    power = Permission.objects.get(codename="change_signal")
+    ada.user_permissions.add(power)
     assert ada not in within_reach(support.user)
+    member, role = make_user(), Group.objects.create(name="Curators")
+    role.permissions.add(power)
+    member.groups.add(role)
+    assert member not in within_reach(support.user)
     # Nor do they decide about themselves.
     for account in (ada.account, make_account(support.user)):
         assert save(support, account, may_publish="on").status_code == 403
         assert not may_publish(account.user)
+
+
+def test_an_action_of_a_list_hears_neither_of_oneself_nor_of_who_is_out_of_reach(
+    ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Account] = []
+
+    def note(page: object, request: object, rows: Iterable[Account]) -> None:
+        heard.extend(rows)
+
+    monkeypatch.setattr(AccountAdmin, "actions", (note,))
+    support = staff_with("view_account", "change_account")
+    chosen = ada.account, make_account(support.user), make_account(make_user(is_superuser=True))
+    answer = support.act("note", *chosen)
+    assert heard == [ada.account]
+    assert said(answer)[0].startswith("2 left alone: ")
+
+
+def test_a_row_is_not_given_to_who_is_out_of_reach_though_a_form_offers_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("accounts.back_office.staff_pages.reached", lambda request, rows, owner: rows)
+    support, boss = staff_with("view_account", "add_account", "change_account"), make_user(is_superuser=True)
+    assert support.post(add_to(Account), user=boss.pk, tier=tier("pro").pk).status_code == 403
+    assert not Account.objects.filter(user=boss).exists()
+
+
+def test_a_button_asks_whose_row_it_is_where_unfold_asks_of_its_kind_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # unfold takes such a row into account for buttons of an object's page, not for those of a list.
+    monkeypatch.setattr(ApiKeyAdmin, "actions_detail", ())
+    make_key(make_account(make_user(is_superuser=True)))
+    key = ApiKey.objects.get()
+    support = staff_with("view_apikey", "change_apikey")
+    assert support.post(address(key, "revoke", key.pk), answered="1").status_code == 403
+    assert ApiKey.objects.get().revoked_at is None
 
 
 def test_who_may_only_look_sees_the_right_and_no_switch(ada: User) -> None:
@@ -220,7 +265,9 @@ def test_the_page_shows_what_the_account_uses_and_has_open(office: Office) -> No
     assert "No streams are open." in text_of(page)
     slot: Any = async_to_sync(open_streams.claim)(str(account.pk), "/ws/market", 2, on_end=lambda code: None)
     try:
-        assert "<code>/ws/market</code> a key, since" in text_of(office.get(change(account)))
+        page = office.get(change(account))
+        assert "<code>/ws/market</code> a key, since" in text_of(page)
+        assert ("Open streams (API keys)", 1, 5) in page.context["used_today"]
     finally:
         slot.release()
 

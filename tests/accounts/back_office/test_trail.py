@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.db import transaction
 
@@ -42,6 +42,11 @@ def test_the_log_says_which_role_was_given_and_taken_and_no_name_or_address(offi
     page = text_of(office.get(list_of(LogEntry))).lower()
     for odd in ("action time", "content type", "object repr", "action flag", "accounts | user"):
         assert odd not in page
+
+
+def test_the_log_opens_with_acts_on_what_no_longer_has_pages(office: Office) -> None:
+    LogEntry.objects.create(user=office.user, object_repr="A report", action_flag=CHANGE, content_type=None)
+    assert "A report" in text_of(office.get(list_of(LogEntry)))
 
 
 def test_codes_of_events_are_in_the_words_of_the_pages(office: Office) -> None:

@@ -64,6 +64,7 @@ async def test_another_process_shows_them_and_what_changes(shared: str, fast: No
         (shown,) = await details(there)
         assert shown is not None
         assert (shown.key_id, shown.address, shown.agent) == (7, "192.0.2.1", "tickwire-python/1.0")
+    assert await is_empty(shared)
 
 
 async def test_an_ended_stream_leaves_nothing_behind(shared: str, fast: None) -> None:

@@ -12,12 +12,13 @@ import pytest
 import time_machine
 from django.db import OperationalError
 
-from accounts.models import Account, Minute, Usage, UsageCounts
+from accounts.models import Account, ApiKey, Minute, Usage, UsageCounts
 from accounts.panel.usage import BARS_HEIGHT, bars
 from accounts.usage import buffer
-from accounts.usage.buffer import UsageBuffer
+from accounts.usage.buffer import LastUse, UsageBuffer, UseRecorder
+from core.threads import in_thread
 from tests.databases.queries import around_statements, count_queries
-from tests.factories import NOON, make_account
+from tests.factories import NOON, make_account, make_key
 
 pytestmark = pytest.mark.services
 
@@ -92,6 +93,18 @@ def test_what_is_noted_is_written_once(account: Account) -> None:
     asyncio.run(record())
     day = account.usage.get(span="day")
     assert (day.requests, day.streams, day.starts_at) == (3, 1, MIDNIGHT)
+
+
+async def test_what_is_noted_is_written_as_the_service_stops(account: Account) -> None:
+    await in_thread(make_key, account)
+    used = LastUse(ApiKey)
+    recorder = UseRecorder(used)
+    await recorder.start()
+    used.at[await in_thread(lambda: ApiKey.objects.get().pk)] = NOON_S
+    buffer.usage_buffer.note_stream(account.pk)
+    await recorder.stop()
+    assert await in_thread(lambda: ApiKey.objects.get().last_used_at) == NOON
+    assert await in_thread(lambda: account.usage.get(span="day").streams) == 1
 
 
 @contextmanager
