@@ -18,7 +18,7 @@ from market.streams.market_streams import prices
 from market.streams.protocol.messages import KINDS
 from news.models import Source
 from serving.draining import draining
-from serving.metrics.http_requests import HttpRequests, http_requests
+from serving.metrics.http_requests import http_requests
 from serving.readiness.monitor import monitor
 from status.components import NAMES
 from status.models import ComponentMinute, ProcessReport
@@ -70,26 +70,15 @@ def test_faults_of_ours_are_a_share_of_the_answers(seen: ComponentWatch) -> None
     assert share(seen, "rest") == 1.0
 
 
-def test_answers_are_counted_below_api_alone() -> None:
-    counted = HttpRequests()
-    for route, status in (("/api/symbols", 200), ("/api/news", 500), ("/docs", 500)):
-        counted.note(route, "GET", status, 0.01)
-    assert counted.of_api() == (2, 1)
-
-
-def test_rest_is_down_without_the_database(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(reasons=[], checks={"database": "away"})
-    monkeypatch.setattr(monitor, "verdict", lambda: found)
-    assert share(seen, "rest") == 0.0
-    assert share(seen, "market") == 1.0
-
-
-def test_price_stream_is_down_without_an_engine(
+def test_price_stream_is_down_without_an_engine_and_rest_without_the_database(
     seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime.market.liveness, "is_heard", False)
-    assert share(seen, "market") == 0.0
-    assert share(seen, "rest") == 1.0
+    assert seen.look() == {"rest": 1.0, "market": 0.0}
+    monkeypatch.setattr(runtime.market.liveness, "is_heard", True)
+    found = SimpleNamespace(reasons=[], checks={"database": "away"})
+    monkeypatch.setattr(monitor, "verdict", lambda: found)
+    assert seen.look() == {"rest": 0.0, "market": 1.0}
 
 
 def test_sockets_that_end_by_our_fault_are_a_share(
@@ -169,11 +158,8 @@ def test_processes_add_to_the_same_minute() -> None:
     assert (minute.day, minute.reports, minute.rest, minute.market) == (AT.date(), 2, 1.5, 2.0)
     (day,) = ComponentMinute.objects.by_day()
     assert (day["minutes"], day["rest_seen"], day["rest_up"]) == (1, 1, 0.75)
-
-
-@pytest.mark.django_db
-def test_what_could_not_be_judged_is_not_counted() -> None:
-    ComponentMinute.objects.add({AT: ALL_WELL | {"feeds": None}})
+    # What could not be judged is not counted.
+    ComponentMinute.objects.update(feeds=None)
     (day,) = ComponentMinute.objects.by_day()
     assert (day["minutes"], day["feeds_seen"], day["feeds_up"], day["rest_seen"]) == (1, 0, None, 1)
 

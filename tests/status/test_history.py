@@ -36,13 +36,6 @@ def percents(name: str = "rest") -> list[float | None]:
     return [day.up_percent for day in history(name).days if day.up_percent is not None]
 
 
-def test_days_without_history_are_none_and_not_up() -> None:
-    put(MIDNIGHT, 749)
-    days = history().days
-    assert [day.level for day in days] == ["none"] * (DAYS - 1) + ["good"]
-    assert (days[0].day, days[-1].day) == ("2026-08-23", "2026-11-20")
-
-
 def test_service_that_never_ran_has_no_uptime() -> None:
     assert history().uptime_percent is None
     assert {day.level for day in history().days} == {"none"}
@@ -54,16 +47,13 @@ def test_minute_that_nobody_wrote_down_was_down_for_all() -> None:
     assert percents("rest") == percents("sources") == [round(100 * 700 / 749, 3)]
 
 
-def test_component_is_down_for_itself() -> None:
-    put(MIDNIGHT, 700)
-    put(MIDNIGHT + timedelta(minutes=700), 49, signals=0.0)
-    assert (percents("signals"), percents("rest")) == ([round(100 * 700 / 749, 3)], [100.0])
-
-
 def test_minute_that_worked_in_part_counts_in_part() -> None:
     put(MIDNIGHT, 749, feeds=0.5)
-    assert percents("feeds") == [50.0]
+    assert (percents("feeds"), percents("rest")) == ([50.0], [100.0])
     assert history("feeds").days[-1].down == "6 h 14 min"
+    # As the mean of four processes.
+    ComponentMinute.objects.update(reports=4, rest=3.0)
+    assert percents("rest") == [75.0]
 
 
 def test_what_could_not_be_judged_is_neither_up_nor_down() -> None:
@@ -112,12 +102,6 @@ def test_part_of_a_minute_is_told_as_down() -> None:
 )
 def test_uptime_is_never_rounded_up(percent: float | None, words: str) -> None:
     assert ComponentDay("2026-11-20", percent).uptime == words
-
-
-def test_mean_of_the_processes_counts() -> None:
-    put(MIDNIGHT, 749)
-    ComponentMinute.objects.update(reports=4, rest=3.0)
-    assert percents("rest") == [75.0]
 
 
 def test_outage_of_days_is_red_between_days_that_worked() -> None:
