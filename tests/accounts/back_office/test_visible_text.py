@@ -18,7 +18,6 @@ from accounts.models import TierRequest
 from news.models import NewsItem
 from signals_feed.admin import CancelForm
 from signals_feed.models import Signal
-from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 
 from .office import Office, add_to, address, text_of
@@ -79,14 +78,10 @@ def test_a_reason_is_text_that_is_seen(form: type[forms.Form]) -> None:
 @pytest.mark.parametrize(
     ("model", "page", "field"),
     [
-        (NewsItem, "add", "title"),
         (NewsItem, "add", "summary"),
-        (NewsItem, "add", "source"),
-        (Incident, "add", "title"),
         (Incident, "add", "notes-0-text"),
         (Signal, "cancel", "reason"),
         (TierRequest, "decline", "answer"),
-        (PublisherRequest, "decline", "answer"),
     ],
 )
 def test_the_refusal_says_which_character_it_is(
