@@ -11,7 +11,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.keys.issuing import MAX_USABLE_KEYS
 from accounts.models import Account, ApiKey
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import logged_in
@@ -158,14 +157,6 @@ def test_name_is_text_everywhere(page: Client, account: Account) -> None:
     revoked = page.post(f"{KEYS}/{account.keys.get().pk}/revoke", follow=True)
     assert name not in revoked.text
     assert html.escape(name) in revoked.text
-
-
-def test_full_account_is_told_to_revoke_one(page: Client, account: Account) -> None:
-    for _ in range(MAX_USABLE_KEYS):
-        make_key(account)
-    answer = issue(page, newest=page.get(KEYS).context["newest"])
-    assert answer.status_code == 409
-    assert "25 usable keys at most. Revoke one first." in answer.text
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:8123", "https://127.0.0.1"])
