@@ -24,11 +24,6 @@ def account() -> Account:
     return make_account(make_user("<b>ada</b>"))
 
 
-@pytest.fixture
-def page(account: Account) -> Client:
-    return logged_in(account.user)
-
-
 def told(page: Client) -> list[str]:
     """Each event in words, with who did it: staff without a name."""
     rows = re.findall(r"<li>(.*?) <span class=\"hint\">(?:By (.*?), )?<time", page.get(PAGE).text)

@@ -8,21 +8,10 @@ from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.back_office.office import published
-from tests.accounts.browser import logged_in
-from tests.factories import make_account, make_user
+from tests.factories import make_account
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 KEYS = "/settings/keys"
-
-
-@pytest.fixture
-def account() -> Account:
-    return make_account(make_user("ada"))
-
-
-@pytest.fixture
-def page(account: Account) -> Client:
-    return logged_in(account.user)
 
 
 def a_key(account: Account) -> ApiKey:

@@ -14,21 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Account, ApiKey
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import logged_in
-from tests.factories import make_account, make_key, make_user
+from tests.factories import make_account, make_key
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 KEYS = "/settings/keys"
 Counting = Callable[[int], AbstractContextManager[None]]
-
-
-@pytest.fixture
-def account() -> Account:
-    return make_account(make_user("ada"))
-
-
-@pytest.fixture
-def page(account: Account) -> Client:
-    return logged_in(account.user)
 
 
 def issue(page: Client, name: str = "laptop", newest: str = "none") -> Any:
