@@ -77,15 +77,8 @@ def test_stale_instruments_stand_first(office: Office) -> None:
     put_quote("EURUSD")
 
     assert re.findall(r'change/">(\w+)</a>', page(office)) == ["XAUUSD", "AAPL", "EURUSD"]
-
-
-def test_instrument_that_was_never_quoted_is_red(office: Office) -> None:
-    make_instrument()
-
-    row = row_of(office, "EURUSD")
-
-    assert is_red(row)
-    assert "never quoted" in row
+    never = row_of(office, "XAUUSD")
+    assert (is_red(never), "never quoted" in never) == (True, True)
 
 
 def test_row_shows_what_is_known_of_the_instrument(office: Office, clock: Traveller) -> None:
@@ -115,8 +108,11 @@ def test_fallback_has_a_badge_and_since_when(office: Office, clock: Traveller) -
     assert "fallback" not in row_of(office, "USDJPY")
 
 
-def test_lost_source_is_red_with_its_reason(office: Office) -> None:
-    tell((make_feed_status(state="lost", why="closed by <Kraken>", refused={"crossed": 2, "standby": 1500}),))
+def test_lost_source_is_red_with_its_reason_and_one_that_was_not_heard_yet_is_listed(office: Office) -> None:
+    make_instrument()
+    refused, complaints = {"crossed": 2, "standby": 1500}, ("DOGEUSDX is not served: <not> listed",)
+    lost = make_feed_status(state="lost", why="closed by <Kraken>", refused=refused, complaints=complaints)
+    tell((lost,), (make_instrument_status(feeds=("kraken", "push")),))
 
     row = row_of(office, "kraken")
 
@@ -124,14 +120,9 @@ def test_lost_source_is_red_with_its_reason(office: Office) -> None:
     assert "lost since" in words(row)
     assert "closed by &lt;Kraken&gt;" in row
     assert "standby 1,500 crossed 2" in words(row)
-
-
-def test_source_that_nobody_heard_yet_is_listed(office: Office) -> None:
-    make_instrument()
-    tell((make_feed_status(),), (make_instrument_status(feeds=("kraken", "push")),))
-
+    assert "DOGEUSDX is not served: &lt;not&gt; listed" in row
+    assert "prices 1 instrument" in row
     assert "not heard yet" in row_of(office, "push")
-    assert "prices 1 instrument" in row_of(office, "kraken")
 
 
 @pytest.mark.parametrize("redis_url", ["", "redis://127.0.0.1:1"])
@@ -139,6 +130,9 @@ def test_no_engine_is_told_with_the_way_out(
     office: Office, clock: Traveller, settings: Settings, redis_url: str
 ) -> None:
     settings.REDIS_URL = redis_url
+    assert "This process has not heard of one since it started" in page(office)
+    tell(writer="")
+    assert "Another process writes the candles of this database" in page(office)
     tell((make_feed_status(),))
     before = page(office)
     clock.shift(5.001)
@@ -149,16 +143,6 @@ def test_no_engine_is_told_with_the_way_out(
     assert "manage.py run_engine" in after
     assert "It was last heard 5.0 s ago" in after
     assert "unknown" in row_of(office, "kraken")
-
-
-def test_engine_that_never_spoke_is_told(office: Office) -> None:
-    assert "This process has not heard of one since it started" in page(office)
-
-
-def test_engine_without_the_lease_is_told(office: Office) -> None:
-    tell(writer="")
-
-    assert "Another process writes the candles of this database" in page(office)
 
 
 @pytest.mark.parametrize(("off_ms", "words"), [(290_000, "4 min ahead of it"), (-300_000, "5 min behind it")])
@@ -191,22 +175,12 @@ def test_it_is_for_staff_who_may_see_instruments_and_candles() -> None:
         seen[names] = reader.get(PAGE).status_code, PAGE in text_of(reader.get("/admin/"))
 
     assert [*seen.values()] == [(403, False), (403, False), (403, False), (200, True)]
-
-
-def test_strangers_are_sent_to_the_login_and_customers_away() -> None:
     customer = Client()
     customer.force_login(make_user())
-
-    assert Client().get(PAGE)["Location"].startswith("/admin/login/?next=")
     assert customer.get(PAGE, follow=True).status_code == 403
+    assert Client().get(PAGE)["Location"].startswith("/admin/login/?next=")
 
 
 def test_nothing_of_it_is_kept_and_nothing_can_be_sent(office: Office) -> None:
     assert "no-store" in office.get(PAGE)["Cache-Control"]
     assert office.post(PAGE).status_code == 405
-
-
-def test_what_a_venue_does_not_have_is_named(office: Office) -> None:
-    tell((make_feed_status(complaints=("DOGEUSDX is not served: it is <not> listed",)),))
-
-    assert "DOGEUSDX is not served: it is &lt;not&gt; listed" in row_of(office, "kraken")

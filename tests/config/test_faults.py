@@ -43,10 +43,10 @@ REFUSED = {
         PRODUCTION | NOT_PRODUCTION,
         "PRODUCTION=1 runs without DEMO and DEBUG: unset both.",
     ),
-    "a database that is missing": (
-        "issue_key alice",
-        {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"},
-        "The database does not answer",
+    "a second Redis without a first": (
+        "check",
+        {"BUS_REDIS_URL": "redis://127.0.0.1:1/0", "REDIS_URL": ""},
+        "BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.",
     ),
     "no processes": (
         "serve --workers 0",
