@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from accounts.limits.tiers import change_tier
 from accounts.models import Account, ApiKey, Tier, Usage, User
 from news.models import ItemScore
 from tests.accounts.login.factors import PASSWORD, log_in
+from tests.documents.commands import sub_commands
 from tests.factories import NOON, make_account, make_key, make_news, make_user
 from tests.signals_feed.published_signals import make_published, make_published_by_name
 
@@ -165,3 +167,13 @@ def test_the_command_writes_the_same_for_its_owner_alone(account: Account, tmp_p
         call_command("export_account", "ada", str(path))
     with pytest.raises(CommandError, match="no user"):
         call_command("export_account", "nobody")
+
+
+def test_the_commands_of_the_page_for_operators_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_user("NAME")
+    for line in sub_commands("accounts.md"):
+        name, *words = shlex.split(line.replace("/srv/exports", str(tmp_path)))
+        call_command(name.replace("-", "_"), *words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["NAME.zip", "name.zip"]
+    assert not User.objects.exists()
