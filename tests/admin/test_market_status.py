@@ -47,27 +47,25 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def test_stale_quote_of_an_open_market_is_red_and_says_so(office: Office, clock: Traveller) -> None:
-    make_instrument()
-    put_quote()
-    tell((make_feed_status(),), (make_instrument_status(),))
-    fresh = row_of(office, "EURUSD")
+def test_stale_quote_is_red_and_says_so_and_one_of_a_closed_market_is_not(
+    office: Office, clock: Traveller
+) -> None:
+    eurusd = make_instrument()
+    make_instrument("AAPL", calendar=make_calendar("afternoon", "Mon-Fri 13:00-14:00"))
+    put_quote(bid=1.0841, ask=1.08424)
+    put_quote("AAPL", at_ms=now_ms() - 80_000_000)
+    tell((make_feed_status(),), (make_instrument_status(ticks=1234567, cumulative_delta=-1250.0),))
+    fresh, closed = row_of(office, "EURUSD"), row_of(office, "AAPL")
     clock.shift(61)
     stale = row_of(office, "EURUSD")
 
-    assert (is_red(fresh), is_red(stale)) == (False, True)
+    assert [is_red(row) for row in (fresh, closed, stale)] == [False, False, True]
+    assert "closed quoted 22 h ago" in words(closed)
+    assert change(eurusd) in fresh
+    for shown in ("1.08410", "1.08424", "1,234,567", "−1,250.00", "kraken"):
+        assert shown in words(fresh)
     assert "open quoted 0.0 s ago" in words(fresh).replace("check_circle ", "")
     assert "stale quoted 61 s ago" in words(stale)
-
-
-def test_old_quote_of_a_closed_market_is_not_red(office: Office, clock: Traveller) -> None:
-    make_instrument(calendar=make_calendar("afternoon", "Mon-Fri 13:00-14:00"))
-    put_quote(at_ms=now_ms() - 80_000_000)
-
-    row = row_of(office, "EURUSD")
-
-    assert not is_red(row)
-    assert "closed quoted 22 h ago" in words(row)
 
 
 def test_stale_instruments_stand_first(office: Office) -> None:
@@ -79,18 +77,6 @@ def test_stale_instruments_stand_first(office: Office) -> None:
     assert re.findall(r'change/">(\w+)</a>', page(office)) == ["XAUUSD", "AAPL", "EURUSD"]
     never = row_of(office, "XAUUSD")
     assert (is_red(never), "never quoted" in never) == (True, True)
-
-
-def test_row_shows_what_is_known_of_the_instrument(office: Office, clock: Traveller) -> None:
-    eurusd = make_instrument()
-    put_quote(bid=1.0841, ask=1.08424)
-    tell((make_feed_status(),), (make_instrument_status(ticks=1234567, cumulative_delta=-1250.0),))
-
-    row = row_of(office, "EURUSD")
-
-    assert change(eurusd) in row
-    for shown in ("1.08410", "1.08424", "1,234,567", "−1,250.00", "kraken"):
-        assert shown in words(row)
 
 
 def test_fallback_has_a_badge_and_since_when(office: Office, clock: Traveller) -> None:

@@ -126,22 +126,16 @@ def record_in_vain(tally: UsageBuffer, account: Account) -> None:
         asyncio.run(tally.record())
 
 
-def test_nothing_is_lost_while_the_database_is_away(account: Account) -> None:
-    tally = UsageBuffer()
-    record_in_vain(tally, account)
-    asyncio.run(tally.record())
-    assert account.usage.get(span="day").requests == 2
-
-
-def test_what_waits_is_bounded_and_its_loss_is_told(
-    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("most", "kept"), [(buffer.MOST_WAITING, 2), (0, 1)], ids=["few", "too many"])
+def test_nothing_is_lost_while_the_database_is_away_but_told_where_too_much_waits(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: int, kept: int
 ) -> None:
-    monkeypatch.setattr(buffer, "MOST_WAITING", 0)
+    monkeypatch.setattr(buffer, "MOST_WAITING", most)
     tally = UsageBuffer()
     record_in_vain(tally, account)
     asyncio.run(tally.record())
-    assert account.usage.get(span="day").requests == 1
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert account.usage.get(span="day").requests == kept
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * (kept == 1)
 
 
 def test_highest_bar_is_as_high_as_the_drawing_and_none_stands_for_nothing() -> None:
