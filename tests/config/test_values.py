@@ -160,16 +160,11 @@ def test_file_that_holds_no_secret_is_one_sentence(tmp_path: Path, written: Any,
     ]
 
 
-def test_empty_file_of_a_secret_that_nobody_needs_counts_as_unset(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_text("\n")
-    assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == ""
-    path.write_text("a-token\n")
-    assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == "a-token"
-
-
-def test_file_of_a_list_has_one_on_each_line_and_may_be_empty(tmp_path: Path) -> None:
+def test_file_of_a_list_has_one_on_each_line_and_a_file_may_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
+    for text, value in (("\n", ""), ("a-token\n", "a-token")):
+        path.write_text(text)
+        assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == value
     env = Environment({"KEY_PEPPER_FALLBACKS_FILE": str(path)})
     path.write_text("")
     assert env.words("KEY_PEPPER_FALLBACKS", ["another"]) == []

@@ -47,22 +47,17 @@ def share(watching: ComponentWatch, name: str) -> float | None:
     return shares[name]
 
 
-def test_every_component_has_a_column_and_a_title() -> None:
+def test_every_component_has_a_column_and_every_stream_is_watched() -> None:
     columns = {field.name for field in ComponentMinute._meta.fields}
     assert columns == {"id", "at", "day", "reports", *NAMES}
-
-
-def test_every_stream_is_watched() -> None:
     watched = [stream.kind.name for stream in component_watch.streams]
     assert watched == [kind.name for kind in KINDS]
     assert set(watched) < set(NAMES)
 
 
-def test_all_is_in_order_where_nobody_asks(seen: ComponentWatch) -> None:
-    assert seen.look() == {"rest": 1.0, "market": 1.0}
-
-
 def test_faults_of_ours_are_a_share_of_the_answers(seen: ComponentWatch) -> None:
+    # All is in order where nobody asks.
+    assert seen.look() == {"rest": 1.0, "market": 1.0}
     for status in (200, 404, 503, 500):
         http_requests.note("/api/symbols", "GET", status, 0.01)
     http_requests.note("/status", "GET", 500, 0.01)
@@ -89,9 +84,7 @@ def test_sockets_that_end_by_our_fault_are_a_share(
     prices.hub.closed[4401] += 5
     assert share(seen, "market") == 0.75
     assert share(seen, "market") == 1.0
-
-
-def test_process_that_stops_says_nothing(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A process that stops says nothing.
     monkeypatch.setattr(draining, "is_on", True)
     assert seen.look() is None
 
