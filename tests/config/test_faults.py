@@ -132,9 +132,7 @@ def test_what_the_system_refuses_is_one_clear_sentence(number: int, says: str) -
     explained = explain(OSError(number, os.strerror(number), "/srv/tickwire"))
     assert explained is not None
     assert explained.startswith(f"{says} ")
-
-
-def test_a_file_of_ours_that_is_missing_keeps_its_traceback() -> None:
+    # A file of ours that is missing keeps its traceback.
     missing = str(ROOT / "templates" / "none.html")
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory", missing)) is None
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None

@@ -71,25 +71,19 @@ def queries_of(office: Office, address: str) -> list[str]:
     return [query["sql"] for query in asked if "market_candle" in query["sql"]]
 
 
-def test_candles_are_never_counted(office: Office) -> None:
-    make_candle(make_instrument())
-    for extra in ("", "?_facets=True", "?p=2", "?all="):
-        assert not any("COUNT(" in query for query in queries_of(office, list_of(Candle) + extra))
+OF_ONE = ('"instrument_id" = ', '"timeframe" = ', 'ORDER BY "market_candle"."opened_at" DESC')
+PARTS = ("", "?_facets=True", "?p=2", "?all=", "?timeframe=1h", "?instrument=0", "?instrument=x&timeframe=2h")
 
 
-@pytest.mark.parametrize("chosen", ["", "?timeframe=1h", "?instrument=0", "?instrument=x&timeframe=2h"])
-def test_candles_are_always_asked_of_one_instrument_and_timeframe(office: Office, chosen: str) -> None:
-    make_candle(make_instrument())
-    queries = queries_of(office, list_of(Candle) + chosen)
-    assert queries
-    for part in ('"instrument_id" = ', '"timeframe" = ', 'ORDER BY "market_candle"."opened_at" DESC'):
-        assert all(part in query for query in queries)
-
-
-def test_candles_of_the_chosen_timeframe_have_the_decimals_of_their_instrument(office: Office) -> None:
+def test_candles_are_always_asked_of_one_instrument_and_timeframe_and_never_counted(office: Office) -> None:
     usdjpy = make_instrument(digits=3)
     for timeframe in ("1m", "1h"):
         make_candle(usdjpy, timeframe, close=Decimal("1.08"))
+    for part in PARTS:
+        queries = queries_of(office, list_of(Candle) + part)
+        assert queries
+        assert all(each in query and "COUNT(" not in query for query in queries for each in OF_ONE), part
+    # With the decimals of their instrument.
     page = office.get(f"{list_of(Candle)}?instrument={usdjpy.pk}&timeframe=1h")
     assert [candle.timeframe for candle in page.context["cl"].result_list] == ["1h"]
     assert ">1.080<" in text_of(page)
