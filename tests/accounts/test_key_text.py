@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import string
+import re
 
 import pytest
 from hypothesis import given
@@ -17,37 +17,21 @@ from accounts.key_text import (
     with_checksum,
 )
 
-BASE62 = set(string.digits + string.ascii_letters)
-
 # As an environment variable can hold it: HMAC pads its key with NUL, so "a" and "a\0" would be one pepper.
 peppers = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
 bodies = st.text(st.sampled_from(key_text.BASE62), min_size=36, max_size=36)
 
 
-def test_key_has_the_form_of_the_contract() -> None:
-    key = generate_key()
-    assert len(key) == 8 + 36 + 6
-    assert key.startswith("tw_live_")
-    assert set(key.removeprefix("tw_live_")) <= BASE62
-    assert is_well_formed(key)
+def test_key_has_the_form_of_the_contract_and_is_never_the_same_twice() -> None:
+    made = {generate_key() for _ in range(2_000)}
+    assert len(made) == 2_000
+    assert all(re.fullmatch(r"tw_live_[0-9A-Za-z]{42}", key) and is_well_formed(key) for key in made)
+    assert prefix_of("tw_live_0123456789") == "tw_live_01234567"
 
 
 def test_checksum_is_the_crc32_that_anybody_can_compute() -> None:
     # CRC32's check value for these digits is 0xCBF43926; to the base of 62: 3 45 35 27 22 14.
     assert with_checksum("123456789") == "123456789" + "3jZRME"
-
-
-def test_prefix_is_the_first_sixteen_characters() -> None:
-    assert prefix_of("tw_live_0123456789") == "tw_live_01234567"
-
-
-def test_keys_are_never_the_same_twice() -> None:
-    assert len({generate_key() for _ in range(2_000)}) == 2_000
-
-
-@given(bodies)
-def test_completed_key_is_well_formed(body: str) -> None:
-    assert is_well_formed(with_checksum(API_KEY_LEAD + body))
 
 
 @given(bodies, st.integers(0, 49), st.sampled_from([*key_text.BASE62, "-", "é", "\udc80", " "]))
@@ -70,15 +54,10 @@ def test_other_text_is_refused_without_an_error(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
-def test_derived_key_is_stable_and_well_formed(secret: str, purpose: str) -> None:
+def test_derived_key_is_well_formed_and_differs_by_secret_and_purpose(secret: str, purpose: str) -> None:
     key = derive_key(secret, purpose)
-    assert key == derive_key(secret, purpose)
     assert is_well_formed(key)
-
-
-def test_derived_keys_differ_by_secret_and_purpose() -> None:
-    made = {derive_key(secret, purpose) for secret in ("a", "b") for purpose in ("x", "y")}
-    assert len(made) == 4
+    assert len({key, derive_key(f"{secret}x", purpose), derive_key(secret, f"{purpose}x")}) == 3
 
 
 def test_derived_key_outlives_a_release() -> None:

@@ -64,16 +64,11 @@ def events() -> set[int]:
     return set(ControlEvent.objects.filter(kind=EventKind.INSTRUMENTS_CHANGED).values_list("pk", flat=True))
 
 
-async def test_old_rows_go_and_the_others_stay() -> None:
+async def test_old_rows_go_and_the_others_stay_and_the_end_of_a_session_is_told() -> None:
     staying = await in_thread(make_old_and_new)
     await prune()
     assert await in_thread(kept) == ({"new"}, {"new"}, {"new"}, {"new"})
     assert await in_thread(events) == staying
-
-
-async def test_end_of_an_old_session_is_told() -> None:
-    await in_thread(make_old_and_new)
-    await prune()
     ended = await in_thread(ControlEvent.objects.filter(kind=EventKind.SESSION_ENDED).count)
     assert ended == 1
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import make_tiers
 from tests.reliability.access.permissions.pages import address_of
-from tests.reliability.access.permissions.urls import Url, admin_urls, other_urls
+from tests.reliability.access.permissions.urls import admin_urls, other_urls
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 URLS = [*other_urls(), *admin_urls()]
@@ -41,12 +41,9 @@ def test_no_url_writes_for_somebody_who_only_looks(accept: str) -> None:
     assert wrote.keys() <= {KEEPS_A_CHALLENGE}, wrote
 
 
-def test_control_a_login_that_fails_is_seen_to_write() -> None:
+def test_control_a_login_that_fails_and_the_challenge_of_a_passkey_are_seen_to_write() -> None:
     with CaptureQueriesContext(connection) as asked:
         Client().post("/accounts/login/", {"login": "nobody", "password": "not the right one 1"})
     assert any(query["sql"].startswith(WRITING) for query in asked.captured_queries)
-
-
-def test_control_the_challenge_of_a_passkey_is_seen_to_write() -> None:
-    url: Url = next(url for url in URLS if url.name == KEEPS_A_CHALLENGE)
+    (url,) = (url for url in URLS if url.name == KEEPS_A_CHALLENGE)
     assert written(address_of(url.pattern), "application/json")

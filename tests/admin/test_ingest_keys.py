@@ -57,7 +57,9 @@ def test_unknown_symbol_is_refused_in_words(office: Office, key: IngestKey) -> N
     assert told in text_of(office.post(change(key), symbols="nope"))
 
 
-def test_revoking_asks_first_and_tells_every_process(office: Office, key: IngestKey) -> None:
+def test_revoking_asks_first_and_tells_all_processes_and_no_key_is_deleted(
+    office: Office, key: IngestKey
+) -> None:
     asked = text_of(office.post(address(key, "revoke", key.pk)))
     assert "cannot be undone" in asked
     assert IngestKey.objects.get().revoked_at is None
@@ -65,12 +67,10 @@ def test_revoking_asks_first_and_tells_every_process(office: Office, key: Ingest
     assert IngestKey.objects.get().revoked_at is not None
     assert logged(key) == [("boss", "Revoked.")]
     assert published()[-1] == (EventKind.INGEST_KEY_REVOKED, "boss")
-
-
-def test_chosen_keys_are_revoked_together(office: Office, key: IngestKey) -> None:
-    other, _ = issue_ingest_key("bridge", by="test")
-    office.answer("revoke_chosen", key, other)
+    office.answer("revoke_chosen", key, issue_ingest_key("bridge", by="test")[0])
     assert not IngestKey.objects.filter(revoked_at=None).exists()
+    assert office.post(address(key, "delete", key.pk), post="yes").status_code == 403
+    assert IngestKey.objects.count() == 2
 
 
 def test_symbols_of_a_key_can_be_changed_and_its_name_cannot(office: Office, key: IngestKey) -> None:
@@ -79,8 +79,3 @@ def test_symbols_of_a_key_can_be_changed_and_its_name_cannot(office: Office, key
     key.refresh_from_db()
     assert (key.name, key.symbols) == ("desk", "XAUUSD")
     assert published()[-1] == (EventKind.INGEST_KEY_CHANGED, "boss")
-
-
-def test_key_is_never_deleted(office: Office, key: IngestKey) -> None:
-    assert office.post(address(key, "delete", key.pk), post="yes").status_code == 403
-    assert IngestKey.objects.exists()

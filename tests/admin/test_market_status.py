@@ -47,27 +47,25 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def test_stale_quote_of_an_open_market_is_red_and_says_so(office: Office, clock: Traveller) -> None:
-    make_instrument()
-    put_quote()
-    tell((make_feed_status(),), (make_instrument_status(),))
-    fresh = row_of(office, "EURUSD")
+def test_stale_quote_is_red_and_says_so_and_one_of_a_closed_market_is_not(
+    office: Office, clock: Traveller
+) -> None:
+    eurusd = make_instrument()
+    make_instrument("AAPL", calendar=make_calendar("afternoon", "Mon-Fri 13:00-14:00"))
+    put_quote(bid=1.0841, ask=1.08424)
+    put_quote("AAPL", at_ms=now_ms() - 80_000_000)
+    tell((make_feed_status(),), (make_instrument_status(ticks=1234567, cumulative_delta=-1250.0),))
+    fresh, closed = row_of(office, "EURUSD"), row_of(office, "AAPL")
     clock.shift(61)
     stale = row_of(office, "EURUSD")
 
-    assert (is_red(fresh), is_red(stale)) == (False, True)
+    assert [is_red(row) for row in (fresh, closed, stale)] == [False, False, True]
+    assert "closed quoted 22 h ago" in words(closed)
+    assert change(eurusd) in fresh
+    for shown in ("1.08410", "1.08424", "1,234,567", "−1,250.00", "kraken"):
+        assert shown in words(fresh)
     assert "open quoted 0.0 s ago" in words(fresh).replace("check_circle ", "")
     assert "stale quoted 61 s ago" in words(stale)
-
-
-def test_old_quote_of_a_closed_market_is_not_red(office: Office, clock: Traveller) -> None:
-    make_instrument(calendar=make_calendar("afternoon", "Mon-Fri 13:00-14:00"))
-    put_quote(at_ms=now_ms() - 80_000_000)
-
-    row = row_of(office, "EURUSD")
-
-    assert not is_red(row)
-    assert "closed quoted 22 h ago" in words(row)
 
 
 def test_stale_instruments_stand_first(office: Office) -> None:
@@ -77,27 +75,8 @@ def test_stale_instruments_stand_first(office: Office) -> None:
     put_quote("EURUSD")
 
     assert re.findall(r'change/">(\w+)</a>', page(office)) == ["XAUUSD", "AAPL", "EURUSD"]
-
-
-def test_instrument_that_was_never_quoted_is_red(office: Office) -> None:
-    make_instrument()
-
-    row = row_of(office, "EURUSD")
-
-    assert is_red(row)
-    assert "never quoted" in row
-
-
-def test_row_shows_what_is_known_of_the_instrument(office: Office, clock: Traveller) -> None:
-    eurusd = make_instrument()
-    put_quote(bid=1.0841, ask=1.08424)
-    tell((make_feed_status(),), (make_instrument_status(ticks=1234567, cumulative_delta=-1250.0),))
-
-    row = row_of(office, "EURUSD")
-
-    assert change(eurusd) in row
-    for shown in ("1.08410", "1.08424", "1,234,567", "−1,250.00", "kraken"):
-        assert shown in words(row)
+    never = row_of(office, "XAUUSD")
+    assert (is_red(never), "never quoted" in never) == (True, True)
 
 
 def test_fallback_has_a_badge_and_since_when(office: Office, clock: Traveller) -> None:
@@ -115,8 +94,11 @@ def test_fallback_has_a_badge_and_since_when(office: Office, clock: Traveller) -
     assert "fallback" not in row_of(office, "USDJPY")
 
 
-def test_lost_source_is_red_with_its_reason(office: Office) -> None:
-    tell((make_feed_status(state="lost", why="closed by <Kraken>", refused={"crossed": 2, "standby": 1500}),))
+def test_lost_source_is_red_with_its_reason_and_one_that_was_not_heard_yet_is_listed(office: Office) -> None:
+    make_instrument()
+    refused, complaints = {"crossed": 2, "standby": 1500}, ("DOGEUSDX is not served: <not> listed",)
+    lost = make_feed_status(state="lost", why="closed by <Kraken>", refused=refused, complaints=complaints)
+    tell((lost,), (make_instrument_status(feeds=("kraken", "push")),))
 
     row = row_of(office, "kraken")
 
@@ -124,14 +106,9 @@ def test_lost_source_is_red_with_its_reason(office: Office) -> None:
     assert "lost since" in words(row)
     assert "closed by &lt;Kraken&gt;" in row
     assert "standby 1,500 crossed 2" in words(row)
-
-
-def test_source_that_nobody_heard_yet_is_listed(office: Office) -> None:
-    make_instrument()
-    tell((make_feed_status(),), (make_instrument_status(feeds=("kraken", "push")),))
-
+    assert "DOGEUSDX is not served: &lt;not&gt; listed" in row
+    assert "prices 1 instrument" in row
     assert "not heard yet" in row_of(office, "push")
-    assert "prices 1 instrument" in row_of(office, "kraken")
 
 
 @pytest.mark.parametrize("redis_url", ["", "redis://127.0.0.1:1"])
@@ -139,6 +116,9 @@ def test_no_engine_is_told_with_the_way_out(
     office: Office, clock: Traveller, settings: Settings, redis_url: str
 ) -> None:
     settings.REDIS_URL = redis_url
+    assert "This process has not heard of one since it started" in page(office)
+    tell(writer="")
+    assert "Another process writes the candles of this database" in page(office)
     tell((make_feed_status(),))
     before = page(office)
     clock.shift(5.001)
@@ -149,16 +129,6 @@ def test_no_engine_is_told_with_the_way_out(
     assert "manage.py run_engine" in after
     assert "It was last heard 5.0 s ago" in after
     assert "unknown" in row_of(office, "kraken")
-
-
-def test_engine_that_never_spoke_is_told(office: Office) -> None:
-    assert "This process has not heard of one since it started" in page(office)
-
-
-def test_engine_without_the_lease_is_told(office: Office) -> None:
-    tell(writer="")
-
-    assert "Another process writes the candles of this database" in page(office)
 
 
 @pytest.mark.parametrize(("off_ms", "words"), [(290_000, "4 min ahead of it"), (-300_000, "5 min behind it")])
@@ -191,22 +161,10 @@ def test_it_is_for_staff_who_may_see_instruments_and_candles() -> None:
         seen[names] = reader.get(PAGE).status_code, PAGE in text_of(reader.get("/admin/"))
 
     assert [*seen.values()] == [(403, False), (403, False), (403, False), (200, True)]
-
-
-def test_strangers_are_sent_to_the_login_and_customers_away() -> None:
     customer = Client()
     customer.force_login(make_user())
-
-    assert Client().get(PAGE)["Location"].startswith("/admin/login/?next=")
     assert customer.get(PAGE, follow=True).status_code == 403
-
-
-def test_nothing_of_it_is_kept_and_nothing_can_be_sent(office: Office) -> None:
-    assert "no-store" in office.get(PAGE)["Cache-Control"]
-    assert office.post(PAGE).status_code == 405
-
-
-def test_what_a_venue_does_not_have_is_named(office: Office) -> None:
-    tell((make_feed_status(complaints=("DOGEUSDX is not served: it is <not> listed",)),))
-
-    assert "DOGEUSDX is not served: it is &lt;not&gt; listed" in row_of(office, "kraken")
+    # Nothing of it is kept, and nothing can be sent.
+    assert "no-store" in reader.get(PAGE)["Cache-Control"]
+    assert reader.post(PAGE).status_code == 405
+    assert Client().get(PAGE)["Location"].startswith("/admin/login/?next=")

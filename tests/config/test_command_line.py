@@ -25,16 +25,16 @@ def _typed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("word", ["help", "--help", "-h"])
-def test_help_has_a_line_for_each_command(word: str) -> None:
+def test_help_has_a_line_for_each_command_and_the_version_is_told(word: str) -> None:
     said = read([word], "serve").answer
     assert "\nRunning it\n  serve " in said
     assert "\n  issue-key         Print a new API key" in said
     assert max(map(len, said.splitlines())) <= 110
-
-
-def test_without_a_command_it_does_what_the_caller_says() -> None:
-    assert "Running it" in read([], "help").answer
+    assert read([], "help").answer == said
     assert read(["--port", "1"], "serve").words == ["serve", "--port", "1"]
+    assert {read([each], "serve").answer for each in ("--version", "version")} == {
+        f"tickwire-server {VERSION}"
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,6 @@ def test_without_a_command_it_does_what_the_caller_says() -> None:
 def test_dashes_short_names_and_the_folder_anywhere_are_accepted(typed: list[str], reading: Reading) -> None:
     assert read(typed, "serve") == reading
     assert "--data takes one folder" in read([*typed, "--data"], "serve").fault
-
-
-@pytest.mark.parametrize("word", ["--version", "version"])
-def test_it_tells_its_version(word: str) -> None:
-    assert read([word], "serve").answer == f"tickwire-server {VERSION}"
 
 
 @pytest.mark.parametrize(

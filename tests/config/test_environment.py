@@ -60,9 +60,6 @@ def test_password_that_would_hide_the_options_is_refused_and_not_shown(url: str)
     with pytest.raises(ImproperlyConfigured, match="DATABASE_URL cannot be read: write # as %23") as refused:
         read_database_url(url)
     assert "ss@" not in str(refused.value)
-
-
-def test_password_may_hold_any_letter() -> None:
     found = read_database_url("postgresql://ada:%23%3F%40@db.example/market?sslmode=verify-full")
     assert (found["PASSWORD"], found["OPTIONS"]) == ("#?@", {"sslmode": "verify-full"})
 
@@ -242,7 +239,7 @@ def test_option_that_redis_does_not_know_is_refused(url: str, sentence: str) -> 
     assert sentence in str(refused.value)
 
 
-def test_address_with_sentinels_says_who_is_asked_and_how() -> None:
+def test_address_with_sentinels_says_who_is_asked_and_how_and_a_prefix_is_no_pattern() -> None:
     url = (
         "rediss+sentinel://ada:s%40crt@one,[::1]:26380/prices/2?sentinel_password=x&ssl_ca_certs=/etc/ca.pem"
     )
@@ -252,24 +249,13 @@ def test_address_with_sentinels_says_who_is_asked_and_how() -> None:
     certificate = {"ssl_ca_certs": "/etc/ca.pem"}
     assert address.options == {"username": "ada", "password": "s@crt", "db": 2} | certificate
     assert address.sentinel_options == {"password": "x"} | certificate
-
-
-def test_replica_is_one_server() -> None:
     with pytest.raises(ImproperlyConfigured, match="BUS_REPLICA_URL names one server"):
         read_redis_url("redis+sentinel://one/prices", "BUS_REPLICA_URL", sentinel=False)
-
-
-def test_prefix_is_part_of_a_name_and_no_pattern() -> None:
     for prefix in ("tickwire", "eu-1.prices:live"):
         assert read_redis_prefix(prefix) == prefix
     for prefix in ("", "*", "a b", ":a", "{a}", "a?"):
         with pytest.raises(ImproperlyConfigured, match="REDIS_PREFIX should be letters and digits"):
             read_redis_prefix(prefix)
-
-
-def test_second_redis_needs_a_first(tmp_path: Path) -> None:
-    ran = manage(tmp_path / "var", "check", BUS_REDIS_URL="redis://127.0.0.1:1/0", REDIS_URL="")
-    assert "BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too." in ran.stderr
 
 
 @pytest.mark.parametrize(

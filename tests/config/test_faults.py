@@ -43,10 +43,10 @@ REFUSED = {
         PRODUCTION | NOT_PRODUCTION,
         "PRODUCTION=1 runs without DEMO and DEBUG: unset both.",
     ),
-    "a database that is missing": (
-        "issue_key alice",
-        {"SECRET_KEY": "secret", "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"},
-        "The database does not answer",
+    "a second Redis without a first": (
+        "check",
+        {"BUS_REDIS_URL": "redis://127.0.0.1:1/0", "REDIS_URL": ""},
+        "BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.",
     ),
     "no processes": (
         "serve --workers 0",
@@ -132,9 +132,7 @@ def test_what_the_system_refuses_is_one_clear_sentence(number: int, says: str) -
     explained = explain(OSError(number, os.strerror(number), "/srv/tickwire"))
     assert explained is not None
     assert explained.startswith(f"{says} ")
-
-
-def test_a_file_of_ours_that_is_missing_keeps_its_traceback() -> None:
+    # A file of ours that is missing keeps its traceback.
     missing = str(ROOT / "templates" / "none.html")
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory", missing)) is None
     assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None

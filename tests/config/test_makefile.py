@@ -28,13 +28,6 @@ def test_a_python_that_does_not_do_is_one_clear_sentence(tmp_path: Path, python:
     assert "needs Python 3.11 or newer" in ended.stdout
 
 
-def test_help_lists_the_targets() -> None:
-    listed = make("help").stdout
-
-    for target in ("run", "test", "check", "nightly", "lint", "lock", "bench-rest"):
-        assert f"\n{target} " in f"\n{listed}"
-
-
 @pytest.mark.parametrize(("works", "is_used"), [("exit 0", True), ("exit 127", False)])
 def test_packages_come_by_uv_where_it_works(works: str, is_used: bool, tmp_path: Path) -> None:
     uv = tmp_path / "uv"

@@ -29,7 +29,11 @@ def faults(**given: str) -> list[str]:
     return str(refused.value).splitlines()
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_told_at_once_and_a_misspelt_name_is_warned_of(tmp_path: Path) -> None:
+    missing = PRODUCTION | {"SECRET_KEY": "", "REDIS_URL": ""}
+    assert faults(**missing) == ["PRODUCTION=1 needs these variables: SECRET_KEY, REDIS_URL."]
+    checked = manage(tmp_path / "var", "check", DATBASE_URL="sqlite:////srv/x")
+    assert (checked.returncode, "DATBASE_URL is read by nothing" in checked.stderr) == (0, True)
     ended = manage(tmp_path, "check", PORT="many", DATABASE_URL="nonsense", LOG_LEVEL="loud", DRAIN_S="-1")
     assert (ended.returncode, ended.stderr.splitlines()) == (
         1,
@@ -115,35 +119,18 @@ def test_variable_that_is_not_in_the_table_is_not_read() -> None:
         ("PORT_FILE", "PORT"),
     ],
 )
-def test_misspelt_variable_is_noticed(name: str, meant: str) -> None:
-    assert list(Environment({name: "x"}).strangers()) == [(name, meant)]
-
-
-def test_other_programs_variables_are_none_of_ours() -> None:
+def test_misspelt_variable_is_noticed_and_those_of_other_programs_are_none_of_ours(
+    name: str, meant: str
+) -> None:
     others = ("PATH", "HOME", "HOSTNAME", "TEST_DATABASE_URL", "XDG_DATA_DIRS", "REDIS_PORT", "PORTS", "LANG")
-    assert list(Environment(dict.fromkeys(others, "x")).strangers()) == []
+    assert list(Environment(dict.fromkeys((*others, name), "x")).strangers()) == [(name, meant)]
 
 
-def test_check_warns_of_a_misspelt_variable(tmp_path: Path) -> None:
-    checked = manage(tmp_path / "var", "check", DATBASE_URL="sqlite:////srv/x")
-    assert (checked.returncode, "DATBASE_URL is read by nothing" in checked.stderr) == (0, True)
-
-
-def test_production_names_everything_that_it_misses() -> None:
-    given = PRODUCTION | {"SECRET_KEY": "", "REDIS_URL": ""}
-    assert faults(**given) == ["PRODUCTION=1 needs these variables: SECRET_KEY, REDIS_URL."]
-
-
-def test_secret_comes_from_a_file_without_its_newline(tmp_path: Path) -> None:
+def test_secret_comes_from_a_file_without_its_newline_and_is_refused_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text(f"{SECRET}\r\n")
     env = Environment(PRODUCTION | {"SECRET_KEY": "", "SECRET_KEY_FILE": str(path)})
     assert env.text("SECRET_KEY") == SECRET
-
-
-def test_secret_and_its_file_are_refused_together(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_text(SECRET)
     assert faults(METRICS_TOKEN=SECRET, METRICS_TOKEN_FILE=str(path)) == [
         "METRICS_TOKEN and METRICS_TOKEN_FILE are both set: unset one, so that it is clear which counts."
     ]
@@ -173,16 +160,11 @@ def test_file_that_holds_no_secret_is_one_sentence(tmp_path: Path, written: Any,
     ]
 
 
-def test_empty_file_of_a_secret_that_nobody_needs_counts_as_unset(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_text("\n")
-    assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == ""
-    path.write_text("a-token\n")
-    assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == "a-token"
-
-
-def test_file_of_a_list_has_one_on_each_line_and_may_be_empty(tmp_path: Path) -> None:
+def test_file_of_a_list_has_one_on_each_line_and_a_file_may_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
+    for text, value in (("\n", ""), ("a-token\n", "a-token")):
+        path.write_text(text)
+        assert Environment({"METRICS_TOKEN_FILE": str(path)}).text("METRICS_TOKEN") == value
     env = Environment({"KEY_PEPPER_FALLBACKS_FILE": str(path)})
     path.write_text("")
     assert env.words("KEY_PEPPER_FALLBACKS", ["another"]) == []

@@ -122,8 +122,18 @@ def test_strangers_fill_no_log_while_the_database_is_away(
     assert not [record for record in ours if record.exc_info]
 
 
-def test_transaction_that_the_database_ended_may_be_tried_again_and_a_broken_one_is_our_fault() -> None:
-    asleep, broken = InternalError(), InternalError()
-    asleep.__cause__ = psycopg.errors.IdleInTransactionSessionTimeout()
-    broken.__cause__ = psycopg.errors.InFailedSqlTransaction()
-    assert [as_refusal(error).status_code for error in (asleep, broken)] == [503, 500]
+@pytest.mark.parametrize(
+    ("fault", "status", "retry_after"),
+    [
+        (psycopg.errors.IdleInTransactionSessionTimeout, 503, "1"),
+        (psycopg.errors.ReadOnlySqlTransaction, 503, "5"),
+        (psycopg.errors.InFailedSqlTransaction, 500, None),
+    ],
+)
+def test_what_the_database_refuses_may_be_tried_again_and_a_broken_transaction_is_our_fault(
+    fault: type[psycopg.Error], status: int, retry_after: str | None
+) -> None:
+    error = InternalError()
+    error.__cause__ = fault()
+    refusal = as_refusal(error)
+    assert (refusal.status_code, refusal.headers.get("Retry-After")) == (status, retry_after)

@@ -18,7 +18,7 @@ from market.streams.market_streams import prices
 from market.streams.protocol.messages import KINDS
 from news.models import Source
 from serving.draining import draining
-from serving.metrics.http_requests import HttpRequests, http_requests
+from serving.metrics.http_requests import http_requests
 from serving.readiness.monitor import monitor
 from status.components import NAMES
 from status.models import ComponentMinute, ProcessReport
@@ -47,22 +47,17 @@ def share(watching: ComponentWatch, name: str) -> float | None:
     return shares[name]
 
 
-def test_every_component_has_a_column_and_a_title() -> None:
+def test_every_component_has_a_column_and_every_stream_is_watched() -> None:
     columns = {field.name for field in ComponentMinute._meta.fields}
     assert columns == {"id", "at", "day", "reports", *NAMES}
-
-
-def test_every_stream_is_watched() -> None:
     watched = [stream.kind.name for stream in component_watch.streams]
     assert watched == [kind.name for kind in KINDS]
     assert set(watched) < set(NAMES)
 
 
-def test_all_is_in_order_where_nobody_asks(seen: ComponentWatch) -> None:
-    assert seen.look() == {"rest": 1.0, "market": 1.0}
-
-
 def test_faults_of_ours_are_a_share_of_the_answers(seen: ComponentWatch) -> None:
+    # All is in order where nobody asks.
+    assert seen.look() == {"rest": 1.0, "market": 1.0}
     for status in (200, 404, 503, 500):
         http_requests.note("/api/symbols", "GET", status, 0.01)
     http_requests.note("/status", "GET", 500, 0.01)
@@ -70,26 +65,15 @@ def test_faults_of_ours_are_a_share_of_the_answers(seen: ComponentWatch) -> None
     assert share(seen, "rest") == 1.0
 
 
-def test_answers_are_counted_below_api_alone() -> None:
-    counted = HttpRequests()
-    for route, status in (("/api/symbols", 200), ("/api/news", 500), ("/docs", 500)):
-        counted.note(route, "GET", status, 0.01)
-    assert counted.of_api() == (2, 1)
-
-
-def test_rest_is_down_without_the_database(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(reasons=[], checks={"database": "away"})
-    monkeypatch.setattr(monitor, "verdict", lambda: found)
-    assert share(seen, "rest") == 0.0
-    assert share(seen, "market") == 1.0
-
-
-def test_price_stream_is_down_without_an_engine(
+def test_price_stream_is_down_without_an_engine_and_rest_without_the_database(
     seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime.market.liveness, "is_heard", False)
-    assert share(seen, "market") == 0.0
-    assert share(seen, "rest") == 1.0
+    assert seen.look() == {"rest": 1.0, "market": 0.0}
+    monkeypatch.setattr(runtime.market.liveness, "is_heard", True)
+    found = SimpleNamespace(reasons=[], checks={"database": "away"})
+    monkeypatch.setattr(monitor, "verdict", lambda: found)
+    assert seen.look() == {"rest": 0.0, "market": 1.0}
 
 
 def test_sockets_that_end_by_our_fault_are_a_share(
@@ -100,9 +84,7 @@ def test_sockets_that_end_by_our_fault_are_a_share(
     prices.hub.closed[4401] += 5
     assert share(seen, "market") == 0.75
     assert share(seen, "market") == 1.0
-
-
-def test_process_that_stops_says_nothing(seen: ComponentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A process that stops says nothing.
     monkeypatch.setattr(draining, "is_on", True)
     assert seen.look() is None
 
@@ -169,13 +151,27 @@ def test_processes_add_to_the_same_minute() -> None:
     assert (minute.day, minute.reports, minute.rest, minute.market) == (AT.date(), 2, 1.5, 2.0)
     (day,) = ComponentMinute.objects.by_day()
     assert (day["minutes"], day["rest_seen"], day["rest_up"]) == (1, 1, 0.75)
+    # What could not be judged is not counted.
+    ComponentMinute.objects.update(feeds=None)
+    (day,) = ComponentMinute.objects.by_day()
+    assert (day["minutes"], day["feeds_seen"], day["feeds_up"], day["rest_seen"]) == (1, 0, None, 1)
 
 
 @pytest.mark.django_db
-def test_what_could_not_be_judged_is_not_counted() -> None:
-    ComponentMinute.objects.add({AT: ALL_WELL | {"feeds": None}})
-    (day,) = ComponentMinute.objects.by_day()
-    assert (day["minutes"], day["feeds_seen"], day["feeds_up"], day["rest_seen"]) == (1, 0, None, 1)
+def test_feeds_and_sources_are_looked_at_as_a_minute_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(component_watch, "look_at_feeds", lambda: 0.25)
+    monkeypatch.setattr(component_watch, "look_at_sources", lambda: 0.5)
+    MinuteRecorder().write_components(AT, {"rest": 1.0})
+    assert ComponentMinute.objects.values_list("rest", "feeds", "sources").get() == (1.0, 0.25, 0.5)
+
+
+@pytest.mark.django_db
+def test_reports_of_processes_go_a_minute_after_the_last() -> None:
+    for process, age_s in (("ended", 61), ("slow", 50), ("here", 0)):
+        ProcessReport.objects.put(process, {})
+        ProcessReport.objects.filter(process=process).update(at=F("at") - timedelta(seconds=age_s))
+    ProcessReport.objects.prune()
+    assert set(ProcessReport.objects.values_list("process", flat=True)) == {"slow", "here"}
 
 
 @pytest.mark.django_db

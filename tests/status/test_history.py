@@ -36,34 +36,21 @@ def percents(name: str = "rest") -> list[float | None]:
     return [day.up_percent for day in history(name).days if day.up_percent is not None]
 
 
-def test_days_without_history_are_none_and_not_up() -> None:
-    put(MIDNIGHT, 749)
-    days = history().days
-    assert [day.level for day in days] == ["none"] * (DAYS - 1) + ["good"]
-    assert (days[0].day, days[-1].day) == ("2026-08-23", "2026-11-20")
-
-
-def test_service_that_never_ran_has_no_uptime() -> None:
+def test_minute_that_nobody_wrote_down_was_down_for_all() -> None:
     assert history().uptime_percent is None
     assert {day.level for day in history().days} == {"none"}
-
-
-def test_minute_that_nobody_wrote_down_was_down_for_all() -> None:
     put(MIDNIGHT, 700)
     assert history().days[-1].down_minutes == 49
     assert percents("rest") == percents("sources") == [round(100 * 700 / 749, 3)]
 
 
-def test_component_is_down_for_itself() -> None:
-    put(MIDNIGHT, 700)
-    put(MIDNIGHT + timedelta(minutes=700), 49, signals=0.0)
-    assert (percents("signals"), percents("rest")) == ([round(100 * 700 / 749, 3)], [100.0])
-
-
 def test_minute_that_worked_in_part_counts_in_part() -> None:
     put(MIDNIGHT, 749, feeds=0.5)
-    assert percents("feeds") == [50.0]
+    assert (percents("feeds"), percents("rest")) == ([50.0], [100.0])
     assert history("feeds").days[-1].down == "6 h 14 min"
+    # As the mean of four processes.
+    ComponentMinute.objects.update(reports=4, rest=3.0)
+    assert percents("rest") == [75.0]
 
 
 def test_what_could_not_be_judged_is_neither_up_nor_down() -> None:
@@ -73,6 +60,9 @@ def test_what_could_not_be_judged_is_neither_up_nor_down() -> None:
     days = history("feeds").days
     assert [day.up_percent for day in days[-2:]] == [None, 100.0]
     assert history("feeds").uptime_percent == 100.0
+    # Missing minutes count by the share of the day that was measured.
+    ComponentMinute.objects.filter(at__gte=MIDNIGHT + timedelta(minutes=600)).delete()
+    assert history("feeds").days[-1].down_minutes == round(149 * 251 / 600)
 
 
 def test_what_was_never_measured_is_not_down_in_an_outage() -> None:
@@ -83,12 +73,6 @@ def test_what_was_never_measured_is_not_down_in_an_outage() -> None:
     assert [(day.level, day.uptime) for day in days] == [("none", "not measured")] * 3
     assert history("sources").uptime_percent is None
     assert [day.level for day in history("rest").days[-3:]] == ["good", "bad", "bad"]
-
-
-def test_missing_minutes_count_by_the_share_of_the_day_that_was_measured() -> None:
-    put(MIDNIGHT, 200, feeds=None)
-    put(MIDNIGHT + timedelta(minutes=200), 400)
-    assert history("feeds").days[-1].down_minutes == round(149 * 400 / 600)
 
 
 def test_part_of_a_minute_is_told_as_down() -> None:
@@ -112,12 +96,6 @@ def test_part_of_a_minute_is_told_as_down() -> None:
 )
 def test_uptime_is_never_rounded_up(percent: float | None, words: str) -> None:
     assert ComponentDay("2026-11-20", percent).uptime == words
-
-
-def test_mean_of_the_processes_counts() -> None:
-    put(MIDNIGHT, 749)
-    ComponentMinute.objects.update(reports=4, rest=3.0)
-    assert percents("rest") == [75.0]
 
 
 def test_outage_of_days_is_red_between_days_that_worked() -> None:

@@ -15,10 +15,11 @@ def paths(*minutes: LatencyMinute) -> list[str]:
     return [line.path for line in latency_picture(minutes, NOW).lines]
 
 
-def test_slowest_value_touches_the_top() -> None:
+def test_slowest_value_touches_the_top_and_the_axis_of_time_spans_the_hour() -> None:
     drawn = latency_picture([ago(30, 1, 20, 50), ago(29, 1, 20, 50)], NOW)
     assert (drawn.top_ms, drawn.half_ms) == (50, 25)
     assert drawn.lines[2].path.startswith(f"M{WIDTH / 2:.1f},0.0L")
+    assert [f"{at:%H:%M}" for at in drawn.times] == ["11:00", "11:15", "11:30", "11:45", "12:00"]
 
 
 @pytest.mark.parametrize(("value", "top"), [(1, 10), (10, 10), (11, 20), (34, 50), (51, 100), (1001, 2000)])
@@ -26,24 +27,10 @@ def test_axis_ends_at_a_round_number(value: int, top: int) -> None:
     assert round_up(value) == top
 
 
-def test_quick_minutes_do_not_fill_the_picture() -> None:
-    assert paths(ago(1), ago(0))[0].endswith(f"L{WIDTH:.1f},{HEIGHT * 0.9:.1f}")
-
-
-def test_minute_alone_is_a_dot_and_no_line() -> None:
+def test_minute_alone_is_a_dot_and_a_line_ends_where_one_is_missing() -> None:
     drawn = latency_picture([ago(5), ago(2), ago(1)], NOW).lines[0]
+    # Quick minutes do not fill the picture.
     assert (drawn.path.count("M"), drawn.dots) == (1, f"M{WIDTH * 55 / 60:.1f},{HEIGHT * 0.9:.1f}h0")
-
-
-def test_line_ends_where_a_minute_is_missing() -> None:
-    drawn = paths(ago(5), ago(4), ago(2), ago(1))[0]
-    assert (drawn.count("M"), drawn.count("L")) == (2, 2)
-
-
-def test_minutes_without_listeners_have_no_point() -> None:
+    broken = paths(ago(5), ago(4), ago(2), ago(1))[0]
+    assert (broken.count("M"), broken.count("L")) == (2, 2)
     assert paths(ago(0, None, None, None)) == ["", "", ""]
-
-
-def test_axis_of_time_spans_the_hour() -> None:
-    times = latency_picture([], NOW).times
-    assert [f"{at:%H:%M}" for at in times] == ["11:00", "11:15", "11:30", "11:45", "12:00"]

@@ -20,13 +20,6 @@ def write(at: datetime, *, is_heard: bool = True) -> None:
     MinuteRecorder().write(int(at.timestamp() * 1000), is_heard=is_heard)
 
 
-def test_minute_before_is_written_down_though_nobody_listened() -> None:
-    write(NOON)
-    (minute,) = Minute.objects.all()
-    assert minute.at == datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-    assert minute.p99_ms is None
-
-
 @pytest.mark.django_db(transaction=True)
 async def test_minute_counts_where_the_engine_was_heard_to_its_end() -> None:
     hearing = market.liveness
@@ -42,17 +35,17 @@ async def test_minute_counts_where_the_engine_was_heard_to_its_end() -> None:
     assert await in_thread(Minute.objects.count) == 1
 
 
-def test_same_minute_is_written_once_a_process() -> None:
+def test_minute_is_written_once_a_process_and_only_with_an_engine() -> None:
+    write(NOON, is_heard=False)
+    assert not Minute.objects.exists()
     recorder = MinuteRecorder()
     for _ in range(2):
         recorder.write(int(NOON.timestamp() * 1000), is_heard=True)
+    # The minute before, though nobody listened.
+    minute = Minute.objects.get()
+    assert (minute.at, minute.p99_ms) == (datetime(2026, 11, 20, 12, 0, tzinfo=UTC), None)
     write(NOON)
     assert Minute.objects.count() == 2
-
-
-def test_minute_without_an_engine_served_nobody() -> None:
-    write(NOON, is_heard=False)
-    assert not Minute.objects.exists()
 
 
 @pytest.mark.parametrize("is_heard", [True, False])

@@ -19,15 +19,12 @@ def policy(client: Client, path: str) -> str:
     return client.get(path).headers["Content-Security-Policy"]
 
 
-def test_the_login_is_allauths_and_leads_back() -> None:
+def test_the_login_is_allauths_and_leads_back_and_a_password_posted_here_opens_nothing() -> None:
     answer = Client().get("/admin/news/newsitem/", follow=True)
     assert [path for path, _ in answer.redirect_chain] == [
         "/admin/login/?next=/admin/news/newsitem/",
         "/accounts/login/?next=%2Fadmin%2Fnews%2Fnewsitem%2F",
     ]
-
-
-def test_a_password_posted_to_the_admin_opens_nothing() -> None:
     make_user("boss", "boss-pass-1", is_staff=True)
     client = Client()
     answer = client.post("/admin/login/", {"username": "boss", "password": "boss-pass-1"})

@@ -36,21 +36,25 @@ account = pytest.fixture(make_canary, name="account")
 
 
 def test_no_table_names_who_is_gone_and_keys_of_others_go_on(account: Account) -> None:
-    other = make_account()
+    """Nor does what the service did, under a name that somebody had before it was reserved."""
+    other, address = make_account(), EmailAddress.objects.create(user=account.user, email=f"second.{MAIL}")
     issue_key(other, "mine", by="me")
+    about = {"object_id": str(address.pk), "object_repr": str(address)}
+    kind = ContentType.objects.get_for_model(EmailAddress)
+    LogEntry.objects.create(user=make_user("chief"), action_flag=2, content_type=kind, **about)
+    demo, key = make_account(make_user("demo")), account.keys.get()
+    service = ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by="demo")
+    issue_key(demo, "laptop", by="demo")
+    delete_account(demo.user)
+    assert list(ControlEvent.objects.filter(by="demo")) == [service]
+    before = ControlEvent.objects.newest()
+    assert before is not None
     assert delete_account(account.user) == ""
     assert naming(NAME, MAIL) == {}
     assert not User.objects.filter(pk=account.user_id).exists()
     for model in (TierRequest, Usage, UserSession, Session):
         assert not model._default_manager.exists(), model
     assert [key.account for key in ApiKey.objects.all()] == list(Account.objects.all()) == [other]
-
-
-def test_keys_and_sessions_are_told_to_be_over(account: Account) -> None:
-    key = ApiKey.objects.get()
-    before = ControlEvent.objects.newest()
-    assert before is not None
-    delete_account(account.user)
     told = list(ControlEvent.objects.filter(position__gt=before.position).order_by("position"))
     kinds = [event.kind for event in told]
     assert kinds[-2:] == [EventKind.KEY_REVOKED, EventKind.ACCOUNT_CHANGED]
@@ -120,15 +124,6 @@ def test_nobody_signs_up_under_a_name_that_misleads(names: list[str], words: str
     assert not User.objects.exists()
 
 
-def test_what_the_service_did_is_not_taken_for_what_somebody_of_its_name_did() -> None:
-    """They signed up before the name was reserved."""
-    account = make_account(make_user("demo"))
-    service = ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by="demo")
-    issue_key(account, "laptop", by="demo")
-    delete_account(account.user)
-    assert list(ControlEvent.objects.filter(by="demo")) == [service]
-
-
 def test_what_staff_did_stays_on_record(account: Account) -> None:
     user = account.user
     LogEntry.objects.create(user=user, action_flag=2, object_repr="EURUSD")
@@ -153,19 +148,6 @@ def test_a_name_of_the_log_s_own_words_changes_no_record(name: str) -> None:
     assert [entry.object_repr for entry in told] == [f"deleted-{about['object_id']}"] * 2
     assert told[0].get_change_message() == f"Changed Tier for user “deleted-{about['object_id']}”."
     assert told[1].get_change_message() == "Tier Premium, as asked for."
-
-
-def test_the_log_forgets_every_address(account: Account) -> None:
-    address = EmailAddress.objects.create(user=account.user, email="second@private.example")
-    LogEntry.objects.create(
-        user=make_user("chief"),
-        action_flag=2,
-        content_type=ContentType.objects.get_for_model(EmailAddress),
-        object_id=str(address.pk),
-        object_repr=str(address),
-    )
-    delete_account(account.user)
-    assert naming("second@private.example") == {}
 
 
 def test_the_last_superuser_and_the_demo_stay() -> None:

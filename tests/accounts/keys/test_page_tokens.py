@@ -70,7 +70,9 @@ def test_answer_says_until_when_and_is_not_kept(page: Client) -> None:
     assert "no-store" in answer["Cache-Control"]
 
 
-def test_token_is_for_the_account_that_is_logged_in_and_for_one_session(page: Client, user: User) -> None:
+def test_token_is_for_the_account_that_is_logged_in_and_for_one_session(
+    page: Client, user: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     tokens = [token_of(page) for _ in range(3)]
     caller = caller_of(tokens[0])
     assert caller is not None
@@ -78,13 +80,21 @@ def test_token_is_for_the_account_that_is_logged_in_and_for_one_session(page: Cl
     assert (caller.allowances.tier, caller.allowances.requests) == ("premium", 120)
     assert page.cookies["sessionid"].value not in tokens[0]
     assert len({session_of(token) for token in tokens}) == PageSession.objects.count() == 1
-    assert session_of(token_of(logged_in(user))) != session_of(tokens[0])
-
-
-def test_new_user_gets_a_free_account() -> None:
-    caller = caller_of(token_of(logged_in(make_user("new"))))
-    assert caller is not None
-    assert caller.allowances.tier == "free"
+    # The session, its user, the account, and what stands for it.
+    with django_assert_num_queries(4):
+        token_of(page)
+    other = logged_in(user)
+    assert session_of(token_of(other)) != session_of(tokens[0])
+    # What ends elsewhere, or is saved otherwise, ends nothing.
+    user.first_name = "Ada"
+    user.save()
+    assert kinds() == []
+    other.post("/accounts/logout/")
+    assert caller_of(tokens[0]) is not None
+    # A new user gets a free account.
+    newcomer = caller_of(token_of(logged_in(make_user("new"))))
+    assert newcomer is not None
+    assert newcomer.allowances.tier == "free"
 
 
 def test_stranger_outside_the_demo_gets_none() -> None:
@@ -108,13 +118,6 @@ def test_page_of_another_origin_gets_none(user: User) -> None:
     client.get("/accounts/password/change/")
     csrf = client.cookies["csrftoken"].value
     assert client.post("/page-token", headers={"X-CSRFToken": csrf}).status_code == 200
-
-
-def test_asking_again_costs_little(page: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    token_of(page)
-    # The session, its user, the account, and what stands for it.
-    with django_assert_num_queries(4):
-        token_of(page)
 
 
 def run_out(page: Client, user: User) -> None:
@@ -167,16 +170,6 @@ def test_new_password_of_its_owner_ends_it_in_all_sessions(page: Client, user: U
     assert caller_of(token_of(page)) is not None
 
 
-def test_what_ends_elsewhere_or_is_saved_otherwise_ends_nothing(page: Client, user: User) -> None:
-    token, other = token_of(page), logged_in(user)
-    token_of(other)
-    user.first_name = "Ada"
-    user.save()
-    assert kinds() == []
-    other.post("/accounts/logout/")
-    assert caller_of(token) is not None
-
-
 def test_a_page_has_the_limits_of_pages_and_only_the_ai_calls_of_its_account() -> None:
     key = Allowances(tier="premium", requests=6000, streams=50, ai_calls=100, archive=True)
     caller = Caller(7, 3, "ada", key, None, False, "7")
@@ -203,18 +196,6 @@ def test_token_lives_for_five_minutes(later_s: int, is_over: bool) -> None:
         assert token.has_ended is is_over
 
 
-def test_token_is_printable_ascii_of_one_word_and_no_api_key() -> None:
-    assert re.fullmatch(r"pt_[!#-&(-+\--:<-~]+", issued())
-    assert not is_well_formed(issued())
-
-
-def test_changed_token_is_none() -> None:
-    text = issued()
-    changed = {text[:place] + chr(ord(text[place]) ^ 1) + text[place + 1 :] for place in range(len(text) - 1)}
-    assert len(changed) == len(text) - 1
-    assert [each for each in changed if read_browser_token(each)] == []
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -225,3 +206,12 @@ def test_changed_token_is_none() -> None:
 )
 def test_what_we_did_not_sign_for_a_page_is_none(text: str) -> None:
     assert read_browser_token(text) is None
+
+
+def test_token_is_one_word_of_printable_ascii_and_once_changed_is_none() -> None:
+    text = issued()
+    assert re.fullmatch(r"pt_[!#-&(-+\--:<-~]+", text)
+    assert not is_well_formed(text)
+    changed = {text[:place] + chr(ord(text[place]) ^ 1) + text[place + 1 :] for place in range(len(text) - 1)}
+    assert len(changed) == len(text) - 1
+    assert [each for each in changed if read_browser_token(each)] == []

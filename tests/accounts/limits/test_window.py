@@ -91,17 +91,6 @@ def test_what_was_admitted_elsewhere_is_counted_for_a_minute() -> None:
     assert admit(window, 3).admitted
 
 
-def test_lowered_limit_refuses_until_enough_have_left() -> None:
-    clock = Clock()
-    window = MemoryWindow(clock)
-    for _ in range(5):
-        admit(window, 5)
-        clock.wait(1)
-    standing = admit(window, 2)
-    # The fourth of the five must leave before there are fewer than two.
-    assert (standing.admitted, standing.used, standing.frees_in) == (False, 5, 60 - 5 + 3)
-
-
 def test_stepped_wall_clock_changes_nothing() -> None:
     window = MemoryWindow()
     assert admit(window, 1).admitted

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.core.cache import cache
 from django.core.mail import EmailMessage
 from django.db import connection
@@ -16,8 +17,6 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import User
 from tests.factories import make_account, make_tiers, make_user
-
-from .counted_hasher import CountedHasher
 
 pytestmark = pytest.mark.django_db
 PASSWORD, WRONG = "a long walk 7", "not the right one 1"
@@ -34,6 +33,17 @@ def _as_in_production(settings: Settings) -> None:
     EmailAddress.objects.update_or_create(
         user=user, email=TAKEN, defaults={"verified": True, "primary": True}
     )
+
+
+class CountedHasher(MD5PasswordHasher):
+    """Knows how often a password was hashed, which is what takes the time of a real one."""
+
+    hashed: ClassVar[int] = 0
+
+    def encode(self, password: str, salt: str) -> str:
+        CountedHasher.hashed += 1
+        encoded: str = super().encode(password, salt)
+        return encoded
 
 
 class Work(NamedTuple):
@@ -103,26 +113,18 @@ def test_control_a_taken_name_is_told_because_names_are_public() -> None:
 @pytest.mark.parametrize(
     ("known", "unknown"), [("ada", "nobody"), ("gone", "nobody"), (TAKEN, "nobody@example.com")]
 )
-def test_failed_login_answers_alike_and_hashes_once(known: str, unknown: str) -> None:
+def test_failed_login_answers_alike_and_does_the_same_work(known: str, unknown: str) -> None:
     make_user("gone", PASSWORD, is_active=False)
     found, missed = log_in(known), log_in(unknown)
     assert (found.status, found.page) == (missed.status, missed.page)
     assert found.hashed == missed.hashed == 1
-
-
-def test_failed_login_by_address_writes_the_same() -> None:
     # Of a confirmed address allauth asks one table less, which takes a thousandth of what hashing does.
-    found, missed = log_in(TAKEN), log_in("nobody@example.com")
     assert writes(found) == writes(missed)
     assert set(found.statements) == set(missed.statements)
+    if known == "ada":
+        assert found.statements == missed.statements != log_in("ada", PASSWORD).statements
 
 
 def writes(work: Work) -> list[str]:
     reads = ("SELECT", "SAVEPOINT", "RELEASE")
     return [statement for statement in work.statements if not statement.startswith(reads)]
-
-
-def test_failed_login_by_name_asks_the_database_the_same_and_one_that_succeeds_more() -> None:
-    failed = log_in("nobody").statements
-    assert log_in("ada").statements == failed
-    assert log_in("ada", PASSWORD).statements != failed

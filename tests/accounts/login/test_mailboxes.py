@@ -91,18 +91,13 @@ def test_open_session_alone_changes_no_address(page: Client, ada: User, act: str
     assert addresses() != before
 
 
-def test_primary_address_hears_of_another(page: Client) -> None:
+def test_primary_address_hears_of_another_and_events_do_not_tell_which(page: Client) -> None:
     add_as_owner(page)
     assert mails_to(OWN) == ["An email address was added to your Tickwire account"]
     page.post(link_to_confirm())
     assert mails_to(OWN)[1:] == ["An email address of your Tickwire account was confirmed"]
     told = [str(sent.body) for sent in mail.outbox if sent.to == [OWN]]
     assert all(OTHER in text and "A new password does not remove the address." in text for text in told)
-
-
-def test_events_tell_of_addresses_but_not_which(page: Client) -> None:
-    add_as_owner(page)
-    page.post(link_to_confirm())
     page.post(PAGE, {"action_primary": "", "email": OTHER})
     page.post(PAGE, {"action_remove": "", "email": OWN})
     found = re.findall(r"(?:An|The primary) email address [\w ]+\.", page.get("/settings/events").text)
@@ -115,15 +110,13 @@ def test_events_tell_of_addresses_but_not_which(page: Client) -> None:
     assert OTHER not in str(list(ControlEvent.objects.values()))
 
 
-def test_address_resets_the_password_once_it_is_confirmed(page: Client) -> None:
+def test_address_resets_the_password_once_it_is_confirmed_or_if_one_signed_up_with_it(page: Client) -> None:
+    EmailAddress.objects.update(verified=False)
+    Client().post("/accounts/password/reset/", {"email": OWN})
+    assert mails_to(OWN) == ["Choose a new password for Tickwire"]
+    EmailAddress.objects.update(verified=True)
     add_as_owner(page)
     for is_confirmed in (False, True):
         Client().post("/accounts/password/reset/", {"email": OTHER})
         assert mails_to(OTHER)[-1].startswith("Choose a new password") is is_confirmed
         page.post(link_to_confirm())
-
-
-def test_address_that_one_signed_up_with_resets_the_password_at_once(ada: User) -> None:
-    EmailAddress.objects.update(verified=False)
-    Client().post("/accounts/password/reset/", {"email": OWN})
-    assert mails_to(OWN) == ["Choose a new password for Tickwire"]

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from allauth.account.authentication import get_authentication_records
 from allauth.mfa.models import Authenticator
-from django.test import Client
+from allauth.mfa.signals import authenticator_added, authenticator_removed
+from django.contrib.sessions.backends.cache import SessionStore
+from django.dispatch import Signal
+from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.models import User
@@ -71,13 +75,6 @@ def test_staff_without_a_factor_reach_no_page_of_the_admin(boss: User) -> None:
     assert reached(client, by_post=True) == []
 
 
-def test_staff_with_a_factor_reach_them(boss: User) -> None:
-    client = staff_client(boss)
-    lists = [path for path in ADDRESSES if "/1/" not in path]
-    assert len(lists) > 40
-    assert [path for path in lists if is_turned_away(client.get(path))] == []
-
-
 def test_a_session_from_before_the_factor_has_to_show_it(boss: User) -> None:
     old = log_in("boss")
     secret = enrol(log_in("boss"))
@@ -89,9 +86,30 @@ def test_a_session_from_before_the_factor_has_to_show_it(boss: User) -> None:
     assert (answer.wsgi_request.path, answer.status_code) == ("/admin/accounts/tier/", 200)
 
 
-def test_the_admin_opens_by_no_factor_that_is_gone_or_somebody_elses(boss: User, settings: Any) -> None:
+@pytest.mark.parametrize(
+    ("told", "kind", "shown"),
+    [
+        (authenticator_added, "totp", ["mfa"]),
+        (authenticator_added, "recovery_codes", []),
+        (authenticator_removed, "totp", []),
+    ],
+)
+def test_to_add_a_factor_is_to_show_it_and_no_other_change_is(
+    boss: User, told: Signal, kind: str, shown: list[str]
+) -> None:
+    request: Any = RequestFactory().get("/")
+    request.session, request.user = SessionStore(), boss
+    factor = Authenticator.objects.create(user=boss, type=kind, data={})
+    told.send(Authenticator, request=request, user=boss, authenticator=factor)
+    assert [each["method"] for each in get_authentication_records(request, boss)] == shown
+
+
+def test_the_admin_opens_by_a_factor_but_none_that_is_gone_or_not_ones_own(boss: User, settings: Any) -> None:
     client = staff_client(boss)
-    assert client.get("/admin/").status_code == 200
+    lists = [path for path in ADDRESSES if "/1/" not in path]
+    assert len(lists) > 40
+    assert [path for path in lists if is_turned_away(client.get(path))] == []
+    client = staff_client(boss)
     client.force_login(make_user("other", PASSWORD, is_staff=True))
     assert is_turned_away(client.get("/admin/"))
     client = staff_client(boss)

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 import django
-from django.conf import settings
 
 django.setup()
 
@@ -40,12 +39,6 @@ class Process:
 
     async def ended(self) -> list[str]:
         return self.ends
-
-    async def move(self, redis_url: str) -> None:
-        """Another Redis, or none, as if it had been started so."""
-        await self.streams.stop()
-        settings.REDIS_URL = redis_url
-        await self.streams.start()
 
     async def obey(self) -> None:
         loop, lines = asyncio.get_running_loop(), asyncio.StreamReader()

@@ -38,15 +38,10 @@ async def test_alone_they_are_what_the_socket_says_now() -> None:
     slot = await follower.claim(streams)
     follower.symbols.append("XAUUSD")
     streams.note_change(slot)
-    (shown,) = await details(streams)
-    assert shown == StreamDetails(7, "192.0.2.1", "tickwire-python/1.0", ["EURUSD", "XAUUSD"])
-
-
-@pytest.mark.usefixtures("alone")
-async def test_a_stream_that_says_nothing_of_itself_is_listed_as_well() -> None:
-    streams = OpenStreams()
+    # One that says nothing of itself is listed as well.
     await claimed(streams)
-    assert await details(streams) == [None]
+    told = StreamDetails(7, "192.0.2.1", "tickwire-python/1.0", ["EURUSD", "XAUUSD"])
+    assert await details(streams) == [told, None]
 
 
 async def shows(streams: OpenStreams, *symbols: str) -> bool:
@@ -64,6 +59,7 @@ async def test_another_process_shows_them_and_what_changes(shared: str, fast: No
         (shown,) = await details(there)
         assert shown is not None
         assert (shown.key_id, shown.address, shown.agent) == (7, "192.0.2.1", "tickwire-python/1.0")
+    assert await is_empty(shared)
 
 
 async def test_an_ended_stream_leaves_nothing_behind(shared: str, fast: None) -> None:

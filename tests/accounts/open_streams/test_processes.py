@@ -38,17 +38,6 @@ def test_exactly_the_limit_is_admitted(processes: list[StreamProcess]) -> None:
     assert admitted == [LIMIT] * ROUNDS
 
 
-def test_control_without_a_shared_redis_each_admits_its_own(
-    processes: list[StreamProcess], own_redis: str
-) -> None:
-    for process in processes:
-        process.ask("move", redis_url="")
-    admitted = rush(processes, 1, EACH, LIMIT)
-    for process in processes:
-        process.ask("move", redis_url=own_redis)
-    assert admitted == PROCESSES * LIMIT
-
-
 def test_takeovers_at_once_leave_exactly_the_limit(processes: list[StreamProcess]) -> None:
     before = sum(len(process.ask("ended")) for process in processes)
     assert rush(processes, 3, EACH, LIMIT, takeover=True) == PROCESSES * EACH

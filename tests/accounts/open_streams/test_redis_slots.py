@@ -14,7 +14,7 @@ from accounts.open_streams.stream_slots import Slot
 from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
 
-from .claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
+from .claims import MARKET, SIGNALS, claimed, ignore, refused, release, started, until
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +149,40 @@ async def test_what_redis_forgot_of_a_process_is_told_again_with_its_age(shared:
 
 def aged(client: Any) -> list[tuple[bytes, float]]:
     return list(client.zrange("tickwire:streams:account:1", 0, -1, withscores=True))
+
+
+async def test_claims_on_a_redis_that_forgot_keep_their_order_and_find_what_is_open(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 3600)
+    monkeypatch.setattr("accounts.open_streams.redis_slots.MOST_AT_ONCE", 2)
+    async with started() as here:
+        await claimed(here, 1, limit=1)
+        with Redis.from_url(shared) as client:
+            client.flushall()
+        asked = (here.claim(account, MARKET, 1, on_end=ignore) for account in ("2", "2", "2", "1"))
+        answers = await asyncio.wait_for(asyncio.gather(*asked), PATIENCE_S)
+        assert [isinstance(answer, Slot) for answer in answers] == [True, False, False, False]
+
+
+async def test_slots_that_are_leaving_are_known(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.open_streams.redis_slots.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("accounts.open_streams.redis_slots.BREATH", 0)
+    # Each call says how many Redis has.
+    monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 0)
+    async with started() as here:
+        slots = [await claimed(here) for _ in range(10)]
+        with Redis.from_url(shared) as client:
+            await until(lambda: is_count(here, 10))
+            before = looked_through(client)
+            await release(slots)
+            await until(lambda: is_count(here, 0))
+            assert looked_through(client) == before
+
+
+def looked_through(client: Any) -> int:
+    """How often Redis was asked for what it has of a process."""
+    return int(client.info("commandstats").get("cmdstat_hscan", {"calls": 0})["calls"])
 
 
 async def test_slots_that_are_handed_over_are_free_elsewhere_at_once(shared: str) -> None:

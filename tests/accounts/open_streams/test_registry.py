@@ -41,6 +41,7 @@ async def test_stream_is_known_from_claim_to_release(streams: OpenStreams) -> No
 async def test_claim_at_the_limit_is_refused_until_a_slot_is_released(streams: OpenStreams) -> None:
     slot, other = await claimed(streams, limit=2), await claimed(streams, limit=2)
     assert await refused(streams, limit=2) == SlotRefusal(limit=2, open=2)
+    assert (await refused(streams, 3, limit=0, takeover=True)).open == 0
     await claimed(streams, 2, limit=2)
     slot.release()
     slot.release()
@@ -72,10 +73,6 @@ async def test_takeover_replaces(
     assert [stream.path for stream in await streams.of("1")] == [*left, path]
 
 
-async def test_takeover_is_refused_where_the_tier_has_no_streams(streams: OpenStreams) -> None:
-    assert (await refused(streams, limit=0, takeover=True)).open == 0
-
-
 async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -> None:
     told: list[str] = []
     await claimed(streams, limit=1, on_end=told.append)
@@ -97,24 +94,15 @@ async def test_end_is_said_once_and_never_after_a_release(streams: OpenStreams) 
     assert await said(ends) == ["taken_over"]
 
 
-async def test_a_broken_listener_does_not_spare_the_others(streams: OpenStreams) -> None:
+async def test_lower_limit_ends_the_newest_also_beside_a_broken_listener(streams: OpenStreams) -> None:
     ends: list[str] = []
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
+    kept = [await claimed(streams) for _ in range(2)]
     await claimed(streams, on_end=lambda code: ends[99])
-    await claimed(streams, on_end=ends.append)
-    await streams.enforce("1", 0)
-    assert await said(ends) == ["stream_limit_exceeded"]
-    assert len(faults) == 1
-
-
-async def test_lower_limit_ends_the_newest(streams: OpenStreams) -> None:
-    ends: list[str] = []
-    kept = [await claimed(streams, on_end=ends.append) for _ in range(2)]
-    lost: list[str] = []
-    for _ in range(8):
-        await claimed(streams, on_end=lost.append)
+    for _ in range(7):
+        await claimed(streams, on_end=ends.append)
     await streams.enforce("1", 2)
-    assert await said(lost) == ["stream_limit_exceeded"] * 8
-    assert ends == []
+    assert await said(ends) == ["stream_limit_exceeded"] * 7
+    assert len(faults) == 1
     assert await streams.of("1") == [slot.stream for slot in kept]

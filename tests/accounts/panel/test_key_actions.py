@@ -3,26 +3,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, roll_key
+from accounts.keys.issuing import MOST_KEYS_A_DAY, issue_key, roll_key
 from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.back_office.office import published
-from tests.accounts.browser import logged_in
-from tests.factories import make_account, make_user
+from tests.factories import make_account
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 KEYS = "/settings/keys"
-
-
-@pytest.fixture
-def account() -> Account:
-    return make_account(make_user("ada"))
-
-
-@pytest.fixture
-def page(account: Account) -> Client:
-    return logged_in(account.user)
 
 
 def a_key(account: Account) -> ApiKey:
@@ -51,13 +40,6 @@ def test_overlap_is_one_of_those_offered(page: Client, account: Account, hours: 
     key = a_key(account)
     assert page.post(f"{KEYS}/{key.pk}/roll", {"overlap_hours": hours}).status_code == 400
     assert account.keys.count() == 1
-
-
-def test_rolling_in_a_full_account_leaves_the_old_key_alone(page: Client, account: Account) -> None:
-    keys = [a_key(account) for _ in range(MAX_USABLE_KEYS)]
-    answer = page.post(f"{KEYS}/{keys[0].pk}/roll", {"overlap_hours": 24})
-    keys[0].refresh_from_db()
-    assert (answer.status_code, keys[0].expires_at) == (409, None)
 
 
 def test_rolling_on_and_on_ends_with_the_day_s_keys_and_revoking_does_not(

@@ -20,9 +20,7 @@ OPEN = (
     *("password/reset/", "password/reset/done/", "password/reset/key/1-none/", "password/reset/key/done/"),
 )
 OWN = (
-    *("/", "/settings/keys", "/settings/tier", "/settings/usage", "/settings/streams", "/settings/events"),
-    *("/accounts/sessions/", "/settings/keys/1/roll", "/accounts/email/", "/accounts/password/change/"),
-    *("/accounts/reauthenticate/", "/accounts/2fa/", "/accounts/2fa/totp/activate/", "/accounts/logout/"),
+    *("/", "/settings/keys/1/roll", "/accounts/reauthenticate/", "/accounts/logout/"),
     *("/accounts/2fa/webauthn/", "/accounts/2fa/webauthn/add/", "/accounts/2fa/recovery-codes/generate/"),
 )
 POLICY = {
@@ -37,6 +35,20 @@ POLICY = {
     "frame-ancestors 'none'",
 }
 BROWSER = {"accept": "text/html"}
+# Those of the panel, with what marks them in its side navigation.
+PAGES = {
+    "/settings/keys": "API keys",
+    "/settings/streams": "Open streams",
+    "/settings/usage": "Usage",
+    "/settings/tier": "Tier",
+    "/settings/signals": "Signals",
+    "/accounts/password/change/": "Password",
+    "/accounts/2fa/": "Two-factor login",
+    "/accounts/2fa/totp/activate/": "Two-factor login",
+    "/accounts/sessions/": "Sessions",
+    "/settings/events": "Events",
+    "/accounts/email/": "Email",
+}
 
 
 def assert_is_ours(page: str) -> None:
@@ -49,13 +61,23 @@ def assert_is_ours(page: str) -> None:
 
 
 @pytest.mark.django_db
-def test_pages_before_and_behind_the_login_are_ours() -> None:
+def test_pages_before_and_behind_the_login_are_ours_and_those_of_the_panel_mark_themselves() -> None:
     client = Client()
     for path in OPEN:
         assert_is_ours(client.get(f"/accounts/{path}" if path else "/", follow=True).text)
     client.force_login(make_user(password="a long walk 7"))
     for path in OWN:
         assert_is_ours(client.get(path, follow=True).text)
+    # As after a login a moment ago: some pages ask for the password otherwise.
+    client.post("/accounts/reauthenticate/", {"password": "a long walk 7"})
+    assert client.get("/settings")["Location"] == client.get("/settings/")["Location"] == "/settings/keys"
+    for path, title in PAGES.items():
+        text = client.get(path, follow=True).text
+        assert_is_ours(text)
+        navigation = text.partition('id="sections"')[2].partition("</nav>")[0]
+        assert re.findall(r'aria-current="page">([^<]+)<', navigation) == [title]
+        assert set(re.findall(r'<a href="[^"]+"[^>]*>([^<]+)<', navigation)) == {*PAGES.values(), "Your data"}
+        assert f"<span>{title}</span>" in text.partition('id="sections"')[0]
 
 
 @pytest.mark.django_db

@@ -40,20 +40,19 @@ def is_logged_in(client: Client) -> bool:
     return client.get("/settings/keys").status_code == 200
 
 
-def test_page_lists_each_session_with_where_it_is(user: User) -> None:
-    here, _ = log_in(), log_in(address="192.0.2.2", agent="<b>Chrome</b>")
+def test_session_is_listed_and_once_ended_is_logged_out_and_its_page_opens_nothing(
+    user: User,
+) -> None:
+    here, elsewhere = log_in(), log_in(address="192.0.2.2", agent="<b>Chrome</b>")
     text = here.get(PAGE).text
     assert [address in text for address in ("192.0.2.1", "192.0.2.2")] == [True, True]
     assert "&lt;b&gt;Chrome&lt;/b&gt;" in text
     assert text.count("this one") == 1
-    assert len(ends(here)) == 1
-
-
-def test_ended_session_is_logged_out_and_its_page_opens_nothing(user: User) -> None:
-    here, elsewhere = log_in(), log_in(address="192.0.2.2")
     token = read_browser_token(token_of(elsewhere))
     (end,) = ends(here)
     assert here.get(end).status_code == 405
+    # One's own is ended by logging out.
+    assert elsewhere.post(end)["Location"] == "/accounts/logout/"
     assert is_logged_in(elsewhere)
     assert here.post(end, follow=True).status_code == 200
     assert (is_logged_in(here), is_logged_in(elsewhere)) == (True, False)
@@ -61,16 +60,7 @@ def test_ended_session_is_logged_out_and_its_page_opens_nothing(user: User) -> N
     assert find_browser_caller(token.page_session) is None
     assert ControlEvent.objects.get().kind == EventKind.SESSION_ENDED
     assert ends(here) == []
-
-
-def test_all_others_end_at_once(user: User) -> None:
-    here, *others = (log_in(address=f"192.0.2.{number}") for number in range(1, 4))
+    # All others end at once.
+    others = [log_in(address=f"192.0.2.{number}") for number in (3, 4)]
     assert here.post(PAGE).status_code == 302
     assert [is_logged_in(each) for each in (here, *others)] == [True, False, False]
-
-
-def test_own_session_is_ended_by_logging_out(user: User) -> None:
-    here, elsewhere = log_in(), log_in(address="192.0.2.2")
-    (end,) = ends(here)
-    assert elsewhere.post(end)["Location"] == "/accounts/logout/"
-    assert is_logged_in(elsewhere)

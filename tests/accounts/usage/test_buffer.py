@@ -12,12 +12,13 @@ import pytest
 import time_machine
 from django.db import OperationalError
 
-from accounts.models import Account, Minute, Usage, UsageCounts
+from accounts.models import Account, ApiKey, Minute, Usage, UsageCounts
 from accounts.panel.usage import BARS_HEIGHT, bars
 from accounts.usage import buffer
-from accounts.usage.buffer import UsageBuffer
+from accounts.usage.buffer import LastUse, UsageBuffer, UseRecorder
+from core.threads import in_thread
 from tests.databases.queries import around_statements, count_queries
-from tests.factories import NOON, make_account
+from tests.factories import NOON, make_account, make_key
 
 pytestmark = pytest.mark.services
 
@@ -51,16 +52,14 @@ def test_minutes_add_up_and_so_do_their_days(account: Account) -> None:
         ("minute", NOON + timedelta(minutes=2), 0, 2),
         ("day", MIDNIGHT, 12, 3),
     ]
-
-
-def test_many_minutes_are_one_write(account: Account) -> None:
+    # Many are one write.
     many: dict[Minute, UsageCounts] = {
         (account.pk, NOON_S + 60 * place): UsageCounts(1) for place in range(200)
     }
     with count_queries() as asked:
         Usage.objects.add(many)
     assert len([sql for sql in asked if "accounts_" in sql]) <= 2
-    assert account.usage.get(span="day").requests == 200
+    assert account.usage.get(span="day").requests == 212
 
 
 def test_account_that_has_gone_is_left_out(account: Account) -> None:
@@ -94,6 +93,18 @@ def test_what_is_noted_is_written_once(account: Account) -> None:
     assert (day.requests, day.streams, day.starts_at) == (3, 1, MIDNIGHT)
 
 
+async def test_what_is_noted_is_written_as_the_service_stops(account: Account) -> None:
+    await in_thread(make_key, account)
+    used = LastUse(ApiKey)
+    recorder = UseRecorder(used)
+    await recorder.start()
+    used.at[await in_thread(lambda: ApiKey.objects.get().pk)] = NOON_S
+    buffer.usage_buffer.note_stream(account.pk)
+    await recorder.stop()
+    assert await in_thread(lambda: ApiKey.objects.get().last_used_at) == NOON
+    assert await in_thread(lambda: account.usage.get(span="day").streams) == 1
+
+
 @contextmanager
 def away(meanwhile: Callable[[], None]) -> Iterator[None]:
     """A database that answers nothing, and what happens before it says so."""
@@ -113,22 +124,16 @@ def record_in_vain(tally: UsageBuffer, account: Account) -> None:
         asyncio.run(tally.record())
 
 
-def test_nothing_is_lost_while_the_database_is_away(account: Account) -> None:
-    tally = UsageBuffer()
-    record_in_vain(tally, account)
-    asyncio.run(tally.record())
-    assert account.usage.get(span="day").requests == 2
-
-
-def test_what_waits_is_bounded_and_its_loss_is_told(
-    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("most", "kept"), [(buffer.MOST_WAITING, 2), (0, 1)], ids=["few", "too many"])
+def test_nothing_is_lost_while_the_database_is_away_but_told_where_too_much_waits(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: int, kept: int
 ) -> None:
-    monkeypatch.setattr(buffer, "MOST_WAITING", 0)
+    monkeypatch.setattr(buffer, "MOST_WAITING", most)
     tally = UsageBuffer()
     record_in_vain(tally, account)
     asyncio.run(tally.record())
-    assert account.usage.get(span="day").requests == 1
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert account.usage.get(span="day").requests == kept
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * (kept == 1)
 
 
 def test_highest_bar_is_as_high_as_the_drawing_and_none_stands_for_nothing() -> None:

@@ -76,11 +76,13 @@ async def test_events_are_heard_once_and_in_order_by_functions_and_coroutines(fe
     with pytest.raises(ZeroDivisionError):
         await in_thread(publish_and_fail)
     await publish(9, kind=EventKind.CANDLES_IMPORTED)
+    assert await other.hears(2) == [1, 2]
+    await cancel_and_wait(*feed.tasks)
     more = range(3, BATCH + 6)
     await publish(*more)
-    assert await other.hears(2 + len(more)) == [1, 2, *more]
-    await feed.read()
-    assert listener.heard == other.heard == [1, 2, *more]
+    for _ in range(2):
+        await feed.read()
+        assert listener.heard == other.heard == [1, 2, *more]
 
 
 async def test_feed_starts_after_what_was_there_before() -> None:
@@ -267,8 +269,26 @@ async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
     await asked.wait()
     feed.read_at -= 2 * feed.STALE_AFTER_S
     trusted = feed.is_current, feed.may_be_trusted
+    feed.read_at -= feed.TRUSTED_FOR_S
+    is_trusted_for_ever = feed.may_be_trusted
     go.set()
-    assert trusted == (False, True)
+    assert (trusted, is_trusted_for_ever) == ((False, True), False)
+
+
+async def test_what_is_committed_during_a_read_is_not_known_by_it(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_at: list[float] = []
+    ask = feed.next_events
+
+    def noted() -> list[ControlEvent]:
+        asked_at.append(time.monotonic())
+        return ask()
+
+    await cancel_and_wait(*feed.tasks)
+    monkeypatch.setattr(feed, "next_events", noted)
+    await feed.read()
+    assert feed.read_at <= asked_at[-1]
 
 
 async def test_stopped_feed_is_not_current_and_stops_at_once_also_when_it_was_just_woken(

@@ -16,6 +16,7 @@ from django.core.exceptions import ValidationError
 from accounts.models import User
 from core.program.commands import NoFolder, command, take_data_folder
 from core.program.operators import operator
+from core.program.output import EvenUnread
 from core.program.systemd import tell_ready
 from tests.patience import PATIENCE_S
 
@@ -96,3 +97,9 @@ def test_systemd_hears_that_the_service_is_ready(systemd: socket.socket) -> None
 def test_without_systemd_nothing_happens(path: str, settings: Any) -> None:
     settings.NOTIFY_SOCKET = path
     tell_ready()
+
+
+def test_what_goes_on_without_a_reader_is_written_at_once_where_there_is_one(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as out:
+        print("Ready.", file=EvenUnread(out), flush=True)  # noqa: T201
+        assert (tmp_path / "out").read_text() == "Ready.\n"
