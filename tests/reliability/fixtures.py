@@ -116,8 +116,8 @@ def sqlite_in(directory: Path) -> Installation:
     return Installation(directory, f"sqlite:///{path}")
 
 
-@pytest.fixture
-def rows(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[None]:
-    """Allow the models where a test names its own database."""
+@pytest.fixture(scope="module")
+def rows(django_db_blocker: Any) -> Iterator[None]:
+    """Allow the models: each test names its own database."""
     with django_db_blocker.unblock():
         yield

@@ -22,10 +22,7 @@ from tests.reliability.services.publisher import Publisher, Unanswered
 SEED = 20_261_122
 SYMBOL = "WAITING"
 NOTICED = "The candles wait for the database"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("54", "nothing corrupted, live ticks continue"),
-]
+pytestmark = pytest.mark.row("54", "nothing corrupted, live ticks continue")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ SECONDS = 900
 BIDS = [round(1.08 + (number * 7919 % 4001) / 1e5, 5) for number in range(SECONDS * A_SECOND)]
 HIGHS, LOWS = list(accumulate(BIDS, max)), list(accumulate(BIDS, min))
 pytestmark = [
-    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.usefixtures("prompt"),
     pytest.mark.row("7, 8, 48", "no acknowledged tick lost"),
 ]
 
@@ -104,11 +104,9 @@ def as_one(candles: Iterable[tuple[float, float, float, float]]) -> Candles:
 
 
 @pytest.fixture(scope="module")
-def playing(
-    prompt: None, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
-) -> Iterator[Playing]:
+def playing(prompt: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playing]:
     directory = tmp_path_factory.mktemp("playing")
-    with ExitStack() as stack, django_db_blocker.unblock():
+    with ExitStack() as stack:
         played = Playing(PrivatePostgres(directory), PrivateRedis(directory), directory)
         for part, service in (
             (played.running_database, played.database),

@@ -27,7 +27,7 @@ from tests.reliability.services.publisher import Publisher, Unanswered
 SEED = 20_261_123
 pytestmark = [
     # Or a push that was under way would wait for a dead engine.
-    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.usefixtures("prompt"),
     pytest.mark.row("5", "no acknowledged tick lost; sequence numbers without a gap"),
 ]
 

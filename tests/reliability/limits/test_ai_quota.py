@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from accounts.models import Account, AiUsage
 from instruments.models import Instrument
@@ -22,7 +21,7 @@ DAY_S, NEAR_S = 86_400, 120
 SYMBOLS = [f"SYM{number}" for number in range(CROWD * ROUNDS)]
 ALONE = [f"ALONE{number}" for number in range(LIMIT + 2)]
 EXACT = Counter({200: LIMIT, 429: CROWD - LIMIT})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("68", "exactly the limit is used")]
+pytestmark = pytest.mark.row("68", "exactly the limit is used")
 
 
 def prepare(installation: Installation, symbols: Sequence[str]) -> None:
@@ -46,9 +45,8 @@ def _one_day() -> None:
 
 
 @pytest.fixture(scope="module")
-def two(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Process]]:
-    with django_db_blocker.unblock():
-        prepare(scaled, [*SYMBOLS, *ALONE, "SHARED", "COMMON"])
+def two(scaled: Installation) -> Iterator[list[Process]]:
+    prepare(scaled, [*SYMBOLS, *ALONE, "SHARED", "COMMON"])
     with scaled.serve(2) as servers:
         yield servers
 

@@ -19,7 +19,7 @@ from tests.reliability.services.processes import Installation, Process
 # A race that shows once in twenty would pass a single round.
 ROUNDS = 5
 EXACT = Counter({200: 60, 429: 40})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "exactly the limit is admitted")]
+pytestmark = pytest.mark.row("1, 2", "exactly the limit is admitted")
 
 
 @pytest.fixture(scope="module")

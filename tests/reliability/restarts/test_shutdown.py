@@ -24,10 +24,7 @@ from tests.reliability.services.supervised import command_of, is_all_read
 
 SOCKETS, REQUESTS = 50, 10
 numbers = itertools.count(1)
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("35", "no connection dropped without a close code (1006), no request failed"),
-]
+pytestmark = pytest.mark.row("35", "no connection dropped without a close code (1006), no request failed")
 
 
 class Begun:

@@ -17,7 +17,7 @@ from market.prices.records import TickAccepted
 from tests.patience import wait_until
 
 from .frozen import frozen
-from .processes import Installation, stop, tied
+from .processes import Installation, logged, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
@@ -58,13 +58,9 @@ def engine_process(
     installation: Installation, number: int, changes: dict[str, str]
 ) -> Iterator[EngineProcess]:
     log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
-    with log.open("wb") as out:
-        command = tied(*installation.engine_program, python=installation.python)
-        process = subprocess.Popen(command, cwd=installation.root, env=environment, stdout=out, stderr=out)
-    try:
+    command = tied(*installation.engine_program, python=installation.python)
+    with logged(command, log, environment, installation.root) as process:
         yield EngineProcess(process, log)
-    finally:
-        stop(process)
 
 
 def writer_of(installation: Installation) -> int:

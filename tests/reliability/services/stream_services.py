@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from market.push.keys import issue_ingest_key
-from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.factories import make_instrument
 from tests.patience import PATIENCE_S, wait_until
 
 from .engine_processes import engines
@@ -33,9 +33,7 @@ class StreamService:
 
     def make_key(self, **limits: int) -> str:
         """Of an account of its own."""
-        with self.installation.orm():
-            tier = make_tier(f"tier{next(self._numbers)}", **{"streams": 100_000} | limits)
-            return make_key(make_account(tier=tier))
+        return self.installation.make_key(f"tier{next(self._numbers)}", **{"streams": 100_000} | limits)
 
     def make_ticks(self, symbols: Sequence[str]) -> list[Tick]:
         """Each of another price."""

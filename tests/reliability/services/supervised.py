@@ -14,7 +14,7 @@ from tests.patience import wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.deaf import port_in
 
-from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+from .processes import Installation, Process, logged, tied, wait_until_healthy
 
 
 class Supervised:
@@ -70,15 +70,8 @@ def supervised(installation: Installation, workers: int = 2, **changes: str) -> 
     port = free_port()
     log = installation.directory / f"supervisor-{port}.log"
     command = tied("manage.py", "serve", "--port", str(port), "--workers", str(workers))
-    with log.open("wb") as out:
-        environment = installation.environment(LOG_LEVEL="INFO", **changes)
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-        )
-    running = Supervised(process, Process(port, process.pid, log))
-    try:
+    with logged(command, log, installation.environment(LOG_LEVEL="INFO", **changes)) as process:
+        running = Supervised(process, Process(port, process.pid, log))
         wait_until_healthy(process, running.server)
         running.wait_for(workers)
         yield running
-    finally:
-        stop(process)

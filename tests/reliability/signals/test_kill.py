@@ -21,10 +21,7 @@ from .signal_writer import ACTS
 
 LAST = 24
 WITHIN_S = 300
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact"),
-]
+pytestmark = pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact")
 
 
 class Outcome(NamedTuple):

@@ -29,10 +29,7 @@ from tests.signals_feed.published_signals import make_published
 
 SIGNALS = 300
 SYMBOL, START = "WATCHED", 108_000
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "every signal closes as it would have without a kill, and only once"),
-]
+pytestmark = pytest.mark.row("5", "every signal closes as it would have without a kill, and only once")
 
 
 class End(NamedTuple):

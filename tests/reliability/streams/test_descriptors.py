@@ -8,7 +8,6 @@ import json
 import random
 import socket
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
-from tests.reliability.services.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+from tests.reliability.services.processes import Installation, Process, logged, tied, wait_until_healthy
 from tests.reliability.services.stream_services import StreamService
 from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
@@ -31,7 +30,6 @@ ASTRAY = "astray"
 HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 # The test's own connection for asking, and one more of its kind.
 SPARE = 2
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Astray(Exception):
@@ -51,16 +49,12 @@ class Counted(StreamService):
         environment = self.installation.environment(
             COUNTS=str(self._counts), DJANGO_SETTINGS_MODULE="config.settings", **changes
         )
-        with log.open("wb") as out:
-            command = tied("-m", "tests.reliability.streams.serve_counted", "--port", str(port))
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
-        self.servers.append(Process(port, process.pid, log))
-        try:
+        command = tied("-m", "tests.reliability.streams.serve_counted", "--port", str(port))
+        with logged(command, log, environment) as process:
+            self.servers.append(Process(port, process.pid, log))
             wait_until_healthy(process, self.servers[0])
             wait_until(lambda: self.push(self.make_ticks(SYMBOLS)))
             yield
-        finally:
-            stop(process)
 
     @property
     def sockets(self) -> int:

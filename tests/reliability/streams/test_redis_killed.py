@@ -24,7 +24,7 @@ SYMBOLS = [f"BUS{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, CROWD = "/ws/market", 40, 40
 Fault = Callable[[list[Listener]], None]
 # They are told that prices are stale as soon as in production.
-pytestmark = pytest.mark.usefixtures("rows", "prompt")
+pytestmark = pytest.mark.usefixtures("prompt")
 
 
 async def hear_on(crowd: list[Listener]) -> None:

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.connection import Connection
 
 from core.times import MINUTE_MS
 from market.push.keys import issue_ingest_key
-from tests.contract.streams.client import MARKET
-from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.factories import make_instrument
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.ledger import Frame
+from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.services.processes import Installation, Process, http
 
 PUSHED = "CLOCKED"
@@ -38,15 +38,11 @@ class Prices:
         with installation.orm():
             make_instrument(PUSHED, source="push")
             self._pushes = issue_ingest_key("clocks", by="test")[1]
-            self._asks = make_key(make_account(tier=make_tier("roomy")))
+        self._asks = installation.make_key()
 
     @contextmanager
     def heard_from(self, server: Process) -> Iterator[None]:
-        url = f"ws://127.0.0.1:{server.port}{MARKET}"
-        message = {"action": "subscribe", "symbols": self.symbols, "api_key": self._asks}
-        with connect(url, compression=None, ping_interval=None, open_timeout=PATIENCE_S) as connection:
-            connection.send(json.dumps(message | {"features": ["seq"]}))
-            assert json.loads(connection.recv(PATIENCE_S))["type"] == "subscribed"
+        with subscribed(server.port, self._asks, self.symbols, features=["seq"]) as (connection, _):
             ear = threading.Thread(target=self._hear, args=(connection,))
             ear.start()
             try:
@@ -55,7 +51,7 @@ class Prices:
                 connection.close()
                 ear.join(PATIENCE_S)
 
-    def _hear(self, connection: ClientConnection) -> None:
+    def _hear(self, connection: Connection) -> None:
         with suppress(ConnectionClosed):
             for text in connection:
                 frame = json.loads(text)

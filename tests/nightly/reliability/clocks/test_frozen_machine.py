@@ -27,10 +27,7 @@ FROZEN_S = 60.0
 # A tick this old says so beforehand, or its client is gone.
 OLD_MS = 5_000
 STALE, LIVE = "stale", "live"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice"),
-]
+pytestmark = pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice")
 
 
 class Heard(NamedTuple):

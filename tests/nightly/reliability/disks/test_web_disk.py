@@ -33,7 +33,6 @@ ATTEMPTS, TICKS_A_SECOND = 10, 40
 LISTENERS = 5
 # More pages than SQLite lets its log have: whoever writes next copies them back, and syncs.
 JUNK_BYTES = 8 * 1024 * 1024
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Acts(NamedTuple):

@@ -79,7 +79,6 @@ def cut_sockets(loaded: LoadedInstallation) -> None:
             client.session.transport.abort()
 
 
-@pytest.mark.usefixtures("rows")
 @pytest.mark.row(
     "7", "clients that fall behind the engine's memory are notified of a gap; nothing lost without notice"
 )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_signal, make_tiers, make_user
 from tests.nightly.reliability.clients.meters import Heard, listening, tried
@@ -24,18 +23,16 @@ AT_ONCE, WARM_S, BURST_S = 60, 3.0, 15.0
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
 GROWN_MIB = 40
 HTML = "Accept: text/html"
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock():
-        with embedded_for_module.orm():
-            make_tiers()
-            make_signal(user=make_account(make_user(NAME)).user)
-        sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
-        with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
-            yield running
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with embedded_for_module.orm():
+        make_tiers()
+        make_signal(user=make_account(make_user(NAME)).user)
+    sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
+    with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
+        yield running
 
 
 @pytest.fixture

@@ -35,10 +35,9 @@ DRAIN_S, LATE_S = 2.0, 0.15
 # Of all that is asked and pushed. A restart that held up more would be no matter of a slow machine.
 MOST_HELD_UP = 0.05
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "with 60 clients: no failed request or push, no gap, no stream rejected with 4429"),
-]
+pytestmark = pytest.mark.row(
+    "36", "with 60 clients: no failed request or push, no gap, no stream rejected with 4429"
+)
 
 
 def make_traffic(installation: Installation, name: str) -> Traffic:

@@ -53,7 +53,6 @@ async def be_away(port: int, message: dict[str, Any], seconds: float) -> Absence
     "12, 13",
     "after up to 119 s: no gaps, no duplicates; after 121 s: clients are notified, never partly recovered",
 )
-@pytest.mark.usefixtures("rows")
 def test_clients_resume_after_up_to_two_minutes(embedded: Installation, tell: Tell) -> None:
     with streaming(embedded, 1, SYMBOLS) as service, Flow(service, TICKS_A_SECOND):
         message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": service.make_key()}

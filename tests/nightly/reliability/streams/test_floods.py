@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.nightly.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.patience import wait_until
@@ -35,12 +34,11 @@ TOO_BIG = [
     "10,000 fragments",
     "10,000 empty fragments",
 ]
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, SYMBOLS) as running:
         yield running
 
 

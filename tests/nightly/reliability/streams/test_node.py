@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW
@@ -24,16 +23,13 @@ SYMBOL, LIMIT = "NODE", 3
 KEPT_FOR_S = 26.0
 NUMBERED = (MARKET, ORDERFLOW)
 EACH = (*NUMBERED, strangers.SIGNALS)
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("client: Node ws", "no deviation from the specification"),
-]
+pytestmark = pytest.mark.row("client: Node ws", "no deviation from the specification")
 
 
 @pytest.fixture(scope="module")
-def service(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+def service(scaled: Installation) -> Iterator[StreamService]:
     require_node()
-    with django_db_blocker.unblock(), streaming(scaled, 2, [SYMBOL]) as running:
+    with streaming(scaled, 2, [SYMBOL]) as running:
         yield running
 
 

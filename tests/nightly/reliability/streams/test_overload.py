@@ -10,7 +10,6 @@ from statistics import median
 from typing import NamedTuple
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.nightly.reliability.clients import meters
 from tests.nightly.reliability.clients.wrk import asking
@@ -58,8 +57,8 @@ class Round(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, [SYMBOL]) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, [SYMBOL]) as running:
         yield running
 
 
