@@ -9,11 +9,11 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from tests.patience import wait_until
+from tests.reliability.clients.measures import descriptors
 from tests.reliability.clients.strangers import ask, connect
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
@@ -95,10 +95,6 @@ def server(embedded_for_module: Installation, key: bytes) -> Iterator[Process]:
         yield running
 
 
-def open_files(server: Process) -> int:
-    return len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
-
-
 def say(server: Process, segments: list[bytes], stays: bool) -> int:
     """The status of the first answer, 0 if there is none; it does not wait for more."""
     heard = b""
@@ -134,14 +130,14 @@ def breaks_nothing(server: Process, corpus: list[bytes], seed: int, rounds: Iter
     chance, heard = random.Random(seed), Counter[int]()
     with connect(server.port) as client:
         assert ask(client) == 200
-    before = open_files(server)
+    before = len(descriptors(server.pid))
     for _ in rounds:
         for _ in range(PROBE_EVERY):
             heard[say(server, in_segments(altered(chance, corpus), chance), chance.random() < 0.2)] += 1
         # Others are served all the while.
         with connect(server.port) as client:
             assert ask(client) == 200
-    wait_until(lambda: open_files(server) <= before + SPARE_FILES)
+    wait_until(lambda: len(descriptors(server.pid)) <= before + SPARE_FILES)
     said = server.log.read_text()
     assert heard[500] == 0
     assert "Traceback" not in said, said[said.find("Traceback") - 300 :][:3000]

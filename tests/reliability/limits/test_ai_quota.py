@@ -19,7 +19,6 @@ CROWD, LIMIT, ROUNDS = 100, 5, 3
 DAY_S, NEAR_S = 86_400, 120
 # Each round asks for symbols that nobody asked for before.
 SYMBOLS = [f"SYM{number}" for number in range(CROWD * ROUNDS)]
-ALONE = [f"ALONE{number}" for number in range(LIMIT + 2)]
 EXACT = Counter({200: LIMIT, 429: CROWD - LIMIT})
 pytestmark = pytest.mark.row("68", "exactly the limit is used")
 
@@ -46,7 +45,7 @@ def _one_day() -> None:
 
 @pytest.fixture(scope="module")
 def two(scaled: Installation) -> Iterator[list[Process]]:
-    prepare(scaled, [*SYMBOLS, *ALONE, "SHARED", "COMMON"])
+    prepare(scaled, [*SYMBOLS, "SHARED", "COMMON"])
     with scaled.serve(2) as servers:
         yield servers
 
@@ -112,13 +111,3 @@ def test_a_crowd_of_accounts_asking_for_one_symbol_is_charged_once(
 
     assert statuses(answers) == {200: CROWD}
     assert sum(sum(used(scaled, account)) for account, _ in callers) == made(answers) == 1
-
-
-def test_control_sequential_requests_use_the_limit_and_are_then_refused(
-    scaled: Installation, two: list[Process]
-) -> None:
-    _, key = make_caller(scaled)
-
-    asked = [two[n % 2].ask(f"/api/analysis/{symbol}", key).status_code for n, symbol in enumerate(ALONE)]
-
-    assert asked == [200] * LIMIT + [429] * 2

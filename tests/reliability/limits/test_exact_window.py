@@ -69,14 +69,6 @@ def test_control_processes_that_count_separately_admit_too_many(scaled: Installa
     assert statuses == {200: 100}
 
 
-def test_control_sequential_requests_get_sixty_answers_and_then_429(
-    scaled: Installation, four: list[Process]
-) -> None:
-    (key,) = make_keys(scaled)
-    statuses = [four[n % 4].ask("/api/symbols", key).status_code for n in range(65)]
-    assert statuses == [200] * 60 + [429] * 5
-
-
 @pytest.fixture(scope="module")
 def one(embedded_for_module: Installation) -> Iterator[list[Process]]:
     with embedded_for_module.serve(1) as servers:

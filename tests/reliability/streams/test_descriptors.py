@@ -10,13 +10,13 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
+from tests.reliability.clients.measures import sockets
 from tests.reliability.conftest import Tell
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process, logged, tied, wait_until_healthy
@@ -55,15 +55,6 @@ class Counted(StreamService):
             wait_until_healthy(process, self.servers[0])
             wait_until(lambda: self.push(self.make_ticks(SYMBOLS)))
             yield
-
-    @property
-    def sockets(self) -> int:
-        """Of the process, whoever they belong to."""
-        found = 0
-        for link in Path(f"/proc/{self.servers[0].pid}/fd").iterdir():
-            with suppress(FileNotFoundError):
-                found += link.readlink().name.startswith("socket:")
-        return found
 
     @property
     def counts(self) -> dict[str, int]:
@@ -154,12 +145,12 @@ def check(embedded: Installation, tell: Tell, seed: int, frames: int) -> None:
         return service.counts["direct"] > frames and all(done[how] for how in ENDS)
 
     with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
-        before = service.sockets
+        before = sockets(service.servers[0].pid)
         done = service.visit(key, seed, is_enough)
         flow.stop()
         counts = service.counts
         # Row 63: whoever went has left nothing behind.
-        wait_until(lambda: service.sockets <= before + SPARE)
+        wait_until(lambda: sockets(service.servers[0].pid) <= before + SPARE)
         wait_until(lambda: service.open_streams(key) == 0)
     tell(f"{counts['direct']:,} frames sent directly: {counts['wrong']} to the wrong socket")
     tell(f"ended by {', '.join(f'{how} {done[how]:,}' for how in ENDS)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import psycopg
 import pytest
 
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.writer import Writer
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, logged, tied
@@ -45,27 +45,17 @@ def long_reader(url: str) -> Iterator[None]:
         yield
 
 
-class Asking:
+class Asking(Writer):
     def __init__(self, server: Process, key: str) -> None:
         self._server, self._key = server, key
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
         self.seen: Counter[int] = Counter()
         self.longest_s = 0.0
 
-    def __enter__(self) -> Asking:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._has_ended.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        while not self._has_ended.wait(0.02):
-            began_at = time.monotonic()
-            self.seen[self._server.ask("/api/signals?status=closed", self._key).status_code] += 1
-            self.longest_s = max(self.longest_s, time.monotonic() - began_at)
+    def turn(self) -> None:
+        self.has_ended.wait(0.02)
+        began_at = time.monotonic()
+        self.seen[self._server.ask("/api/signals?status=closed", self._key).status_code] += 1
+        self.longest_s = max(self.longest_s, time.monotonic() - began_at)
 
 
 @contextmanager

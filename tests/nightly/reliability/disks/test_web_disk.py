@@ -177,12 +177,3 @@ def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tel
     tell(f"refused {person.refused}")
     assert lost == 0
     assert set(person.refused) <= {503}
-
-
-@pytest.mark.row("54, 55", "what was never written is missed")
-def test_control_what_was_never_written_is_missed(embedded: Installation) -> None:
-    with embedded.orm():
-        person = Person("writer")
-    person.keys.append("tw_live_" + "x" * 42)
-    person.signals.append("00000000-0000-4000-8000-000000000000")
-    assert missing(embedded, person) == (2, 0)

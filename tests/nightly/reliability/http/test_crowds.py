@@ -5,14 +5,14 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
-from tests.reliability.clients.measures import rss_kib
+from tests.reliability.clients.measures import rss_kib, sockets
 from tests.reliability.clients.strangers import ask, connect, connections
 from tests.reliability.fixtures import Tell
 from tests.reliability.http.test_crowds import LEGIT, capped
@@ -79,7 +79,7 @@ def test_slow_clients_are_disconnected(
     command = [require_debian("slowhttptest"), kind, "-c", str(SLOW), "-r", str(SLOW_A_SECOND), "-i", "5"]
     command += ["-l", f"{PATIENCE_S:.0f}", "-u", f"{server.url}/docs/streams", "-x", "10"]
     command += ["-w", "512", "-y", "1024", "-n", "5", "-z", "32"]
-    opened_in_s, before = SLOW / SLOW_A_SECOND, sockets_of(server.pid)
+    opened_in_s, before = SLOW / SLOW_A_SECOND, sockets(server.pid)
     held, probes = [0], []
     with logged(command, tmp_path / "slow.log", cwd=tmp_path):
         began_at = time.monotonic()
@@ -88,7 +88,7 @@ def test_slow_clients_are_disconnected(
             assert time.monotonic() - began_at < PATIENCE_S
             with connect(server.port) as client:
                 probes.append(ask(client))
-            held.append(sockets_of(server.pid) - before)
+            held.append(sockets(server.pid) - before)
             time.sleep(0.2)
     ended_after_s = time.monotonic() - began_at
     tell(f"{probes.count(200)} of {len(probes)} probes served, {max(held):,} held at once")
@@ -96,12 +96,3 @@ def test_slow_clients_are_disconnected(
     assert set(probes) == {200}
     assert max(held) > SLOW / 4
     assert ended_after_s <= opened_in_s + life_s + LATE_S
-
-
-def sockets_of(pid: int) -> int:
-    """How many it has open."""
-    found = 0
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            found += str(entry.readlink()).startswith("socket:")
-    return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import pytest
 
+from tests.nightly.benchmarks.processes import cpu_s
 from tests.nightly.reliability.clients import meters
 from tests.nightly.reliability.clients.wrk import asking
 from tests.reliability.conftest import Tell
@@ -69,12 +68,6 @@ def load(service: StreamService, path: str, key: str, connections: int) -> Load:
         pass
     used_s, took_s = cpu_s(server.pid) - began_s, time.monotonic() - began_at
     return Load(asked.answered / used_s, asked.answered / took_s, asked.refused)
-
-
-def cpu_s(pid: int) -> float:
-    """Of a process, all its threads."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.row(
