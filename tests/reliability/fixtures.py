@@ -104,6 +104,12 @@ def embedded(tmp_path: Path) -> Installation:
     return sqlite_in(tmp_path)
 
 
+@pytest.fixture(params=["embedded", "scaled"])
+def either(request: pytest.FixtureRequest) -> Installation:
+    found: Installation = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture(scope="module")
 def embedded_for_module(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return sqlite_in(tmp_path_factory.mktemp("embedded"))

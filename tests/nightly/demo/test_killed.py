@@ -19,8 +19,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import Serve, environment
 from tests.programs.services import postgres, redis
 
-from .conftest import COMPLETE, keys_in
-from .small import PREPARE, prepare_small, run
+from .conftest import COMPLETE, PREPARE, keys_in, prepare_small, run
 
 SYMBOL = "BTCUSD"
 

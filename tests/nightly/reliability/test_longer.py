@@ -37,20 +37,14 @@ FUZZ_S = float(os.environ.get("FUZZ_SECONDS", "300"))
 __all__ = ["archiving", "key", "server", "servers", "service"]
 
 
-@pytest.fixture(params=["embedded", "scaled"])
-def installation(request: pytest.FixtureRequest) -> Installation:
-    found: Installation = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
 def test_a_server_that_is_killed_six_times_keeps_every_tick(embedded: Installation, tell: Tell) -> None:
     engine.kill_again_and_again(embedded, tell, rounds=6)
 
 
 @pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact")
-def test_no_signal_is_lost_at_any_of_a_hundred_writes(installation: Installation, tell: Tell) -> None:
-    assert signals.check_lives(installation, "AGAIN", LAST_WRITE, tell).acts > LAST_WRITE
+def test_no_signal_is_lost_at_any_of_a_hundred_writes(either: Installation, tell: Tell) -> None:
+    assert signals.check_lives(either, "AGAIN", LAST_WRITE, tell).acts > LAST_WRITE
 
 
 @pytest.mark.row("5", "every signal closes as it would have without a kill, and only once")
@@ -60,9 +54,9 @@ def test_each_signal_closes_once_over_six_kills(embedded: Installation, tell: Te
 
 @pytest.mark.row("12–14", "no gaps, no duplicates, every client recovers")
 def test_every_message_arrives_once_over_sixty_cuts_of_each_client(
-    installation: Installation, seed: int, tell: Tell
+    either: Installation, seed: int, tell: Tell
 ) -> None:
-    with streaming(installation, 1 + bool(installation.redis_url), SYMBOLS) as running:
+    with streaming(either, 1 + bool(either.redis_url), SYMBOLS) as running:
         test_cut.check(Run(running, seed), 60, tell)
 
 
@@ -75,10 +69,8 @@ def test_clients_resume_across_restarts_of_either_kind(
 
 
 @pytest.mark.row("35", f"exit within {EXIT_WITHIN_S:g} s")
-def test_a_process_with_open_streams_and_requests_exits_in_time(
-    installation: Installation, tell: Tell
-) -> None:
-    codes, _, took_s = stop_with_all_under_way(installation, TERM, SOCKETS)
+def test_a_process_with_open_streams_and_requests_exits_in_time(either: Installation, tell: Tell) -> None:
+    codes, _, took_s = stop_with_all_under_way(either, TERM, SOCKETS)
     tell(f"exited after {took_s:.1f} s")
     assert codes == {1012: SOCKETS}
     assert took_s <= EXIT_WITHIN_S

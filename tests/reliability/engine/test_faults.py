@@ -48,6 +48,7 @@ class Playing:
     def __init__(self, database: PrivatePostgres, redis: PrivateRedis, directory: Path) -> None:
         self.database, self.redis = database, redis
         self.installation = Installation(directory, database.url, redis.url)
+        self.server: Process
         self.running_database, self.running_redis = ExitStack(), ExitStack()
 
     def prepare(self) -> None:
@@ -59,9 +60,6 @@ class Playing:
         )
         path = self.installation.directory / f"{SYMBOL}.csv"
         path.write_text("\n".join(["timestamp,bid,ask", *lines]) + "\n")
-
-    def listen_to(self, server: Process) -> None:
-        self.server = server
 
     def stored(self) -> Candles:
         """What an engine would go on from."""
@@ -117,7 +115,7 @@ def playing(prompt: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         played.prepare()
         stack.enter_context(engines(played.installation, 1, REPLAY_DIR=str(directory)))
         (server,) = stack.enter_context(played.installation.serve(1))
-        played.listen_to(server)
+        played.server = server
         wait_until(lambda: stored(played.installation, SYMBOL).seq > 0)
         yield played
 

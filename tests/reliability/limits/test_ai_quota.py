@@ -56,10 +56,6 @@ def make_caller(installation: Installation) -> tuple[Account, str]:
         return account, make_key(account)
 
 
-def paths_of(number: int) -> list[str]:
-    return [f"/api/analysis/{symbol}" for symbol in SYMBOLS[CROWD * number : CROWD * (number + 1)]]
-
-
 def statuses(answers: Sequence[Answer]) -> Counter[int]:
     return Counter(status for status, _ in answers)
 
@@ -79,7 +75,8 @@ def test_two_processes_create_exactly_as_many_analyses_as_allowed(
     rounds, counted = [], []
     for number in range(ROUNDS):
         account, key = make_caller(scaled)
-        answers = rush_for(two, [key], paths_of(number))
+        symbols = SYMBOLS[CROWD * number : CROWD * (number + 1)]
+        answers = rush_for(two, [key], [f"/api/analysis/{symbol}" for symbol in symbols])
         rounds.append((statuses(answers), made(answers)))
         counted.append(used(scaled, account))
         refused = [answer.lower() for status, answer in answers if status == 429]

@@ -79,15 +79,12 @@ def entries(redis_url: str, symbol: str) -> list[Entry]:
     """What the stream holds, with the numbers of an instrument's ticks."""
     with Redis.from_url(redis_url) as client:
         found: Any = client.xrange(key_of(STREAM))
-    return [
-        Entry(number_of(at), fields[b"e"].decode(), seqs_in(fields[b"d"], symbol)) for at, fields in found
-    ]
-
-
-def seqs_in(data: bytes, symbol: str) -> list[int]:
-    return [
-        record.seq for record in decode(data) if isinstance(record, TickAccepted) and record.symbol == symbol
-    ]
+    made = []
+    for at, fields in found:
+        ticks = [record for record in decode(fields[b"d"]) if isinstance(record, TickAccepted)]
+        seqs = [tick.seq for tick in ticks if tick.symbol == symbol]
+        made.append(Entry(number_of(at), fields[b"e"].decode(), seqs))
+    return made
 
 
 def last_number(redis_url: str) -> int:

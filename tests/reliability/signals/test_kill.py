@@ -93,11 +93,8 @@ def is_torn(signal: Signal) -> bool:
     )
 
 
-@pytest.mark.parametrize("kind", ["embedded", "scaled"])
-def test_no_acknowledged_signal_is_lost_or_stored_twice(
-    kind: str, request: pytest.FixtureRequest, tell: Tell
-) -> None:
-    assert check_lives(request.getfixturevalue(kind), "REVIVED", LAST, tell).acts > 0
+def test_no_acknowledged_signal_is_lost_or_stored_twice(either: Installation, tell: Tell) -> None:
+    assert check_lives(either, "REVIVED", LAST, tell).acts > 0
 
 
 def check_lives(installation: Installation, symbol: str, last: int, tell: Tell) -> Outcome:

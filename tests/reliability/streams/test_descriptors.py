@@ -18,9 +18,8 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.measures import sockets
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process, logged, tied, wait_until_healthy
-from tests.reliability.services.stream_services import StreamService
+from tests.reliability.services.stream_services import Flow, StreamService
 from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 SYMBOLS = [f"NUMBER{number}" for number in range(8)]

@@ -121,22 +121,18 @@ def restored_of(installation: Installation, directory: Path) -> Installation:
 
 
 @pytest.mark.row("74", "nothing acknowledged is missing")
-@pytest.mark.parametrize("kind", ["embedded", "scaled"])
-def test_a_backup_under_writes_is_complete(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path, tell: Tell
-) -> None:
-    installation: Installation = request.getfixturevalue(kind)
-    fill(installation)
-    restored, file = restored_of(installation, tmp_path), tmp_path / "backup.zip"
-    with installation.serve(1), Issuing(installation) as issuing:
+def test_a_backup_under_writes_is_complete(either: Installation, tmp_path: Path, tell: Tell) -> None:
+    fill(either)
+    restored, file = restored_of(either, tmp_path), tmp_path / "backup.zip"
+    with either.serve(1), Issuing(either) as issuing:
         wait_until(lambda: len(issuing.acknowledged) >= WRITTEN_BEFORE)
-        before, candles_before = list(issuing.acknowledged), candles_in(installation)
+        before, candles_before = list(issuing.acknowledged), candles_in(either)
         began_at = time.monotonic()
-        told(installation.manage("backup", str(file)))
+        told(either.manage("backup", str(file)))
         took_s = time.monotonic() - began_at
         wait_until(lambda: len(issuing.acknowledged) >= len(before) + WRITTEN_AFTER)
     # The service folds the minutes into coarser candles when it has time, before the backup or after it.
-    candles_after = candles_in(installation)
+    candles_after = candles_in(either)
     assert candles_before
     told(restored.manage("restore", str(file)))
     assert "hold" in told(restored.manage("verify_ledger"))

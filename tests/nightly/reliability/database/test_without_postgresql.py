@@ -30,8 +30,8 @@ from tests.reliability.database.test_without_postgresql import (
     started,
 )
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Process
+from tests.reliability.services.stream_services import Flow
 
 OUTAGE_S, CALM_S = 8.0, 2.0
 REFUSED_WITHIN_S, REFUSED = 3.0, ("others", "pages")

@@ -20,12 +20,11 @@ from tests.nightly.reliability.clients.meters import Meter, listening
 from tests.patience import wait_until
 from tests.reliability.clients.person import Person
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.frozen import family
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.strace import injecting
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.reliability.services.supervised import command_of
 
 SYMBOLS, ENTRY = ["WRITTEN"], "1.005"

@@ -14,9 +14,8 @@ from tests.nightly.reliability.clients.wrk import asking
 from tests.reliability.clients.measures import Memory, descriptors, percentile
 from tests.reliability.fixtures import Tell
 from tests.reliability.http.test_page_bursts import API_THREADS, NAME, PAGES, PATH, threads
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 
 AT_ONCE, WARM_S, BURST_S = 60, 3.0, 15.0
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0

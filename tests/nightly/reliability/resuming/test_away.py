@@ -10,9 +10,8 @@ import pytest
 
 from tests.reliability.clients.swarm import listen
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import streaming
+from tests.reliability.services.stream_services import Flow, streaming
 
 SYMBOLS, PATH = [f"AWAY{number}" for number in range(4)], "/ws/market"
 # Of each symbol less than the 1,000 frames that are kept come in two minutes.

@@ -16,9 +16,8 @@ from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory
 from tests.reliability.clients.swarm import Listener
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.serving.websocket.test_hostile_clients import HOSTILE
 from tests.serving.websocket.wires import TEXT, RawClient, masked
 

@@ -13,9 +13,8 @@ from tests.nightly.benchmarks.processes import cpu_s
 from tests.nightly.reliability.clients import meters
 from tests.nightly.reliability.clients.wrk import asking
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 
 SYMBOL, TICKS_A_SECOND, LISTENERS = "LOADED", 20, 10
 # Connections that keep the service just busy, and how many times as many come.

@@ -13,9 +13,8 @@ from tests.nightly.reliability.clients.meters import Trial, listening, tried
 from tests.reliability.clients.deaf import Deaf, served_by, stop_reading
 from tests.reliability.clients.measures import Memory
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.serving.websocket.wires import TEXT, masked
 
 SYMBOLS = [f"SLOW{number}" for number in range(10)]

@@ -16,9 +16,8 @@ from tests.patience import until
 from tests.reliability.clients.measures import percentile
 from tests.reliability.clients.swarm import Listener, listen
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.reliability.streams.test_several_processes import SYMBOL, free_after_a_kill, revoke_everywhere
 
 SYMBOLS = [SYMBOL, *(f"STORM{number}" for number in range(3))]
