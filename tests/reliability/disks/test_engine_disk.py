@@ -15,9 +15,15 @@ from django.db import connection
 
 from tests.patience import wait_until
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.engines import NEVER_CLOSING, make_publisher, stored, written
+from tests.reliability.services.engines import (
+    NEVER_CLOSING,
+    Publisher,
+    Unanswered,
+    make_publisher,
+    stored,
+    written,
+)
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.publisher import Publisher, Unanswered
 
 SEED = 20_261_122
 SYMBOL = "WAITING"

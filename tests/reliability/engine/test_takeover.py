@@ -20,9 +20,8 @@ from tests.reliability.services.engine_processes import (
     entries,
     writer_of,
 )
-from tests.reliability.services.engines import make_publisher, settle, stored
+from tests.reliability.services.engines import Publisher, Unanswered, make_publisher, settle, stored
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.publisher import Publisher, Unanswered
 
 SEED = 20_261_123
 pytestmark = [

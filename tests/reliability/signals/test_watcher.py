@@ -22,9 +22,8 @@ from signals_feed.models import Signal
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import make_publisher, send_until_killed, settle
+from tests.reliability.services.engines import Publisher, make_publisher, send_until_killed, settle
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.publisher import Publisher
 from tests.signals_feed.published_signals import make_published
 
 SIGNALS = 300

@@ -11,8 +11,7 @@ from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import ROOT
 from tools.lint.migrations.last import Release, last_release
 
-from .release import ReleaseMissing, unpack
-from .upgrading import over, upgraded
+from .upgrading import ReleaseMissing, over, unpack, upgraded
 
 
 @pytest.mark.row("upgrade", "nothing acknowledged lost, no connection closed without notice")

@@ -4,10 +4,12 @@ said to be done outlives a kill, and prices go on meanwhile."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,14 +20,43 @@ from accounts.models import ApiKey
 from signals_feed.models import Signal
 from tests.nightly.reliability.clients.meters import Meter, listening
 from tests.patience import wait_until
+from tests.programs.debian import require_debian
 from tests.reliability.clients.person import Person
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.frozen import family
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.strace import injecting
 from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.reliability.services.supervised import command_of
+
+INJECTED = re.compile(r"\(INJECTED\)")
+
+
+class Tracer:
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    @property
+    def injected(self) -> int:
+        return len(INJECTED.findall(self._log.read_text(errors="replace")))
+
+
+@contextmanager
+def injecting(log: Path, pids: Iterable[int], calls: str, fault: str) -> Iterator[Tracer]:
+    """From the moment in which it has all of them, and those that they start."""
+    of_whom = [argument for pid in pids for argument in ("-p", str(pid))]
+    command = [require_debian("strace"), "-f", *of_whom, "-o", str(log)]
+    command += ["-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for _ in range(len(of_whom) // 2):
+            said = process.stderr.readline()
+            assert "attached" in said, said
+        try:
+            yield Tracer(log)
+        finally:
+            process.terminate()
+
 
 SYMBOLS, ENTRY = ["WRITTEN"], "1.005"
 ATTEMPTS, TICKS_A_SECOND = 10, 40
