@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,6 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.disks.test_engine_disk import full, locked
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation, Process
-from tools.lint.production import PRODUCTION
 
 pytestmark = [
     # How soon a fault counts is the subject.
@@ -141,9 +141,17 @@ def test_a_process_that_alone_cannot_reach_redis_is_not_ready(
             wait_until(lambda: readiness(server)[0] == 200)
 
 
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": secrets.token_urlsafe(48),
+    "KEY_PEPPER": secrets.token_urlsafe(48),
+    "ALLOWED_HOSTS": "tickwire.example",
+    "EMAIL_URL": "dummymail://",
+}
+
+
 def test_missing_static_files_make_a_process_unready(installation: Installation) -> None:
-    servers = {"DATABASE_URL": installation.database_url, "REDIS_URL": installation.redis_url}
-    with installation.serve_stock(**PRODUCTION | servers) as server:
+    with installation.serve_stock(**PRODUCTION) as server:
         # Probes ask by whatever address they have, and without TLS.
         until_reasons(server, "static_files")
         assert readiness(server)[0] == 503
