@@ -10,8 +10,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.nightly.demo.conftest import COMPLETE, keys_in
-from tests.nightly.demo.small import prepare_small
+from tests.nightly.demo.conftest import COMPLETE, keys_in, prepare_small
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import Serve
 

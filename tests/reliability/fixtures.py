@@ -104,6 +104,12 @@ def embedded(tmp_path: Path) -> Installation:
     return sqlite_in(tmp_path)
 
 
+@pytest.fixture(params=["embedded", "scaled"])
+def either(request: pytest.FixtureRequest) -> Installation:
+    found: Installation = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture(scope="module")
 def embedded_for_module(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return sqlite_in(tmp_path_factory.mktemp("embedded"))
@@ -116,8 +122,8 @@ def sqlite_in(directory: Path) -> Installation:
     return Installation(directory, f"sqlite:///{path}")
 
 
-@pytest.fixture
-def rows(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[None]:
-    """Allow the models where a test names its own database."""
+@pytest.fixture(scope="module")
+def rows(django_db_blocker: Any) -> Iterator[None]:
+    """Allow the models: each test names its own database."""
     with django_db_blocker.unblock():
         yield

@@ -30,7 +30,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "Slow and silent connections": ("43", "44"),
     "Oversized request bodies": ("45",),
     "Peers that vanish": ("46, 47",),
-    "Disks that are full or fail": ("54", "55", "54, 55"),
+    "Disks that are full or fail": ("54", "55"),
     "Clocks that jump": ("56",),
     "Frozen processes": ("59",),
     "Migrations under load": ("60",),

@@ -8,6 +8,8 @@ IS_CHOSEN = os.environ.get("STREAMS_ON") == "daphne"
 
 NO_PRESSURE = "daphne takes whatever it is given: nobody is seen to be slow, so nobody gets 4430 or less"
 OWN_CLOSES = "daphne answers this before the application hears of it, and hangs up without a code"
+OWN_PINGS = "daphne answers pings itself: the application never hears of them, and nobody is sent away"
+NO_STATUS = "daphne refuses every handshake with 403: it cannot pass on another answer"
 
 EXCEPTED: dict[str, str] = {
     "test_restart.py::test_restart_is_announced_and_closes_with_1012": "daphne just hangs up",
@@ -15,5 +17,9 @@ EXCEPTED: dict[str, str] = {
     "test_slow.py::test_latest_gives_the_newest_price_and_says_how_many_were_left_out": NO_PRESSURE,
     "test_refusals.py::test_message_above_16_kib_closes_with_1009": "daphne has no 1009: 4400",
     "test_refusals.py::test_text_that_is_no_utf8_closes_with_1007": OWN_CLOSES,
+    "test_refusals.py::test_twenty_messages_at_once_are_taken_and_more_are_not[pings of the protocol]": (
+        OWN_PINGS
+    ),
+    "test_refusals.py::test_other_path_gets_no_socket": NO_STATUS,
 }
-"""By the name of the test, with its file."""
+"""By the name of the test, with its file, and the case where the others hold."""

@@ -1,5 +1,5 @@
 """The user of Redis that docs/operate/redis-and-postgresql.md makes: what it may not ask, on old servers
-and new. The whole service works as that user in tests/nightly/reliability/drill/test_redis_user.py."""
+and new. The whole service works as that user in tests/nightly/reliability/drill/test_variants.py."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from statistics import median
 
 from tests.nightly.benchmarks.engine.run import Run
 from tests.nightly.benchmarks.processes import measured
-from tests.nightly.benchmarks.tables import say, spread
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, conclude, say, spread
 
 INSTRUMENTS, PER_SECOND = 50, 20_000
 SECONDS, ROUNDS = int(os.environ.get("SECONDS", "10")), int(os.environ.get("ROUNDS", "3"))
@@ -40,10 +39,9 @@ def main() -> None:
     without, kept = median(taken["0"]), median(taken["1"])
     say(f"{PER_SECOND:,} ticks a second, {INSTRUMENTS} instruments, points of a core: ")
     say(f"without the archive {spread(taken['0'])}, with it {spread(taken['1'])}\n")
-    is_held = kept - without <= MOST_POINTS
     most = f"at most {MOST_POINTS:g} points of a core"
-    note("Keeping ticks", most, f"{kept - without:.1f}", held=is_held)
-    sys.exit(not is_held)
+    more = kept - without
+    sys.exit(conclude(Verdict("Keeping ticks", most, f"{more:.1f}", more <= MOST_POINTS)))
 
 
 if __name__ == "__main__":

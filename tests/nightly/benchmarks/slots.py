@@ -26,8 +26,7 @@ from redis import Redis  # noqa: E402
 
 from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
 from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot  # noqa: E402
-from tests.nightly.benchmarks.tables import say  # noqa: E402
-from tests.nightly.figures import note  # noqa: E402
+from tests.nightly.benchmarks.tables import Verdict, conclude, say  # noqa: E402
 from tests.programs import services  # noqa: E402
 
 REPORTERS, SLOTS = int(os.environ.get("PROCESSES", "200")), int(os.environ.get("SLOTS", "1250"))
@@ -112,11 +111,11 @@ def main() -> int:
     say(f"PING meanwhile: p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {max(pings):.1f} ms of {len(pings)}\n")
     say(f"{calls['calls']:,} calls of {calls['usec_per_call'] / 1000:.2f} ms each\n")
     say(f"{found:,} of {wanted:,} slots of {REPORTERS} reporters after {took_s:.1f} s\n")
-    are_counted, is_quick = took_s <= RECOVERED_WITHIN_S, max(pings) <= PING_MS
-    slots = f"{wanted:,} slots counted again"
-    note(slots, f"≤ {RECOVERED_WITHIN_S:g} s", f"{took_s:.1f} s", held=are_counted)
-    note("The longest PING meanwhile", f"≤ {PING_MS:g} ms", f"{max(pings):.1f} ms", held=is_quick)
-    return 0 if are_counted and is_quick else 1
+    slots, most = f"{wanted:,} slots counted again", max(pings)
+    return conclude(
+        Verdict(slots, f"≤ {RECOVERED_WITHIN_S:g} s", f"{took_s:.1f} s", took_s <= RECOVERED_WITHIN_S),
+        Verdict("The longest PING meanwhile", f"≤ {PING_MS:g} ms", f"{most:.1f} ms", most <= PING_MS),
+    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
+
+from tests.nightly.figures import note
 
 Rounds = Mapping[tuple[str, str], Sequence[Any]]
 """By case and server, one load a round."""
@@ -17,6 +19,21 @@ Rounds = Mapping[tuple[str, str], Sequence[Any]]
 def say(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+class Verdict(NamedTuple):
+    figure: str
+    target: str
+    found: str
+    held: bool
+
+
+def conclude(*verdicts: Verdict) -> int:
+    """Each is noted and said; 1 where one does not hold."""
+    for each in verdicts:
+        note(each.figure, each.target, each.found, held=each.held)
+        say(f"{'held  ' if each.held else 'MISSED'} {each.figure}: {each.found}; {each.target}\n")
+    return int(not all(each.held for each in verdicts))
 
 
 def machine() -> str:

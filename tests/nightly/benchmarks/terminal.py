@@ -20,8 +20,7 @@ from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from pages.static_files import without_comments
 from tests.browser.browsers import LAUNCH_ARGS, require_chromium
-from tests.nightly.benchmarks.tables import say
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, conclude, say
 from tests.patience import wait_until
 from tests.programs.running import Serve
 
@@ -66,19 +65,8 @@ WORKER = "JSON.parse(document.getElementById('terminal-config').textContent).wor
 IMPORTED = re.compile(r"""(?:import|from)\s*["'](\.[^"']+)["']""")
 
 
-class Figure(NamedTuple):
-    name: str
-    found: float
-    floor: float
-    unit: str
-
-    @property
-    def holds(self) -> bool:
-        return self.found <= self.floor
-
-    def __str__(self) -> str:
-        verdict = "holds" if self.holds else "MISSED"
-        return f"{self.name:<28}{self.found:>10.3f} {self.unit:<4} floor {self.floor:>6g}   {verdict}"
+def figure(name: str, found: float, floor: float, unit: str) -> Verdict:
+    return Verdict(name, f"≤ {floor:g} {unit}", f"{found:.3f} {unit}", found <= floor)
 
 
 class Load(NamedTuple):
@@ -101,14 +89,10 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=require_chromium(), args=[*LAUNCH_ARGS])
             figures = measure(browser, f"{server.url}/terminal", minutes)
             browser.close()
-    for each in figures:
-        say(f"{each}\n")
-        note(each.name, f"≤ {each.floor:g} {each.unit}", f"{each.found:.3f} {each.unit}", held=each.holds)
-    missed = [figure.name for figure in figures if not figure.holds]
-    sys.exit(f"Missed: {', '.join(missed)}." if missed else 0)
+    sys.exit(conclude(*figures))
 
 
-def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
+def measure(browser: Browser, url: str, minutes: float) -> list[Verdict]:
     # The browser has just started, and the service made the demo's past: both are still busy with themselves.
     load(browser, url)
     loads = [load(browser, url) for _ in range(LOADS)]
@@ -132,13 +116,13 @@ def measure(browser: Browser, url: str, minutes: float) -> list[Figure]:
         f"The chart library has {size_kb(scripts, is_chart=True):.1f} KB gzipped.\n"
     )
     return [
-        Figure("Live prices", statistics.median(each.live_s for each in loads), 1, "s"),
-        Figure("Largest contentful paint", statistics.median(each.painted_s for each in loads), 1, "s"),
-        Figure("Layout shift", max(each.shift for each in loads), 0.02, ""),
-        Figure("Frames over 50 ms", frames["over"], 0, ""),
-        Figure("Longest task on its core", task_ms, 50, "ms"),
-        Figure("Scripts without the chart", size_kb(scripts, is_chart=False), 60, "KB"),
-        Figure("Heap, more at the end", heap_mb, 5, "MB"),
+        figure("Live prices", statistics.median(each.live_s for each in loads), 1, "s"),
+        figure("Largest contentful paint", statistics.median(each.painted_s for each in loads), 1, "s"),
+        figure("Layout shift", max(each.shift for each in loads), 0.02, ""),
+        figure("Frames over 50 ms", frames["over"], 0, ""),
+        figure("Longest task on its core", task_ms, 50, "ms"),
+        figure("Scripts without the chart", size_kb(scripts, is_chart=False), 60, "KB"),
+        figure("Heap, more at the end", heap_mb, 5, "MB"),
     ]
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from demo.seeding import MOST_MAKERS
 from tests.patience import PATIENCE_S
 from tests.programs.running import Serve
+from tests.reliability.clients.subscribed import subscribed
 
 Get = Callable[..., httpx.Response]
 TIMEFRAMES = {"1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400}
@@ -74,9 +74,8 @@ def test_500_bars_are_full_for_every_instrument(get: Get, timeframe: str) -> Non
 @pytest.mark.parametrize("symbol", ["BTCUSD", "ETHUSD"])
 def test_crypto_ticks_at_least_four_times_a_second(demo: Serve, keys: dict[str, str], symbol: str) -> None:
     """By the ticks' own times: on a slow machine they come late, and are no fewer in each whole second."""
-    with connect(f"ws://127.0.0.1:{demo.port}/ws/market", open_timeout=PATIENCE_S) as socket:
-        socket.send(json.dumps({"action": "subscribe", "symbols": [symbol], "api_key": keys["premium"]}))
-        times_ms = [json.loads(socket.recv(PATIENCE_S))["time"] for _ in range(40)][1:]
+    with subscribed(demo.port, keys["premium"], [symbol]) as (socket, _):
+        times_ms = [json.loads(socket.recv(PATIENCE_S))["time"] for _ in range(39)]
 
     seconds = Counter(time_ms // 1000 for time_ms in times_ms)
     whole = range(times_ms[0] // 1000 + 1, times_ms[-1] // 1000)

@@ -19,8 +19,7 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 
-from .conftest import COMPLETE, keys_in
-from .small import PREPARE, run
+from .conftest import COMPLETE, PREPARE, keys_in, run
 
 # Enough of them that some are left when it is interrupted, whatever the machine's speed.
 FEW = PREPARE.replace(
@@ -94,13 +93,12 @@ def assert_whole(var_dir: Path, running: Serve) -> None:
     assert manage(var_dir, "verify_ledger").returncode == 0
 
 
-def test_killed_in_the_middle_it_goes_on_at_the_next_start(var_dir: Path) -> None:
+def test_killed_in_the_middle_nobody_goes_on_alone_and_the_next_start_does(var_dir: Path) -> None:
     with Serve(var_dir) as running:
         wait_until(lambda: made(running) >= 2)
         makers = makers_of(running)
-        # All at once, as when the power fails.
-        for pid in (*makers, running.pid):
-            kill(pid)
+        kill(running.pid)
+    wait_until(lambda: not any(map(is_running, makers)))
     assert makers
     left = number_of(var_dir, "market_unfinishedpast", "made_at IS NULL")
     assert 0 < left < INSTRUMENTS
@@ -134,16 +132,6 @@ def test_makers_that_are_killed_again_and_again_are_given_up_with_a_word(var_dir
     with Serve(var_dir) as running:
         wait_until(have_given_up)
     assert MAKERS < len(killed) <= MAKERS * (1 + MOST_AGAIN)
-
-
-def test_when_the_service_is_killed_alone_nobody_goes_on_without_it(var_dir: Path) -> None:
-    with Serve(var_dir) as running:
-        wait_until(lambda: made(running) >= 1)
-        makers = makers_of(running)
-        kill(running.pid)
-    wait_until(lambda: not any(map(is_running, makers)))
-
-    assert number_of(var_dir, "market_unfinishedpast", "made_at IS NULL") > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGSTOP])

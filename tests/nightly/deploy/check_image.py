@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
 from tests.programs import services
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
-from tests.reliability.services.processes import ROOT, stop
+from tests.reliability.services.processes import ROOT, logged
 
 SUITE = ("bookworm", "http://deb.debian.org/debian")
 INSIDE = "python3,python3-venv,ca-certificates"
@@ -121,18 +121,14 @@ def test_it_migrates_serves_is_healthy_and_stops(buildah: Builder, container: st
         options = ["--isolation", "chroot", *(f"--env={name}={value}" for name, value in given.items())]
         buildah("run", *options, container, "--", "tickwire-server", "migrate", "--verbosity", "0")
         log = tmp_path / "serve.log"
-        with log.open("wb") as out:
-            words = buildah.words("run", *options, container, "--", "tickwire-server", "serve")
-            process = subprocess.Popen(words, stdout=out, stderr=out)
-        try:
+        words = buildah.words("run", *options, container, "--", "tickwire-server", "serve")
+        with logged(words, log) as process:
             wait_until(lambda: process.poll() is not None or answers(port))
             assert process.poll() is None, log.read_text()
             buildah("run", *options, container, "--", "python", "/opt/tickwire/ready.py")
             headers = {"Host": "api.example.com", "X-Forwarded-Proto": "https"}
             page = httpx.get(f"http://127.0.0.1:{port}/accounts/login/", headers=headers)
             assert page.status_code == 200
-        finally:
-            stop(process)
     assert "Traceback" not in log.read_text()
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
-from tests.reliability.services.processes import ROOT
+from tests.reliability.services.processes import ROOT, logged
 
 INSIDE = "ca-certificates,systemd,systemd-sysv,dbus,util-linux"
 PORTS = (8001, 8002)
@@ -107,17 +107,12 @@ def machine(tree: Path) -> Iterator[Machine]:
         "--system-call-filter=adjtimex clock_adjtime",
         "--boot",
     ]
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    try:
+    with logged(command, log) as process:
         booted = Machine(process, log)
         wait_until(booted.has_begun)
         booted.run("sh", "-c", f"cd {CHECKOUT}\n{UNASKED}", within_s=START_PATIENCE_S)
         wait_until(lambda: booted.is_active("tickwire.target"))
         yield booted
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 def test_all_processes_are_ready_when_the_target_is_and_figures_where_the_readme_says(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
+from config.environment.values import FILE
+from config.environment.variables import VARIABLES
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
 from tests.programs.services import free_port
@@ -32,6 +34,20 @@ Tier.objects.filter(name="premium").update(requests_per_minute=1_000_000, stream
 call_command("issue_key", "alice", "--tier", "premium")
 call_command("issue_ingest_key", "desk")
 """
+
+
+SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
+
+
+def check_variables(given: Mapping[str, str], folder: str) -> None:
+    """All that are handed to a process are known, and it reads each secret from its file."""
+    for variable in given:
+        plain = variable.removesuffix(FILE)
+        assert plain in VARIABLES
+        assert variable == plain or VARIABLES[plain].is_secret
+    read = {variable: value for variable, value in given.items() if variable.endswith(FILE)}
+    assert read == {f"{secret}{FILE}": f"{folder}/{secret.lower()}" for secret in SECRETS}
+    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(given)
 
 
 class ProductionInstallation(Installation):

@@ -7,13 +7,12 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import threading
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,7 +23,7 @@ from tests.certificates import make_certificate
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
-from tests.reliability.services.processes import ROOT, stop
+from tests.reliability.services.processes import ROOT, listens, logged
 
 from .installation import HOST, SYMBOL, Pair
 
@@ -155,23 +154,12 @@ def started(name: str, directory: Path, ports: Sequence[int]) -> Iterator[Proxy]
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     log = directory / "own.log"
-    with log.open("wb") as out:
-        tied = shutil.which("setpriv")
-        command = [*([tied, "--pdeathsig=TERM"] if tied else []), *program.run]
-        process = subprocess.Popen(command, env=environment, cwd=directory, stdout=out, stderr=out)
-    try:
+    tied = shutil.which("setpriv")
+    command = [*([tied, "--pdeathsig=TERM"] if tied else []), *program.run]
+    with logged(command, log, environment, directory) as process:
         for port in (proxy.http, proxy.https):
             wait_until(lambda port=port: listens(process, port, log))  # type: ignore[misc]
         yield proxy
-    finally:
-        stop(process)
-
-
-def listens(process: subprocess.Popen[bytes], port: int, log: Path) -> bool:
-    assert process.poll() is None, log.read_text()
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
-        return True
-    return False
 
 
 T = TypeVar("T")

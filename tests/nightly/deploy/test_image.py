@@ -12,13 +12,10 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 
-from config.environment.variables import VARIABLES
-from serving.readiness.answers import READYZ
 from tests.programs.services import free_port
 from tests.reliability.services.processes import ROOT
 
@@ -36,28 +33,6 @@ def test_everything_that_the_wheel_holds_is_let_in_and_nothing_else() -> None:
     needed = {*locks, "README.md", "pyproject.toml", "tickwire_server"}
     assert {*WHEEL["only-include"], *needed, "deploy/ready.py"} == LET_IN
     assert all((ROOT / name).exists() for name in LET_IN)
-
-
-def test_all_variables_that_it_sets_are_known() -> None:
-    own = {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
-    names = set(re.findall(r"\b([A-Z][A-Z_]+)=", DOCKERFILE)) - own - {"BASE"}
-    assert names <= set(VARIABLES)
-    assert {"VAR_DIR", "STATIC_ROOT", "PRODUCTION", "HOST", "PORT"} <= names
-
-
-def test_it_starts_without_a_shell_and_asks_where_the_service_answers() -> None:
-    assert f'"{READYZ}"' in (ROOT / "deploy/ready.py").read_text()
-    assert re.findall(r"\bPORT=(\d+)", DOCKERFILE) == re.findall(r"EXPOSE (\d+)", DOCKERFILE)
-    last = DOCKERFILE.rpartition("FROM")[2]
-    assert re.findall(r"^(?:ENTRYPOINT|CMD|\s+CMD) (\[)?", last, re.M) == ["[", "[", "["]
-
-
-def test_what_builds_the_wheel_is_named_with_all_that_it_needs() -> None:
-    needed = {
-        re.split(r"[^\w-]", each)[0] for each in requires("hatchling") or () if "python_version" not in each
-    }
-    (named,) = re.findall(r"is_wanted = /\^\(([\w|-]+)\)", DOCKERFILE)
-    assert set(named.split("|")) == {"hatchling", *needed}
 
 
 def test_what_it_installs_is_what_the_tests_ran_with() -> None:

@@ -30,7 +30,7 @@ from tests.programs.services import free_port
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT
 
-from .installation import DRAIN_S, HOST, ProductionInstallation
+from .installation import DRAIN_S, HOST, SECRETS, ProductionInstallation, check_variables
 
 UNITS = ROOT / "deploy/systemd"
 COMMON = "tickwire-.service.d/common.conf"
@@ -46,7 +46,6 @@ WORST_EXPOSURE = 1.5
 CALL = re.compile(r"^\d+ +(?:<\.\.\. )?(\w+)[( ]", re.M)
 # Writable and executable at once, or made executable after it was written.
 CODE_OF_DATA = re.compile(r"mmap\([^)]*PROT_WRITE\|PROT_EXEC|(?:pkey_)?mprotect\([^)]*PROT_EXEC")
-SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
 
 each_service = pytest.mark.parametrize("name", SERVICES)
 
@@ -89,19 +88,13 @@ def test_it_is_hardly_exposed(name: str) -> None:
 @each_service
 def test_its_variables_are_known_and_each_secret_is_handed_to_it(name: str) -> None:
     given = environment(name)
-    for variable in given:
-        plain = variable.removesuffix(FILE)
-        assert plain in VARIABLES
-        assert variable == plain or VARIABLES[plain].is_secret
-    read = {variable: value for variable, value in given.items() if variable.endswith(FILE)}
-    assert read == {f"{secret}{FILE}": f"%d/{secret.lower()}" for secret in SECRETS}
+    check_variables(given, "%d")
     credentials = {each.partition(":")[0] for each in values(name, "LoadCredential")}
     assert credentials == {secret.lower() for secret in SECRETS}
     named = set(re.findall(r"^([A-Z_]+)=", (UNITS / "tickwire.env").read_text(), re.M))
     needed = {name for name, variable in VARIABLES.items() if variable.is_needed}
     assert named <= set(VARIABLES)
     assert needed <= named | {variable.removesuffix(FILE) for variable in given}
-    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(given)
     if name in SERVICES[:2]:
         assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < float(values(name, "TimeoutStopSec")[0])
 

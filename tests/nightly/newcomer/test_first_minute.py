@@ -84,26 +84,27 @@ def test_one_command_in_a_fresh_clone_leads_to_live_prices(
     clone: Path, record_property: Callable[[str, object], None]
 ) -> None:
     port = free_port()
-    page = f"http://127.0.0.1:{port}/"
-    began = time.monotonic()
+    page, began = f"http://127.0.0.1:{port}/", time.monotonic()
+
+    def tell(what: str) -> None:
+        record_property("number", f"{time.monotonic() - began:.1f} s to {what}")
 
     with make_run(clone, port) as output:
         wait_until((clone / ".venv/.run").exists, START_PATIENCE_S)
-        packages_s = time.monotonic() - began
-        record_property("seconds from the command to the packages", packages_s)
+        tell("the packages")
         wait_until(lambda: answers(page), START_PATIENCE_S)
-        record_property("seconds from the packages to the first page", time.monotonic() - began - packages_s)
+        tell("the first page")
         wait_until(lambda: "Ctrl-C stops it." in output.read_text())
         tick = first_tick(port, key_in(output))
-        record_property("seconds from the command to the first tick", time.monotonic() - began)
+        tell("the first tick")
         terminal = httpx.get(page).text
 
     assert tick["symbol"] == SYMBOL
     assert SYMBOL in terminal
-    again = time.monotonic()
+    began = time.monotonic()
     with make_run(clone, port):
         wait_until(lambda: answers(page), START_PATIENCE_S)
-        record_property("seconds from the second start to its first page", time.monotonic() - again)
+        tell("the first page, started again")
     assert not subprocess.run(
         ["git", "status", "--porcelain"], cwd=clone, capture_output=True, check=True
     ).stdout, "running it leaves traces in the clone that git does not ignore"

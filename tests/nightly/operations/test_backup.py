@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import shlex
 import zipfile
 from collections.abc import Callable
@@ -63,13 +62,6 @@ def test_it_comes_back_with_its_secrets_on_a_machine_that_has_nothing(
     assert "3 entries hold" in done.stdout
     assert secrets["KEY_PEPPER_FALLBACKS"] == settings.KEY_PEPPER
     assert NOT_SET not in done.stdout
-
-
-def test_head_of_an_empty_ledger_can_be_compared_with(new_database: New, tmp_path: Path) -> None:
-    with in_place(new_database("sqlite")):
-        for words in (("backup",), ("backup", "--verify")):
-            (head,) = re.findall(r"Head of the ledger: (\S*)", run(*words, tmp_path / "empty.zip"))
-            assert "0 entries hold" in run("verify_ledger", "--head", head)
 
 
 def test_what_cannot_be_written_or_told_leaves_nothing(filled: Callable[[str], str], tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.db import connection
 
 from core.events.outbox import ControlEvent
-from operations.copying import schemas
 from operations.copying.opening import open_default
 from tests.factories import make_account, make_user
 from tests.market.postgresql import in_place
@@ -132,11 +131,3 @@ def test_a_backup_that_is_restored_twice_tells_of_it_above_all_that_was_told_bet
     with in_place(new_database("sqlite")):
         run("restore", path)
         assert ControlEvent.objects.is_lost(heard)
-
-
-def test_nothing_is_dropped_before_its_numbers_are_noted(new_database: New) -> None:
-    with in_place(new_database("sqlite")):
-        last = make_and_delete_accounts()
-        with closing(open_default()) as store:
-            for _ in range(2):
-                assert schemas.drop_everything(store)["accounts_account"] == last

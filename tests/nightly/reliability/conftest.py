@@ -10,5 +10,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _as_shipped(prompt: None) -> None:
+def _as_shipped(prompt: None, rows: None) -> None:
     """What is measured here is measured with the deadlines of the product."""

@@ -23,14 +23,10 @@ OTHERS = re.compile(
 DERIVED = derive_key("secret", "demo")
 
 
-def lead_of(key: str) -> str:
-    return key[: key.index("_", 3) + 1]
-
-
 def secrets_in(text: bytes) -> list[str]:
     """What looks like a key of ours counts only with its checksum: documents may show one that is none."""
     own = [found.decode() for found in OURS.findall(text) if found.decode() != DERIVED]
-    return [key for key in own if is_well_formed(key, lead_of(key))] + [
+    return [key for key in own if is_well_formed(key, key[: key.index("_", 3) + 1])] + [
         found.decode() for found in OTHERS.findall(text)
     ]
 

@@ -16,7 +16,6 @@ from accounts.models import TierRequest, User
 from signals_feed.models import Signal
 from signals_feed.publishers.requests import PublisherRequest
 from tests.factories import make_signal, make_user
-from tests.reliability.access.permissions.asking import ask
 from tests.reliability.access.permissions.matrix import rows_written
 from tests.reliability.access.permissions.people import (
     SUPER,
@@ -25,7 +24,7 @@ from tests.reliability.access.permissions.people import (
     everything_of_everybody,
     powers_of_everybody,
 )
-from tests.reliability.access.permissions.urls import Url, admin_urls, other_urls
+from tests.reliability.access.permissions.urls import Url, admin_urls, ask, other_urls
 from tests.reliability.fixtures import Tell
 from tests.staff import staff_client
 

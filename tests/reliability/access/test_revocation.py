@@ -14,7 +14,7 @@ from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 from tests.reliability.services.processes import Installation, Process
 
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("15, 16", "in effect everywhere")]
+pytestmark = pytest.mark.row("15, 16", "in effect everywhere")
 ASKED = 5
 
 

@@ -3,15 +3,13 @@ factors and each step by itself are shown in tests/accounts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
-from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
 from accounts.key_text import prefix_of
@@ -21,6 +19,7 @@ from tests.factories import make_account, make_instrument, make_key, make_tiers,
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
 from tests.reliability.clients.person import log_in
+from tests.reliability.clients.subscribed import asking
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, http, manage
@@ -53,13 +52,6 @@ def status_of(server: Process, key: str) -> int:
     return server.ask("/api/limits", key).status_code
 
 
-@contextmanager
-def stream(server: Process, key: str) -> Iterator[Connection]:
-    with connect(f"ws://127.0.0.1:{server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
-        socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
-        yield socket
-
-
 def is_open(socket: Connection) -> bool:
     return socket.ping().wait(PATIENCE_S) and socket.close_code is None
 
@@ -69,7 +61,6 @@ def pepper_of(installation: Installation, key: str) -> str:
         return ApiKey.objects.get(prefix=prefix_of(key)).pepper_name
 
 
-@pytest.mark.usefixtures("rows")
 @pytest.mark.row("31, rotated secrets", "a rotation ends no key, session or stream")
 def test_rotating_secrets_across_processes_ends_nothing(own: Installation, tell: Tell) -> None:
     told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
@@ -81,7 +72,7 @@ def test_rotating_secrets_across_processes_ends_nothing(own: Installation, tell:
     with ExitStack() as running:
         old = running.enter_context(ExitStack())
         first = old.enter_context(own.web_process(**told))
-        socket = old.enter_context(stream(first, used))
+        socket = old.enter_context(asking(first.port, used, [SYMBOL]))
         second = running.enter_context(own.web_process(**changed))
         # Whoever came before goes on at both, and whoever comes now as well.
         for server in (second, first, second):
@@ -89,7 +80,7 @@ def test_rotating_secrets_across_processes_ends_nothing(own: Installation, tell:
             assert is_in(session, server)
         issued = manage(own.environment(**changed), "issue_key", BOB).stdout.strip()
         assert (status_of(first, issued), status_of(second, issued)) == (200, 200)
-        newer = running.enter_context(stream(second, used))
+        newer = running.enter_context(asking(second.port, used, [SYMBOL]))
         wait_until(lambda: pepper_of(own, used) == name_of(NEW["KEY_PEPPER"]))
         assert status_of(first, used) == 200
         assert is_open(socket)

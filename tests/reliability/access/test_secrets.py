@@ -18,7 +18,6 @@ import httpx
 import pytest
 from django.db import connection
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 from redis import Redis
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
@@ -41,7 +40,6 @@ INGEST_LEAD, PUBLIC, PLANTED = "tw_ingest_", "not-a-secret-at-all", "planted"
 SENT = ("password", "session", "csrf", "totp", "reset", "confirm", "login", "bearer", "query")
 PASSWORD = "a long walk 7"
 LINK = re.compile(r"/(?:confirm-email|reset/key)/([^/]+)/")
-pytestmark = [pytest.mark.usefixtures("rows")]
 
 
 def canary() -> str:
@@ -150,16 +148,14 @@ def holding(wanted: Mapping[str, str], traces: list[tuple[str, bytes]]) -> dict[
 
 
 @pytest.fixture(scope="module")
-def service(
-    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
-) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("canaries")
     database = PrivatePostgres(directory)
     given = {name: canary() for name in ("SECRET_KEY", "KEY_PEPPER", "OANDA_TOKEN", "ANTHROPIC_API_KEY")}
     # As short as people make them.
     given |= {"METRICS_TOKEN": secrets.token_hex(4), "OPENAI_API_KEY": f"sk-{secrets.token_hex(4)}"}
     hidden = given | {name: canary() for name in ("database", "redis", "mail", *SENT)}
-    with ExitStack() as servers, django_db_blocker.unblock():
+    with ExitStack() as servers:
         servers.enter_context(database.running())
         redis = servers.enter_context(services.redis(directory))
         with Redis.from_url(redis) as client:

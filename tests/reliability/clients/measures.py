@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 LOOK_EVERY_S = 0.05
@@ -13,6 +14,19 @@ LOOK_EVERY_S = 0.05
 def rss_kib(pid: int) -> int:
     """What of a process is in memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
+
+
+def descriptors(pid: int) -> list[str]:
+    """Where each file that it has open leads to."""
+    found: list[str] = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(link))
+    return found
+
+
+def sockets(pid: int) -> int:
+    return sum(each.startswith("socket:") for each in descriptors(pid))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -22,7 +22,7 @@ from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation
 
 Publish = Callable[[str], Any]
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("control events", "no event is skipped")]
+pytestmark = pytest.mark.row("control events", "no event is skipped")
 
 
 @pytest.fixture

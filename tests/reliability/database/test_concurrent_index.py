@@ -1,4 +1,5 @@
-"""Row 60: an index is made while a transaction that writes is under way, and nobody waits for it."""
+"""Row 60: an index is made while a transaction that writes is under way, and nobody waits for it. What
+`migrate` sets for itself ends with it, because `serve` goes on with its connection."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently
+from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.state import ProjectState
 
@@ -28,7 +30,6 @@ NEIGHBOUR = (
     f"CREATE INDEX {INDEX_NAME} ON neighbour.theirs (number)",
 )
 VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX_NAME}'::regclass"  # noqa: S608
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("60", "no writer waits for an index")]
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def asked(url: str, question: Any) -> Any:
         return row and row[0]
 
 
+@pytest.mark.row("60", "no writer waits for an index")
 def test_an_index_is_built_without_blocking_writers_and_rebuilt_after_an_interruption(
     scaled: Installation, state: ProjectState
 ) -> None:
@@ -86,3 +88,23 @@ def test_an_index_is_built_without_blocking_writers_and_rebuilt_after_an_interru
     assert asked(url, VALID) is True
     assert told == ["200ms"]
     assert asked(url, f"SELECT to_regclass('neighbour.{INDEX_NAME}') IS NOT NULL")
+
+
+BOUNDS = ("lock_timeout", "idle_in_transaction_session_timeout")
+
+
+def bounds() -> list[str]:
+    with connection.cursor() as cursor:
+        shown = []
+        for name in BOUNDS:
+            cursor.execute(f"SHOW {name}")
+            shown.append(cursor.fetchone()[0])
+        return shown
+
+
+@pytest.mark.row("60", "no time limit outlives its migration")
+def test_time_limits_of_a_migration_end_with_it(scaled: Installation) -> None:
+    with scaled.orm():
+        before = bounds()
+        call_command("migrate", verbosity=0)
+        assert bounds() == before

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-from pytest_django import DjangoDbBlocker
 from redis import Redis
-from websockets.sync.client import connect
 
 from accounts.key_text import generate_key, prefix_of
 from accounts.keys.issuing import revoke_key
@@ -25,6 +23,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import channel_of
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
@@ -34,7 +33,6 @@ from tests.reliability.services.stream_services import StreamService
 # The second has ticks at an even rate, where clients in C look how late they come.
 SYMBOL, FLOWING = "OUTLASTS", "FLOWS"
 PAGES, TURNS = 12, 3
-pytestmark = pytest.mark.usefixtures("rows")
 T = TypeVar("T")
 
 
@@ -113,23 +111,13 @@ def started(directory: Path) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def service(
-    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
-) -> Iterator[Running]:
-    with django_db_blocker.unblock(), started(tmp_path_factory.mktemp("outage")) as running:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with started(tmp_path_factory.mktemp("outage")) as running:
         yield running
 
 
 def first_bid_of_a_new_stream(service: Running) -> float:
-    with connect(f"ws://127.0.0.1:{service.server.port}/ws/market", open_timeout=PATIENCE_S) as socket:
-        wanted = {
-            "action": "subscribe",
-            "symbols": [SYMBOL],
-            "api_key": service.key,
-            "features": ["snapshot"],
-        }
-        socket.send(json.dumps(wanted))
-        assert json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed"
+    with subscribed(service.server.port, service.key, [SYMBOL], features=["snapshot"]) as (socket, _):
         return float(json.loads(socket.recv(PATIENCE_S))["bid"])
 
 

@@ -15,17 +15,20 @@ from django.db import connection
 
 from tests.patience import wait_until
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.engines import NEVER_CLOSING, make_publisher, stored, written
+from tests.reliability.services.engines import (
+    NEVER_CLOSING,
+    Publisher,
+    Unanswered,
+    make_publisher,
+    stored,
+    written,
+)
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.publisher import Publisher, Unanswered
 
 SEED = 20_261_122
 SYMBOL = "WAITING"
 NOTICED = "The candles wait for the database"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("54", "nothing corrupted, live ticks continue"),
-]
+pytestmark = pytest.mark.row("54", "nothing corrupted, live ticks continue")
 
 
 @pytest.fixture

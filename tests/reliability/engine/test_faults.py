@@ -26,7 +26,7 @@ SECONDS = 900
 BIDS = [round(1.08 + (number * 7919 % 4001) / 1e5, 5) for number in range(SECONDS * A_SECOND)]
 HIGHS, LOWS = list(accumulate(BIDS, max)), list(accumulate(BIDS, min))
 pytestmark = [
-    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.usefixtures("prompt"),
     pytest.mark.row("7, 8, 48", "no acknowledged tick lost"),
 ]
 
@@ -48,6 +48,7 @@ class Playing:
     def __init__(self, database: PrivatePostgres, redis: PrivateRedis, directory: Path) -> None:
         self.database, self.redis = database, redis
         self.installation = Installation(directory, database.url, redis.url)
+        self.server: Process
         self.running_database, self.running_redis = ExitStack(), ExitStack()
 
     def prepare(self) -> None:
@@ -59,9 +60,6 @@ class Playing:
         )
         path = self.installation.directory / f"{SYMBOL}.csv"
         path.write_text("\n".join(["timestamp,bid,ask", *lines]) + "\n")
-
-    def listen_to(self, server: Process) -> None:
-        self.server = server
 
     def stored(self) -> Candles:
         """What an engine would go on from."""
@@ -104,11 +102,9 @@ def as_one(candles: Iterable[tuple[float, float, float, float]]) -> Candles:
 
 
 @pytest.fixture(scope="module")
-def playing(
-    prompt: None, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
-) -> Iterator[Playing]:
+def playing(prompt: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playing]:
     directory = tmp_path_factory.mktemp("playing")
-    with ExitStack() as stack, django_db_blocker.unblock():
+    with ExitStack() as stack:
         played = Playing(PrivatePostgres(directory), PrivateRedis(directory), directory)
         for part, service in (
             (played.running_database, played.database),
@@ -119,7 +115,7 @@ def playing(
         played.prepare()
         stack.enter_context(engines(played.installation, 1, REPLAY_DIR=str(directory)))
         (server,) = stack.enter_context(played.installation.serve(1))
-        played.listen_to(server)
+        played.server = server
         wait_until(lambda: stored(played.installation, SYMBOL).seq > 0)
         yield played
 

@@ -19,10 +19,7 @@ from tests.reliability.services.processes import Installation
 
 SEED, MOST_ROUNDS = 20_261_121, 30
 SYMBOL = "KILLED"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted"),
-]
+pytestmark = pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
 
 
 def test_a_killed_server_resumes_with_every_tick_it_acknowledged(embedded: Installation, tell: Tell) -> None:

@@ -20,14 +20,13 @@ from tests.reliability.services.engine_processes import (
     entries,
     writer_of,
 )
-from tests.reliability.services.engines import make_publisher, settle, stored
+from tests.reliability.services.engines import Publisher, Unanswered, make_publisher, settle, stored
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.publisher import Publisher, Unanswered
 
 SEED = 20_261_123
 pytestmark = [
     # Or a push that was under way would wait for a dead engine.
-    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.usefixtures("prompt"),
     pytest.mark.row("5", "no acknowledged tick lost; sequence numbers without a gap"),
 ]
 

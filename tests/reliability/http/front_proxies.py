@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
-from tests.reliability.services.processes import stop
+from tests.reliability.services.processes import listens, logged
 
 NGINX = """
 daemon off; worker_processes 1; pid {directory}/nginx.pid; error_log {directory}/nginx.log; {user}
@@ -80,19 +77,6 @@ def proxy(
     path, port = require_debian(program, package), free_port()
     file, log = directory / f"{program}-{port}.conf", directory / f"{program}-{port}.out"
     file.write_text(settings.format(directory=directory, port=port, upstream=upstream, user=user))
-    with log.open("wb") as out:
-        process = subprocess.Popen([path, *options, str(file)], stdout=out, stderr=out)
-    try:
-        wait_until_it_listens(process, port, log)
+    with logged([path, *options, str(file)], log) as process:
+        wait_until(lambda: listens(process, port, log))
         yield port
-    finally:
-        stop(process)
-
-
-def wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S):
-            return
-        time.sleep(0.05)
-    raise RuntimeError(f"{process.args!r} did not start:\n{log.read_text()}")

@@ -7,11 +7,10 @@ import resource
 from collections.abc import Iterator
 
 import pytest
-from pytest_django import DjangoDbBlocker
-from websockets.sync.client import connect as open_socket
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.strangers import ask, connect, connections, is_open
+from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.fixtures import Tell, sqlite_in
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
@@ -20,7 +19,6 @@ from tests.serving.websocket.wires import handshake
 PER_ADDRESS = 20
 FEW_FILES = 256
 CROWD, LEGIT = "127.0.0.9", "127.0.0.200"
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +52,8 @@ def serves(server: Process, address: str = "127.0.0.1") -> bool:
 
 
 @pytest.fixture
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, ["SCARCE"]) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, ["SCARCE"]) as running:
         yield running
 
 
@@ -67,14 +65,11 @@ def test_beyond_the_limit_of_open_files_the_oldest_anonymous_connections_close(
     service: StreamService, tell: Tell
 ) -> None:
     server, key = service.servers[0], service.make_key()
-    url = f"ws://127.0.0.1:{server.port}/ws/market"
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES))
     with (
-        open_socket(url, compression=None, open_timeout=PATIENCE_S) as stream,
+        subscribed(server.port, key, ["SCARCE"]) as (stream, _),
         connect(server.port) as known,
     ):
-        stream.send(json.dumps({"action": "subscribe", "symbols": ["SCARCE"], "api_key": key}))
-        assert json.loads(stream.recv(PATIENCE_S))["type"] == "subscribed"
         assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
         with connections(server.port, 5 * FEW_FILES) as silent:
             # It looks at its limit twice a second. Somebody may be lucky before.

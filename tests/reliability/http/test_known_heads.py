@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -56,13 +57,14 @@ def attacks(key: str) -> dict[str, Attack]:
 def bodies(key: str) -> dict[str, Attack]:
     """HIDDEN is, or could be taken for, a part of a body."""
     first, hidden = quote(FIRST, key), quote(HIDDEN, key)
-    sized, other = size(hidden), quote(OTHER, key, size(hidden))
+    other = partial(quote, OTHER, key)
+    sized = size(hidden)
     return {
         "as a body": Attack([first + post(sized), hidden]),
         "as a body in the same segment": Attack([first + post(sized) + hidden]),
         "as a body in pieces": Attack([first + post(sized), hidden[:20], hidden[20:]]),
-        "as the body of a GET": Attack([first + other, hidden]),
-        "as the body of a GET in the same segment": Attack([first + other + hidden]),
+        "as the body of a GET": Attack([first + other(sized), hidden]),
+        "as the body of a GET in the same segment": Attack([first + other(sized) + hidden]),
         "as a chunk": Attack([first + post(CHUNKED), chunked(hidden)]),
         "as a chunk of its own": Attack(
             [first + post(CHUNKED), b"%x\r\n" % len(hidden), hidden, b"\r\n0\r\n\r\n"]
@@ -73,28 +75,25 @@ def bodies(key: str) -> dict[str, Attack]:
             [first + post(b"Content-Length: %d" % (2 * len(hidden))), hidden, hidden]
         ),
         "behind a body": Attack([first + post(sized) + hidden + hidden], hidden=1),
-        "behind no body": Attack([first + quote(OTHER, key, b"Content-Length: 0") + hidden], hidden=1),
+        "behind no body": Attack([first + other(b"Content-Length: 0") + hidden], hidden=1),
         "behind a body that was not told": Attack([first + b"body", hidden]),
-        "in a body beyond the limit": Attack(
-            [first + quote(OTHER, key, b"Content-Length: 100000000"), hidden]
-        ),
+        "in a body beyond the limit": Attack([first + other(b"Content-Length: 100000000"), hidden]),
         "CL.TE": Attack([first + post(b"Content-Length: 6", CHUNKED), b"0\r\n\r\n" + hidden]),
         "TE.CL": Attack([first + post(CHUNKED, b"Content-Length: 4"), chunked(hidden)]),
         "CL.TE on a known target": Attack(
-            [first + quote(OTHER, key, b"Content-Length: 6", CHUNKED), b"0\r\n\r\n" + hidden]
+            [first + other(b"Content-Length: 6", CHUNKED), b"0\r\n\r\n" + hidden]
         ),
-        "two lengths": Attack([first + quote(OTHER, key, b"Content-Length: 0", sized), hidden]),
-        "length with a sign": Attack([first + quote(OTHER, key, b"Content-Length: +0"), hidden]),
-        "a coding that there is not": Attack([first + quote(OTHER, key, b"Transfer-Encoding: x"), hidden]),
-        "chunked, behind a tab": Attack(
-            [first + quote(OTHER, key, b"Transfer-Encoding:\tx,chunked"), hidden]
-        ),
+        "two lengths": Attack([first + other(b"Content-Length: 0", sized), hidden]),
+        "length with a sign": Attack([first + other(b"Content-Length: +0"), hidden]),
+        "a coding that there is not": Attack([first + other(b"Transfer-Encoding: x"), hidden]),
+        "chunked, behind a tab": Attack([first + other(b"Transfer-Encoding:\tx,chunked"), hidden]),
     }
 
 
 def heads(key: str) -> dict[str, Attack]:
     """HIDDEN stands within, or right behind, a head that is none or has not ended."""
     first, hidden = quote(FIRST, key), quote(HIDDEN, key)
+    other = partial(quote, OTHER, key)
     return {
         "behind half a line": Attack([first + b"GET /api/outer HTTP/1.1\r\nX: ", hidden]),
         "behind half a first line": Attack([first + b"GET /api/outer?", hidden]),
@@ -102,16 +101,16 @@ def heads(key: str) -> dict[str, Attack]:
         "behind a line feed": Attack([first + b"\n", hidden], hidden=1),
         "behind a blank line": Attack([first + b"\r\n", hidden], hidden=1),
         "behind NUL": Attack([first + b"\0", hidden]),
-        "behind a folded header": Attack([first + quote(OTHER, key, FOLDED), hidden]),
-        "behind NUL in a header": Attack([first + quote(OTHER, key, NUL), hidden]),
-        "behind two hosts": Attack([first + quote(OTHER, key, HOST) + hidden], hidden=1),
-        "behind lines that end with LF": Attack([first + quote(OTHER, key).replace(b"\r\n", b"\n"), hidden]),
-        "behind an end of LF LF": Attack([first + quote(OTHER, key)[:-4] + b"\n\n" + hidden]),
-        "behind an end of CR LF LF": Attack([first + quote(OTHER, key)[:-4] + b"\r\n\n" + hidden]),
-        "behind an end of CR": Attack([first + quote(OTHER, key)[:-2] + b"\r" + hidden]),
-        "behind a huge head": Attack([first + quote(OTHER, key, b"X: " + b"a" * 33_000) + hidden]),
-        "behind many headers": Attack([first + quote(OTHER, key, *[b"a: b"] * 120) + hidden]),
-        "behind another version": Attack([first + quote(OTHER, key, version=b"2.0") + hidden]),
+        "behind a folded header": Attack([first + other(FOLDED), hidden]),
+        "behind NUL in a header": Attack([first + other(NUL), hidden]),
+        "behind two hosts": Attack([first + other(HOST) + hidden], hidden=1),
+        "behind lines that end with LF": Attack([first + other().replace(b"\r\n", b"\n"), hidden]),
+        "behind an end of LF LF": Attack([first + other()[:-4] + b"\n\n" + hidden]),
+        "behind an end of CR LF LF": Attack([first + other()[:-4] + b"\r\n\n" + hidden]),
+        "behind an end of CR": Attack([first + other()[:-2] + b"\r" + hidden]),
+        "behind a huge head": Attack([first + other(b"X: " + b"a" * 33_000) + hidden]),
+        "behind many headers": Attack([first + other(*[b"a: b"] * 120) + hidden]),
+        "behind another version": Attack([first + other(version=b"2.0") + hidden]),
         "byte by byte": Attack([first, *(bytes([each]) for each in hidden)], hidden=1),
         "in two parts": Attack([first + hidden[:40], hidden[40:]], hidden=1),
         "cut in its end": Attack([first + hidden[:-1], hidden[-1:]], hidden=1),
@@ -120,19 +119,20 @@ def heads(key: str) -> dict[str, Attack]:
 
 def orders(key: str) -> dict[str, Attack]:
     """HIDDEN stands behind requests of other ways, or behind the end."""
-    first, hidden, other = quote(FIRST, key), quote(HIDDEN, key), quote(OTHER, key)
+    first, hidden = quote(FIRST, key), quote(HIDDEN, key)
+    other = partial(quote, OTHER, key)
     page = b"GET /accounts/login/ HTTP/1.1\r\n" + HOST + b"\r\n\r\n"
     return {
         "behind a page": Attack([first + page + hidden], hidden=1),
-        "between pages": Attack([first + page + hidden + page + other], hidden=1),
-        "behind a page, apart": Attack([first + page, hidden, other], hidden=1),
-        "behind many": Attack([first + other * 200 + hidden], hidden=1),
-        "behind a new head": Attack([first + quote(OTHER, key, b"X: new") + hidden], hidden=1),
-        "behind the last": Attack([first + quote(OTHER, key, b"Connection: close"), hidden]),
-        "behind the last, at once": Attack([first + quote(OTHER, key, b"Connection: close") + hidden]),
-        "behind HTTP/1.0": Attack([first + quote(OTHER, key, version=b"1.0"), hidden]),
-        "behind an upgrade": Attack([first + quote(OTHER, key, ASKS_FOR_H2C), hidden]),
-        "behind an upgrade of its own segment": Attack([first, quote(OTHER, key, ASKS_FOR_H2C), hidden]),
+        "between pages": Attack([first + page + hidden + page + other()], hidden=1),
+        "behind a page, apart": Attack([first + page, hidden, other()], hidden=1),
+        "behind many": Attack([first + other() * 200 + hidden], hidden=1),
+        "behind a new head": Attack([first + other(b"X: new") + hidden], hidden=1),
+        "behind the last": Attack([first + other(CLOSE), hidden]),
+        "behind the last, at once": Attack([first + other(CLOSE) + hidden]),
+        "behind HTTP/1.0": Attack([first + other(version=b"1.0"), hidden]),
+        "behind an upgrade": Attack([first + other(ASKS_FOR_H2C), hidden]),
+        "behind an upgrade of its own segment": Attack([first, other(ASKS_FOR_H2C), hidden]),
         "behind what waits to be asked": Attack(
             [first + post(b"Expect: 100-continue", size(hidden)), TWO_ANSWERS, hidden]
         ),

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
-from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.processes import Installation, Process
@@ -25,9 +23,8 @@ ECHOED = (b"X-Request-Id", b"X-API-Key", b"Origin", b"Accept", b"Access-Control-
 
 
 @pytest.fixture(scope="module")
-def key(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> bytes:
-    with django_db_blocker.unblock(), embedded_for_module.orm():
-        return make_key(make_account(tier=make_tier("roomy", requests_per_minute=100_000))).encode()
+def key(embedded_for_module: Installation) -> bytes:
+    return embedded_for_module.make_key(requests_per_minute=100_000).encode()
 
 
 @pytest.fixture(scope="module")

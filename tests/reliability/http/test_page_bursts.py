@@ -31,7 +31,6 @@ ACCEPTS = (b"text/html,*/*;q=0.8", b"application/json")
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.reliability.services.processes import Installation, Process
 # A race that shows once in twenty would pass a single round.
 ROUNDS = 5
 EXACT = Counter({200: 60, 429: 40})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "exactly the limit is admitted")]
+pytestmark = pytest.mark.row("1, 2", "exactly the limit is admitted")
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +67,6 @@ def test_control_processes_that_count_separately_admit_too_many(scaled: Installa
         statuses = rush(alone, make_keys(scaled))
     tell(f"admitted of 100 requests: {statuses[200]}")
     assert statuses == {200: 100}
-
-
-def test_control_sequential_requests_get_sixty_answers_and_then_429(
-    scaled: Installation, four: list[Process]
-) -> None:
-    (key,) = make_keys(scaled)
-    statuses = [four[n % 4].ask("/api/symbols", key).status_code for n in range(65)]
-    assert statuses == [200] * 60 + [429] * 5
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_key
 from tests.patience import wait_until
@@ -17,7 +16,6 @@ from tests.reliability.services.processes import Installation, Process, manage
 
 FALLBACKS = "tickwire_limit_fallbacks_total"
 PROCESSES, LIMIT = 2, 60
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Counted:
@@ -61,13 +59,11 @@ def running() -> Iterator[ExitStack]:
 
 
 @pytest.fixture(scope="module")
-def counted(
-    embedded_for_module: Installation, running: ExitStack, django_db_blocker: DjangoDbBlocker
-) -> Iterator[Counted]:
+def counted(embedded_for_module: Installation, running: ExitStack) -> Iterator[Counted]:
     redis = PrivateRedis(embedded_for_module.directory)
     running.enter_context(redis.running())
     embedded_for_module.redis_url = redis.url
-    with django_db_blocker.unblock(), embedded_for_module.serve(PROCESSES) as servers:
+    with embedded_for_module.serve(PROCESSES) as servers:
         yield Counted(embedded_for_module, redis, servers)
 
 

@@ -15,7 +15,6 @@ import pytest
 from redis import Redis
 
 from serving.readiness.answers import READYZ, answer_probe
-from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.disks.test_engine_disk import full, locked
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
@@ -23,7 +22,7 @@ from tests.reliability.services.processes import Installation, Process
 
 pytestmark = [
     # How soon a fault counts is the subject.
-    pytest.mark.usefixtures("rows", "prompt"),
+    pytest.mark.usefixtures("prompt"),
     pytest.mark.row(
         "readiness", "a process is ready while its requests succeed, and unready for faults of its own"
     ),
@@ -50,8 +49,7 @@ def installation(database: PrivatePostgres, redis: PrivateRedis, tmp_path: Path)
 
 @pytest.fixture
 def key(installation: Installation) -> str:
-    with installation.orm():
-        return make_key(make_account(tier=make_tier("many", requests_per_minute=1_000_000)))
+    return installation.make_key(requests_per_minute=1_000_000)
 
 
 def readiness(server: Process) -> tuple[int, dict[str, Any]]:
@@ -104,8 +102,7 @@ async def test_a_starting_process_is_not_ready() -> None:
 
 
 def test_a_stopping_process_is_not_ready_and_answers_its_last_requests(embedded: Installation) -> None:
-    with embedded.orm():
-        key = make_key(make_account())
+    key = embedded.make_key()
     with embedded.web_process(DRAIN_S=str(PATIENCE_S)) as server:
         until_degraded(server)
         os.kill(server.pid, signal.SIGTERM)

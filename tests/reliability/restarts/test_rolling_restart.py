@@ -32,10 +32,7 @@ PUBLISH_EVERY_S = 0.2
 SOME = 5
 # However slow the machine is, the proxy has noticed by then.
 DRAIN_S = 6.0
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "no REST request failed, no signal lost"),
-]
+pytestmark = pytest.mark.row("36", "no REST request failed, no signal lost")
 
 
 class Moving(SignalLedger):

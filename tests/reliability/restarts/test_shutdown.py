@@ -24,10 +24,7 @@ from tests.reliability.services.supervised import command_of, is_all_read
 
 SOCKETS, REQUESTS = 50, 10
 numbers = itertools.count(1)
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("35", "no connection dropped without a close code (1006), no request failed"),
-]
+pytestmark = pytest.mark.row("35", "no connection dropped without a close code (1006), no request failed")
 
 
 class Begun:
@@ -83,13 +80,9 @@ async def stop(
     return codes, statuses, time.monotonic() - began_at
 
 
-@pytest.mark.parametrize("kind", ["embedded", "scaled"])
-def test_every_client_is_notified_and_every_request_answered(
-    kind: str, request: pytest.FixtureRequest, tell: Tell
-) -> None:
-    installation = request.getfixturevalue(kind)
-    codes, statuses, _ = stop_with_all_under_way(installation, signal.SIGTERM)
-    tell(f"{kind}: closed with {dict(codes)}, answered {dict(statuses)}")
+def test_every_client_is_notified_and_every_request_answered(either: Installation, tell: Tell) -> None:
+    codes, statuses, _ = stop_with_all_under_way(either, signal.SIGTERM)
+    tell(f"closed with {dict(codes)}, answered {dict(statuses)}")
     assert (codes, statuses) == ({1012: SOCKETS}, {200: REQUESTS})
 
 

@@ -10,9 +10,7 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from pytest_django import DjangoDbBlocker
 
-from tests.factories import make_account, make_key, make_tier
 from tests.patience import wait_until
 from tests.programs.services import redis
 from tests.reliability.clients.swarm import Listener, listen_many
@@ -23,10 +21,7 @@ from tests.reliability.services.processes import Installation, http
 from tests.reliability.services.supervised import Supervised, clients_of, command_of, supervised
 
 SOCKETS = 20
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("supervisor", "the service survives the death of its workers"),
-]
+pytestmark = pytest.mark.row("supervisor", "the service survives the death of its workers")
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +44,8 @@ def installation(database: PrivatePostgres, running: ExitStack) -> Iterator[Inst
 
 
 @pytest.fixture(scope="module")
-def key(installation: Installation, django_db_blocker: DjangoDbBlocker) -> str:
-    with django_db_blocker.unblock(), installation.orm():
-        return make_key(make_account(tier=make_tier("many", streams=1_000, requests_per_minute=1_000_000)))
+def key(installation: Installation) -> str:
+    return installation.make_key(streams=1_000, requests_per_minute=1_000_000)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,14 @@
-"""Without Redis, one service at a time runs on a data folder."""
+"""Without Redis, one service at a time runs on a data folder. A closed terminal, or SIGHUP by hand, ends a
+single process in order; `--workers` replaces its workers."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import signal
+import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,11 @@ from tests.patience import wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 from tests.programs.services import free_port
+from tests.reliability.services.engine_processes import engine_process
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.supervised import command_of
 
-pytestmark = pytest.mark.row("two services", "without Redis, one service at a time uses a data folder")
+alone = pytest.mark.row("two services", "without Redis, one service at a time uses a data folder")
 
 
 def migrated(directory: Path) -> Path:
@@ -29,6 +35,7 @@ def migrated(directory: Path) -> Path:
     return var_dir
 
 
+@alone
 def test_a_second_service_on_the_same_data_is_refused(tmp_path: Path) -> None:
     var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
@@ -40,6 +47,7 @@ def test_a_second_service_on_the_same_data_is_refused(tmp_path: Path) -> None:
     assert first.stop() == 0
 
 
+@alone
 def test_a_service_waits_for_its_predecessor_to_end(tmp_path: Path) -> None:
     var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
@@ -57,6 +65,7 @@ def test_a_service_waits_for_its_predecessor_to_end(tmp_path: Path) -> None:
             assert f"process {first.pid} on " in second.output
 
 
+@alone
 def test_a_service_starts_immediately_after_its_predecessor_was_killed(tmp_path: Path) -> None:
     var_dir = migrated(tmp_path)
     with Serve(var_dir, DEMO="0") as first:
@@ -64,3 +73,39 @@ def test_a_service_starts_immediately_after_its_predecessor_was_killed(tmp_path:
         first.stop()
         with Serve(var_dir, DEMO="0") as second:
             assert "Another service" not in second.output
+
+
+hangs_up = pytest.mark.row("35", "without a supervisor, SIGHUP ends a process in an orderly way")
+SAID = "SIGHUP: this process ends as on SIGTERM"
+
+
+@pytest.fixture(autouse=True)
+def _heeded() -> Iterator[None]:
+    """What is started now heeds it, though these tests may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@hangs_up
+def test_sighup_ends_a_single_service_in_an_orderly_way(tmp_path: Path) -> None:
+    with Serve(migrated(tmp_path), DEMO="0") as serve:
+        os.kill(serve.pid, signal.SIGHUP)
+        wait_until(lambda: not command_of(serve.pid))
+
+        assert serve.stop() == -signal.SIGTERM
+        assert SAID in serve.output
+    with sqlite3.connect(tmp_path / "var" / "tickwire.sqlite3") as database:
+        assert database.execute("SELECT writer FROM market_enginestate").fetchall() == [("",)]
+
+
+@hangs_up
+def test_sighup_ends_an_engine_in_an_orderly_way(scaled: Installation) -> None:
+    with engine_process(scaled, 0, {}) as engine:
+        wait_until(lambda: engine.said("The engine runs"))
+        os.kill(engine.pid, signal.SIGHUP)
+        wait_until(lambda: not command_of(engine.pid))
+
+    said = (scaled.directory / "engine-0.log").read_text()
+    assert SAID in said
+    assert said.rstrip().endswith("Stopped.")

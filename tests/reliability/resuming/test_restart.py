@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
 from core.clock import now_ms
@@ -25,6 +24,7 @@ from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, Frame
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
 from tests.programs.services import free_port
+from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService
@@ -35,7 +35,6 @@ PATHS = (MARKET, ORDERFLOW, CANDLES)
 # where all timeframes end.
 DAYS_AGO, BEFORE_MIDNIGHT = 5, 50
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Returning:
@@ -50,16 +49,12 @@ class Returning:
 
     @contextmanager
     def connected(self, port: int) -> Iterator[Connection]:
-        url = f"ws://127.0.0.1:{port}{self._path}"
-        message: dict[str, Any] = {"action": "subscribe", "symbols": SYMBOLS, "features": ["seq"]}
+        message: dict[str, Any] = {"features": ["seq"]}
         if self._path == CANDLES:
             message["timeframes"] = list(TIMEFRAMES)
         if self.epochs:
             message["resume"] = {"epoch": self.epochs[-1], "positions": self.positions}
-        with connect(url, compression=None, ping_interval=None, open_timeout=PATIENCE_S) as connection:
-            connection.send(json.dumps(message | {"api_key": self._key}))
-            reply = json.loads(connection.recv(PATIENCE_S))
-            assert reply["type"] == "subscribed", reply
+        with subscribed(port, self._key, SYMBOLS, self._path, **message) as (connection, reply):
             self.recovered += [reply["recovered"]] if self.epochs else []
             self.epochs.append(reply["epoch"])
             self.started_after = self.started_after or reply["positions"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -11,10 +12,11 @@ CHUNK = 65_536
 
 
 class Cable:
-    """While it is cut, connections stay open and nothing arrives, in either direction."""
+    """While it is cut, connections stay open and nothing arrives, in either direction. What is sent on a long
+    one comes late."""
 
-    def __init__(self, to: int) -> None:
-        self.to = to
+    def __init__(self, to: int, late_s: float = 0.0) -> None:
+        self.to, self._late_s = to, late_s
         """The port that new connections lead to."""
         self._is_whole = threading.Event()
         self._is_whole.set()
@@ -52,12 +54,14 @@ class Cable:
             here.close()
             return
         self._ends += here, there
-        for source, to in ((here, there), (there, here)):
-            threading.Thread(target=self._pass, args=(source, to), daemon=True).start()
+        for source, to, late_s in ((here, there, self._late_s), (there, here, 0.0)):
+            threading.Thread(target=self._pass, args=(source, to, late_s), daemon=True).start()
 
-    def _pass(self, source: socket.socket, to: socket.socket) -> None:
+    def _pass(self, source: socket.socket, to: socket.socket, late_s: float) -> None:
         with suppress(OSError):
             while data := source.recv(CHUNK):
+                # What comes meanwhile is not later than this by more than as much again.
+                time.sleep(late_s)
                 self._is_whole.wait()
                 to.sendall(data)
         for end in (source, to):

@@ -17,7 +17,7 @@ from market.prices.records import TickAccepted
 from tests.patience import wait_until
 
 from .frozen import frozen
-from .processes import Installation, stop, tied
+from .processes import Installation, logged, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
@@ -58,13 +58,9 @@ def engine_process(
     installation: Installation, number: int, changes: dict[str, str]
 ) -> Iterator[EngineProcess]:
     log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
-    with log.open("wb") as out:
-        command = tied(*installation.engine_program, python=installation.python)
-        process = subprocess.Popen(command, cwd=installation.root, env=environment, stdout=out, stderr=out)
-    try:
+    command = tied(*installation.engine_program, python=installation.python)
+    with logged(command, log, environment, installation.root) as process:
         yield EngineProcess(process, log)
-    finally:
-        stop(process)
 
 
 def writer_of(installation: Installation) -> int:
@@ -83,15 +79,12 @@ def entries(redis_url: str, symbol: str) -> list[Entry]:
     """What the stream holds, with the numbers of an instrument's ticks."""
     with Redis.from_url(redis_url) as client:
         found: Any = client.xrange(key_of(STREAM))
-    return [
-        Entry(number_of(at), fields[b"e"].decode(), seqs_in(fields[b"d"], symbol)) for at, fields in found
-    ]
-
-
-def seqs_in(data: bytes, symbol: str) -> list[int]:
-    return [
-        record.seq for record in decode(data) if isinstance(record, TickAccepted) and record.symbol == symbol
-    ]
+    made = []
+    for at, fields in found:
+        ticks = [record for record in decode(fields[b"d"]) if isinstance(record, TickAccepted)]
+        seqs = [tick.seq for tick in ticks if tick.symbol == symbol]
+        made.append(Entry(number_of(at), fields[b"e"].decode(), seqs))
+    return made
 
 
 def last_number(redis_url: str) -> int:

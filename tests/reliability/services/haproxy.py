@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,8 @@ import httpx
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
+
+from .processes import logged
 
 # A slow answer is an answer: who is out says 503, or refuses the connection. Nothing is tried twice: that
 # would hide what a restart breaks.
@@ -46,15 +46,10 @@ def haproxy(directory: Path, ports: Sequence[int]) -> Iterator[int]:
     program, port, path = require_debian("haproxy"), free_port(), directory / "haproxy.cfg"
     servers = "\n".join(f"    server web{number} 127.0.0.1:{number} check" for number in ports)
     path.write_text(CONFIGURATION.format(port=port, servers=servers))
-    with (directory / "haproxy.log").open("wb") as out:
-        process = subprocess.Popen([program, "-f", str(path), "-db"], stdout=out, stderr=out)
-    try:
+    with logged([program, "-f", str(path), "-db"], directory / "haproxy.log"):
         for server in ports:
             wait_until(lambda server=server: is_up(port, server))  # type: ignore[misc]
         yield port
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
 
 
 def is_up(port: int, server: int) -> bool:

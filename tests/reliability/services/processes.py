@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
 from config.environment import read_database_url
+from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, START_PATIENCE_S
 from tests.programs.running import PATIENT
 from tests.programs.services import free_port
@@ -107,13 +109,13 @@ class Installation:
     ) -> Iterator[tuple[subprocess.Popen[bytes], Process]]:
         port, log = port or free_port(), self.directory / f"server-{next(self._numbers)}.log"
         command = tied(*program, "--port", str(port), python=self.python)
-        environment = self.environment(**changes)
-        with log.open("wb") as out:
-            process = subprocess.Popen(command, cwd=self.root, env=environment, stdout=out, stderr=out)
-        try:
+        with logged(command, log, self.environment(**changes), self.root) as process:
             yield process, Process(port, process.pid, log)
-        finally:
-            stop(process)
+
+    def make_key(self, tier: str = "roomy", **limits: int) -> str:
+        """Of an account of its own."""
+        with self.orm():
+            return make_key(make_account(tier=make_tier(tier, **limits)))
 
     @contextmanager
     def orm(self, *, only_reads: bool = False) -> Iterator[None]:
@@ -145,6 +147,28 @@ def tied(*arguments: str, python: str = sys.executable) -> list[str]:
     """Python, which the kernel ends when we end, even by kill -9."""
     setpriv = shutil.which("setpriv")
     return [*([setpriv, "--pdeathsig=KILL"] if setpriv else []), python, *arguments]
+
+
+@contextmanager
+def logged(
+    command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program, until the context is left; what it says is in the file."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def listens(process: subprocess.Popen[bytes], port: int, log: Path) -> bool:
+    assert process.poll() is None, log.read_text()
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S):
+        return True
+    return False
 
 
 def wait_until_healthy(process: subprocess.Popen[bytes], server: Process) -> None:

@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from market.push.keys import issue_ingest_key
-from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.factories import make_instrument
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.writer import Writer
 
 from .engine_processes import engines
 from .processes import Installation, Process, http
@@ -33,9 +34,7 @@ class StreamService:
 
     def make_key(self, **limits: int) -> str:
         """Of an account of its own."""
-        with self.installation.orm():
-            tier = make_tier(f"tier{next(self._numbers)}", **{"streams": 100_000} | limits)
-            return make_key(make_account(tier=tier))
+        return self.installation.make_key(f"tier{next(self._numbers)}", **{"streams": 100_000} | limits)
 
     def make_ticks(self, symbols: Sequence[str]) -> list[Tick]:
         """Each of another price."""
@@ -74,3 +73,23 @@ def streaming(
         service.servers += stack.enter_context(installation.serve(processes, **changes))
         wait_until(lambda: service.push(service.make_ticks(symbols)))
         yield service
+
+
+TURN_S = 0.05
+
+
+class Flow(Writer):
+    """Ticks at an even rate, from a thread of their own."""
+
+    def __init__(self, service: StreamService, a_second: int) -> None:
+        self._service, self._number = service, int(a_second * TURN_S)
+        self._symbols = itertools.cycle(service.symbols)
+        self._next_at = time.monotonic()
+        self.sent = 0
+
+    def turn(self) -> None:
+        self._next_at += TURN_S
+        symbols = list(itertools.islice(self._symbols, self._number))
+        if self._service.push(self._service.make_ticks(symbols)):
+            self.sent += len(symbols)
+        self.has_ended.wait(max(0.0, self._next_at - time.monotonic()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -13,8 +12,9 @@ from pathlib import Path
 from tests.patience import wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.deaf import port_in
+from tests.reliability.clients.measures import descriptors
 
-from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+from .processes import Installation, Process, logged, tied, wait_until_healthy
 
 
 class Supervised:
@@ -52,8 +52,7 @@ def command_of(pid: int) -> str:
 
 def clients_of(pid: int, port: int) -> set[int]:
     """The ports of those whose connections to this one the process holds."""
-    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
-    own = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+    own = {link.removeprefix("socket:[").removesuffix("]") for link in descriptors(pid)}
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {port_in(row[2]) for row in rows if port_in(row[1]) == port and row[9] in own}
 
@@ -70,15 +69,8 @@ def supervised(installation: Installation, workers: int = 2, **changes: str) -> 
     port = free_port()
     log = installation.directory / f"supervisor-{port}.log"
     command = tied("manage.py", "serve", "--port", str(port), "--workers", str(workers))
-    with log.open("wb") as out:
-        environment = installation.environment(LOG_LEVEL="INFO", **changes)
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-        )
-    running = Supervised(process, Process(port, process.pid, log))
-    try:
+    with logged(command, log, installation.environment(LOG_LEVEL="INFO", **changes)) as process:
+        running = Supervised(process, Process(port, process.pid, log))
         wait_until_healthy(process, running.server)
         running.wait_for(workers)
         yield running
-    finally:
-        stop(process)

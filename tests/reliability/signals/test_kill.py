@@ -21,10 +21,7 @@ from .signal_writer import ACTS
 
 LAST = 24
 WITHIN_S = 300
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact"),
-]
+pytestmark = pytest.mark.row("5", "no acknowledged signal lost, none duplicated, the ledger intact")
 
 
 class Outcome(NamedTuple):
@@ -96,11 +93,8 @@ def is_torn(signal: Signal) -> bool:
     )
 
 
-@pytest.mark.parametrize("kind", ["embedded", "scaled"])
-def test_no_acknowledged_signal_is_lost_or_stored_twice(
-    kind: str, request: pytest.FixtureRequest, tell: Tell
-) -> None:
-    assert check_lives(request.getfixturevalue(kind), "REVIVED", LAST, tell).acts > 0
+def test_no_acknowledged_signal_is_lost_or_stored_twice(either: Installation, tell: Tell) -> None:
+    assert check_lives(either, "REVIVED", LAST, tell).acts > 0
 
 
 def check_lives(installation: Installation, symbol: str, last: int, tell: Tell) -> Outcome:

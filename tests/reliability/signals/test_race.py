@@ -29,10 +29,7 @@ from tests.signals_feed.published_signals import make_published
 from .test_kill import allow
 
 THREADS, SIGNALS = 24, 16
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("signals", "every signal closes exactly once; the ledger is intact"),
-]
+pytestmark = pytest.mark.row("signals", "every signal closes exactly once; the ledger is intact")
 Act = Callable[[Signal], object]
 
 

@@ -22,17 +22,13 @@ from signals_feed.models import Signal
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import make_publisher, send_until_killed, settle
+from tests.reliability.services.engines import Publisher, make_publisher, send_until_killed, settle
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.publisher import Publisher
 from tests.signals_feed.published_signals import make_published
 
 SIGNALS = 300
 SYMBOL, START = "WATCHED", 108_000
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5", "every signal closes as it would have without a kill, and only once"),
-]
+pytestmark = pytest.mark.row("5", "every signal closes as it would have without a kill, and only once")
 
 
 class End(NamedTuple):

@@ -8,20 +8,18 @@ import json
 import random
 import socket
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
+from tests.reliability.clients.measures import sockets
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
-from tests.reliability.services.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
-from tests.reliability.services.stream_services import StreamService
+from tests.reliability.services.processes import Installation, Process, logged, tied, wait_until_healthy
+from tests.reliability.services.stream_services import Flow, StreamService
 from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 SYMBOLS = [f"NUMBER{number}" for number in range(8)]
@@ -31,7 +29,6 @@ ASTRAY = "astray"
 HTTP = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 # The test's own connection for asking, and one more of its kind.
 SPARE = 2
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Astray(Exception):
@@ -51,25 +48,12 @@ class Counted(StreamService):
         environment = self.installation.environment(
             COUNTS=str(self._counts), DJANGO_SETTINGS_MODULE="config.settings", **changes
         )
-        with log.open("wb") as out:
-            command = tied("-m", "tests.reliability.streams.serve_counted", "--port", str(port))
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
-        self.servers.append(Process(port, process.pid, log))
-        try:
+        command = tied("-m", "tests.reliability.streams.serve_counted", "--port", str(port))
+        with logged(command, log, environment) as process:
+            self.servers.append(Process(port, process.pid, log))
             wait_until_healthy(process, self.servers[0])
             wait_until(lambda: self.push(self.make_ticks(SYMBOLS)))
             yield
-        finally:
-            stop(process)
-
-    @property
-    def sockets(self) -> int:
-        """Of the process, whoever they belong to."""
-        found = 0
-        for link in Path(f"/proc/{self.servers[0].pid}/fd").iterdir():
-            with suppress(FileNotFoundError):
-                found += link.readlink().name.startswith("socket:")
-        return found
 
     @property
     def counts(self) -> dict[str, int]:
@@ -160,12 +144,12 @@ def check(embedded: Installation, tell: Tell, seed: int, frames: int) -> None:
         return service.counts["direct"] > frames and all(done[how] for how in ENDS)
 
     with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
-        before = service.sockets
+        before = sockets(service.servers[0].pid)
         done = service.visit(key, seed, is_enough)
         flow.stop()
         counts = service.counts
         # Row 63: whoever went has left nothing behind.
-        wait_until(lambda: service.sockets <= before + SPARE)
+        wait_until(lambda: sockets(service.servers[0].pid) <= before + SPARE)
         wait_until(lambda: service.open_streams(key) == 0)
     tell(f"{counts['direct']:,} frames sent directly: {counts['wrong']} to the wrong socket")
     tell(f"ended by {', '.join(f'{how} {done[how]:,}' for how in ENDS)}")

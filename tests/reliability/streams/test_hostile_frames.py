@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
-from pytest_django import DjangoDbBlocker
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.strangers import SIGNALS
@@ -28,12 +27,11 @@ PATHS = (MARKET, ORDERFLOW, SIGNALS)
 MESSAGES_A_SOCKET = 9
 BINARY = 0x2
 Message = tuple[int, bytes]
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, [SYMBOL]) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, [SYMBOL]) as running:
         yield running
         said = running.servers[0].log.read_text()
         assert "Traceback" not in said

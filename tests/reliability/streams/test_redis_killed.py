@@ -15,16 +15,15 @@ from tests.patience import until, wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.clients.swarm import Listener, listen_many
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.private_servers import PrivateRedis
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 
 SYMBOLS = [f"BUS{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, CROWD = "/ws/market", 40, 40
 Fault = Callable[[list[Listener]], None]
 # They are told that prices are stale as soon as in production.
-pytestmark = pytest.mark.usefixtures("rows", "prompt")
+pytestmark = pytest.mark.usefixtures("prompt")
 
 
 async def hear_on(crowd: list[Listener]) -> None:

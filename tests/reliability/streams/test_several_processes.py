@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -26,12 +25,11 @@ from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 
 SYMBOL, LIMIT, RACERS, ROUNDS, PROCESSES = "STREAMED", 10, 100, 3, 3
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(scaled, PROCESSES, [SYMBOL]) as running:
+def service(scaled: Installation) -> Iterator[StreamService]:
+    with streaming(scaled, PROCESSES, [SYMBOL]) as running:
         yield running
 
 

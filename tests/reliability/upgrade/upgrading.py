@@ -4,26 +4,204 @@ was acknowledged is lost, and every restart is announced."""
 from __future__ import annotations
 
 import asyncio
+import copy
+import hashlib
+import io
+import itertools
 import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import httpx
+from django.conf import settings
 
 from core.program.version import VERSION
-from tests.patience import until, wait_until
+from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.services import free_port, postgres, redis
-from tests.reliability.clients.page_publisher import PagePublisher
+from tests.reliability.clients.person import TOKEN
 from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
+from tests.reliability.clients.writer import Writer
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
 from tests.reliability.services.haproxy import haproxy, is_up
-from tests.reliability.services.processes import Installation, Process
-from tools.lint.migrations.last import last_release
+from tests.reliability.services.processes import ROOT, Installation, Process
+from tools.lint.migrations.last import Release, last_release
 
-from .release import as_released
-from .versions import told_version
+LOCK = "requirements.lock"
+
+
+class ReleaseMissing(Exception):
+    """What there is of it cannot be had; the message says what to do."""
+
+
+def unpack(release: Release, folder: Path) -> Path:
+    """Its files, as they were committed."""
+    archive = subprocess.run(
+        ["git", "archive", "--format=tar", release.commit], cwd=ROOT, capture_output=True, check=False
+    )
+    if archive.returncode:
+        raise ReleaseMissing(
+            f"The commit of release {release} is not in this clone: a shallow clone has only the newest ones."
+            f" `git fetch --unshallow` brings all, `git fetch origin {release.commit}` this one."
+        )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
+def python_for(code: Path) -> str:
+    """An interpreter with exactly what the lock of this code names: ours where both locks are the same."""
+    lock = (code / LOCK).read_bytes()
+    if lock == (ROOT / LOCK).read_bytes():
+        return sys.executable
+    home = Path(sys.prefix) / f"release-{hashlib.sha256(lock).hexdigest()[:12]}"
+    if not home.exists():
+        make_environment(code / LOCK, home)
+    return str(home / "bin" / "python")
+
+
+def make_environment(lock: Path, home: Path) -> None:
+    uv, half = str(Path(sys.executable).parent / "uv"), home.with_name(f"{home.name}-half")
+    shutil.rmtree(half, ignore_errors=True)
+    for command in (
+        [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(half)],
+        [
+            uv,
+            "pip",
+            "sync",
+            "--quiet",
+            "--require-hashes",
+            "--python",
+            str(half / "bin" / "python"),
+            str(lock),
+        ],
+    ):
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise ReleaseMissing(f"The packages of the last release could not be installed:\n{made.stderr}")
+    half.rename(home)
+
+
+def as_released(installation: Installation, folder: Path) -> Installation:
+    """The same database and Redis, served by the code of the last release."""
+    released = copy.copy(installation)
+    released.root = unpack(last_release(), folder)
+    released.python = python_for(released.root)
+    return released
+
+
+FORM = "/settings/signals"
+NEXT_S, AGAIN_S = 0.15, 0.1
+# Above every ask of a source.
+ENTRY = "1.005"
+STOPPED = ("closed", "stop_loss")
+# What becomes of a signal, by its stop: the bids of a source come back to the first again and again.
+ENDS = {"1.00001": STOPPED, "0.5": ("active", "")}
+STOPS = tuple(ENDS)
+
+
+class PagePublisher(Writer):
+    def __init__(self, name: str, session: str, key: str, symbol: str) -> None:
+        self._name, self._symbol = name, symbol
+        self._cookies = {settings.SESSION_COOKIE_NAME: session, settings.CSRF_COOKIE_NAME: TOKEN}
+        self._headers = {"X-API-Key": key}
+        self._numbers = itertools.count(1)
+        self.url = ""
+        self.acknowledged: dict[str, str] = {}
+        """The stops of the signals that were said to be published, by target: no two have the same."""
+        self.ids: dict[str, str] = {}
+        """Those of them that were in the feed right afterwards, by target."""
+        self.answers: Counter[str] = Counter()
+
+    def turn(self) -> None:
+        number = next(self._numbers)
+        target, stop = f"{9 + number / 100_000:.5f}", STOPS[number % len(STOPS)]
+        form = {
+            **{"csrfmiddlewaretoken": TOKEN, "token": str(uuid4()), "symbol": self._symbol},
+            **{"direction": "buy", "entry": ENTRY, "stop_loss": stop, "take_profit": target},
+        }
+        # The same form until it is taken: sent twice, it is one signal.
+        while not self._send(form):
+            if self.has_ended.is_set():
+                return
+            time.sleep(AGAIN_S)
+        self.acknowledged[target] = stop
+        newest = self._feed("?status=all&limit=5&user=" + self._name)["items"]
+        self.ids |= {f"{each['take_profit']:.5f}": each["id"] for each in newest}
+        time.sleep(NEXT_S)
+
+    def _send(self, form: dict[str, str]) -> bool:
+        """Whether it was said to be published. The page answers a good form by leading back to itself."""
+        try:
+            answer = httpx.post(f"{self.url}{FORM}", data=form, cookies=self._cookies, timeout=PATIENCE_S)
+        except httpx.TransportError as error:
+            self.answers[type(error).__name__] += 1
+            return False
+        is_taken = answer.status_code == 302 and answer.headers["location"].partition("?")[0] == FORM
+        self.answers["published" if is_taken else str(answer.status_code)] += 1
+        return is_taken
+
+    def _feed(self, rest: str) -> Any:
+        """None for what is not there."""
+        answer = httpx.get(f"{self.url}/api/signals{rest}", headers=self._headers, timeout=PATIENCE_S)
+        return None if answer.status_code == 404 else answer.raise_for_status().json()
+
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """By target, what the feed says now of the signals that were acknowledged; nothing if it has none."""
+        known = {target: self.ids[target] for target in self.acknowledged if target in self.ids}
+        found = {target: self._feed(f"/{signal}") for target, signal in known.items()}
+        return {
+            target: (each["status"], each.get("close_reason", ""))
+            for target, each in found.items()
+            if each and f"{each['take_profit']:.5f}" == target
+        }
+
+    def wait_for_the_ticks(self) -> None:
+        """Until they have closed what they are to close."""
+        due = [target for target, stop in self.acknowledged.items() if ENDS[stop] == STOPPED]
+        for signal in (self.ids[target] for target in due if target in self.ids):
+            wait_until(partial(self._is_over, signal))
+
+    def _is_over(self, signal: str) -> bool:
+        """Or it is gone."""
+        found = self._feed(f"/{signal}")
+        return found is None or found["status"] == "closed"
+
+    def wrong(self) -> dict[str, tuple[str, str] | None]:
+        """By target, what became of signals that were acknowledged and did not end as they had to."""
+        ends = self.ends()
+        return {
+            target: ends.get(target)
+            for target, stop in self.acknowledged.items()
+            if ends.get(target) != ENDS[stop]
+        }
+
+
+PAGE = (ROOT / "docs/operate/upgrade.md").read_text()
+(COMMAND,) = re.findall(r"^ *(curl .*tickwire_version)$", PAGE, re.MULTILINE)
+# Of the first web process of the units.
+PORT = ":18001/"
+
+
+def told_version(port: int) -> str:
+    """Empty where the command finds nothing."""
+    assert PORT in COMMAND
+    ran = subprocess.run(
+        ["sh", "-c", COMMAND.replace(PORT, f":{port}/")], capture_output=True, text=True, check=False
+    )
+    return "".join(re.findall(r'^tickwire_version\{version="([^"]+)"\}', ran.stdout, re.MULTILINE))
+
 
 STREAMS, POLLERS, SOURCES = 8, 3, 2
 DRAIN_S = 2.0

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.nightly.benchmarks.processes import measured
-from tests.nightly.benchmarks.tables import aligned, say, spread
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, aligned, conclude, say, spread
 from tests.programs.services import database_url, redis_url
 
 from . import candles_db
@@ -36,12 +35,7 @@ def main() -> int:
             with services(place) as environment:
                 runs.append(measured(Run, "engine.run", *load, SECONDS, **environment))
     say(f"\n{load_table(loads)}\nCandles into the database …\n{candles_db.tables()}\n")
-    verdicts = list(judge(loads))
-    say("\n")
-    for figure, target, found, held in verdicts:
-        note(figure, target, found, held=held)
-        say(f"{'PASS ' if held else 'BELOW'} {figure}: {found}; {target} is allowed\n")
-    return 0 if all(held for *_, held in verdicts) else 1
+    return conclude(*judge(loads))
 
 
 @contextmanager
@@ -78,15 +72,15 @@ def figures(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def judge(loads: Loads) -> Iterator[tuple[str, str, str, bool]]:
+def judge(loads: Loads) -> Iterator[Verdict]:
     every = [one for runs in loads.values() for one in runs]
     sent, written = sum(one.pushed for one in every), sum(one.written for one in every)
-    yield f"Ticks lost of {sent:,}", "none", f"{sent - written:,}", sent == written
+    yield Verdict(f"Ticks lost of {sent:,}", "none", f"{sent - written:,}", sent == written)
     many, rate = PROMISED
     for place in (EMBEDDED, SEPARATE):
         busiest = max(one.cpu_s / one.wall_s for one in loads[place, PROMISED])
         what = f"{rate:,} ticks/s of {many} instruments, {place}"
-        yield what, f"{MOST_BUSY:.0%} of a core", f"{busiest:.0%}", busiest <= MOST_BUSY
+        yield Verdict(what, f"{MOST_BUSY:.0%} of a core", f"{busiest:.0%}", busiest <= MOST_BUSY)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.nightly.benchmarks.streams.__main__ import get_ready
-from tests.nightly.benchmarks.tables import machine, say
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, conclude, machine, say
 
 from . import report, rest, streams
 
@@ -30,15 +29,12 @@ def main() -> int:
                 say(f"\n{rest.starts(running)}\n")
                 growths += rest.measure(running, Path(directory))
     say(f"\n{machine()}\n\n{report.table(growths)}")
-    for each in growths:
-        target = f"≤ {each.floor:.2f}, goal {report.GOAL:.2f}"
-        note(each.what, target, f"{each.judged:.2f}", held=is_held(each))
-        say("" if is_held(each) else f"Beyond the floor of {each.floor}: {each.what}\n")
-    return int(not all(map(is_held, growths)))
+    return conclude(*map(verdict, growths))
 
 
-def is_held(growth: report.Growth) -> bool:
-    return round(growth.judged, 2) <= growth.floor
+def verdict(growth: report.Growth) -> Verdict:
+    target, judged = f"≤ {growth.floor:.2f}, goal {report.GOAL:.2f}", round(growth.judged, 2)
+    return Verdict(growth.what, target, f"{judged:.2f}", judged <= growth.floor)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ import argparse
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 import redis
 
 from tests.nightly.benchmarks.processes import CLIENT_CORE, Peer, measured, provide
-from tests.nightly.benchmarks.tables import machine, say, spread
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, conclude, machine, say, spread
 from tests.programs.installation import SETTINGS
 from tests.programs.services import redis_url
 
@@ -48,7 +46,7 @@ def main() -> int:
             check_agreement(peers, cases, facts.key)
             loads = run_rounds(peers, cases, facts.key, options.rounds, options.seconds)
             alone = run_alone(peers, [case for case in LATENCY_CASES if case in cases], facts.key)
-    return conclude(loads, not_run, alone)
+    return conclude(*show(loads, not_run, alone))
 
 
 def read_options() -> argparse.Namespace:
@@ -93,21 +91,16 @@ def run_alone(peers: Sequence[Peer], cases: Sequence[Case], key: str) -> dict[tu
     return loads
 
 
-def conclude(loads: Loads, not_run: dict[str, str], alone: dict[tuple[str, str], Load]) -> int:
+def show(loads: Loads, not_run: dict[str, str], alone: dict[tuple[str, str], Load]) -> Iterator[Verdict]:
+    """Of what was run."""
     judged = report.judge(loads)
     say(f"\n{machine()}\nMedian of the rounds (lowest–highest).\n\n{report.whole(loads, not_run, judged)}\n")
     if alone:
         say(f"{report.latency(alone)}\n")
-    has_failed = False
-    for bound, values, verdict, _ in judged:
-        shown = spread(values) if values else "not run"
+    for bound, values, verdict, _ in (each for each in judged if each.ratios):
         target = f"{'≥' if bound.is_least else '≤'} {bound.floor:g}, goal {bound.goal:g}"
         name = f"{bound.case}, {bound.figure}: {bound.of} / {bound.against}"
-        note(name, target, shown, held=verdict in (report.REACHED, report.MISSED))
-        if verdict == report.BELOW:
-            has_failed = True
-            say(f"{name} is {median(values):.2f}, and the floor is {bound.floor:g}.\n")
-    return int(has_failed)
+        yield Verdict(name, target, spread(values), verdict != report.BELOW)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tests.nightly.benchmarks.processes import CLIENT_CORE, SERVER_CORE
-from tests.nightly.benchmarks.tables import machine, say, spread
-from tests.nightly.figures import note
+from tests.nightly.benchmarks.tables import Verdict, conclude, machine, say, spread
 
 from . import report
 from .cases import CASES, GOALS, Case
@@ -41,16 +40,16 @@ def main() -> int:
             bench.run(case)
             say(f"Round {number} of {min(most, case.rounds)}: {case.name}\n")
     say(f"\n{report.whole(bench.loads, bench.not_run, machine())}\n")
-    has_missed = False
+    return conclude(*verdicts(bench.loads))
+
+
+def verdicts(loads: Loads) -> Iterator[Verdict]:
     for goal in GOALS:
-        if values := report.reached(bench.loads, goal, goal.figure):
+        if values := report.reached(loads, goal, goal.figure):
             against = f" / {goal.against}" if goal.against else ""
             name = f"{goal.case}, {report.WORDS[goal.figure]}: {goal.of}{against}"
-            held = report.is_held(goal, values)
-            note(name, f"{'≥' if goal.is_floor else '≤'} {goal.bound:g}", spread(values), held=held)
-            has_missed |= not held
-            say("" if held else f"Missed: {name}\n")
-    return int(has_missed)
+            target = f"{'≥' if goal.is_floor else '≤'} {goal.bound:g}"
+            yield Verdict(name, target, spread(values), report.is_held(goal, values))
 
 
 def in_rounds(cases: Sequence[Case], most: int) -> Iterator[tuple[int, Case]]:

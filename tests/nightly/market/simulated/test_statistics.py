@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from math import log, sqrt
+from math import sqrt
 from statistics import correlation, fmean
 
 import pytest
@@ -73,16 +73,6 @@ def test_slowest_instrument_always_has_a_quote_near() -> None:
     market = SimulatedMarket(7, "SLOW", 2, slow, "ticks")
     asked = range(START_MS, START_MS + HOUR_MS, 900)
     assert all(0 <= ms - market.quote_at(ms).time_ms <= 32_000 for ms in asked)
-
-
-def test_tick_volatility_is_that_of_the_profile() -> None:
-    market = make_market("BTCUSD")
-    mids = []
-    for ms in range(START_MS, START_MS + 2 * DAY_MS, 2 * MINUTE_MS):
-        quote = market.quote_at(ms)
-        mids.append(log((quote.bid + quote.ask) / 2))
-    squared = mean_square([later - earlier for earlier, later in pairwise(mids)])
-    assert 0.8 < sqrt(squared * YEAR_MS / (2 * MINUTE_MS)) / PROFILES["BTCUSD"].yearly_volatility < 1.25
 
 
 def test_prices_stay_near_their_base_for_a_thousand_years() -> None:

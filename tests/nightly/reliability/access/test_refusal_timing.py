@@ -133,19 +133,3 @@ async def test_control_an_early_exit_is_noticed_each_time(
     tell(f"with unknown keys refused immediately: p = {', '.join(f'{p:.1e}' for p in found)}")
     assert len(found) == TRIES
     assert max(found) <= LEAST_P
-
-
-@pytest.mark.row("33", "p is that of Mann and Whitney")
-@pytest.mark.parametrize(
-    ("left", "right", "p"),
-    [
-        ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 0.009),
-        ([1, 3, 5, 7, 9], [2, 4, 6, 8, 10], 0.602),
-        ([1, 1, 1, 1], [1, 1, 1, 1], 1.0),
-        ([1, 1, 2, 2, 3], [2, 3, 3, 4, 4], 0.041),
-    ],
-)
-def test_control_the_statistic_is_that_of_mann_and_whitney(
-    left: list[int], right: list[int], p: float
-) -> None:
-    assert mann_whitney(left, right) == pytest.approx(p, abs=0.001)

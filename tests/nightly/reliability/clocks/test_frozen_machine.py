@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from websockets.exceptions import WebSocketException
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.connection import Connection
 
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.subscribed import asking
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import writer_of
 from tests.reliability.services.frozen import frozen, is_stopped
@@ -27,10 +28,7 @@ FROZEN_S = 60.0
 # A tick this old says so beforehand, or its client is gone.
 OLD_MS = 5_000
 STALE, LIVE = "stale", "live"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice"),
-]
+pytestmark = pytest.mark.row("59", "no price older than 5 s without a mark, nothing lost without notice")
 
 
 class Heard(NamedTuple):
@@ -44,17 +42,15 @@ class Heard(NamedTuple):
 
 
 class Listener:
-    def __init__(self, port: int, key: str, symbol: str = SYMBOL) -> None:
+    """Until the stack is left."""
+
+    def __init__(self, stack: ExitStack, port: int, key: str, symbol: str = SYMBOL) -> None:
         self.heard: list[Heard] = []
-        self._socket = connect(
-            f"ws://127.0.0.1:{port}/ws/market", compression=None, ping_interval=None, open_timeout=PATIENCE_S
-        )
-        wishes = {"symbols": [symbol], "features": ["seq"]}
-        self._socket.send(json.dumps({"action": "subscribe", "api_key": key} | wishes))
-        self._thread = threading.Thread(target=self._listen, args=(self._socket,), daemon=True)
+        source = stack.enter_context(asking(port, key, [symbol], features=["seq"]))
+        self._thread = threading.Thread(target=self._listen, args=(source,), daemon=True)
         self._thread.start()
 
-    def _listen(self, source: ClientConnection) -> None:
+    def _listen(self, source: Connection) -> None:
         with suppress(WebSocketException):
             for text in source:
                 self.heard.append(Heard(time.time_ns() // 1_000_000, json.loads(text)))
@@ -70,10 +66,6 @@ class Listener:
     @property
     def is_dropped(self) -> bool:
         return not self._thread.is_alive()
-
-    def end(self) -> None:
-        self._socket.close()
-        self._thread.join()
 
 
 class Whole(NamedTuple):
@@ -125,8 +117,7 @@ def whole(request: pytest.FixtureRequest, tmp_path: Path, embedded: Installation
         service = stack.enter_context(streaming(installation, 1, [SYMBOL]))
         pids = [service.servers[0].pid, *([writer_of(installation)] if servers else []), *servers]
         key = service.make_key(requests_per_minute=1_000_000)
-        listener = Listener(service.servers[0].port, key)
-        stack.callback(listener.end)
+        listener = Listener(stack, service.servers[0].port, key)
         wait_until(lambda: bool(listener.heard))
         running = Whole(service, pids, key, listener)
         running.tick()
@@ -183,8 +174,7 @@ def test_a_frozen_process_says_so_before_it_passes_on_what_arrived_meanwhile(
     scaled: Installation, tell: Tell
 ) -> None:
     with streaming(scaled, 2, ["THAWED"]) as service, ExitStack() as stack:
-        listener = Listener(service.servers[1].port, service.make_key(), "THAWED")
-        stack.callback(listener.end)
+        listener = Listener(stack, service.servers[1].port, service.make_key(), "THAWED")
         wait_until(lambda: bool(listener.heard))
         service.tick("THAWED")
         with frozen([service.servers[1].pid]):
@@ -199,13 +189,3 @@ def test_a_frozen_process_says_so_before_it_passes_on_what_arrived_meanwhile(
     assert old != []
     assert unmarked(listener.heard) == []
     assert missed(listener.ticks) == 0
-
-
-def test_control_an_old_tick_without_a_mark_is_noticed() -> None:
-    tick = {"bid": 1.0, "time": 1_000, "seq": 1}
-    late, prompt = Heard(1_001 + OLD_MS, tick), Heard(1_100, tick)
-    early, told = (Heard(0, {"type": "notice", "code": STALE, "time": at}) for at in (999, 2_000))
-    assert unmarked([prompt, late]) == [late]
-    assert unmarked([early, late]) == [late]
-    assert unmarked([told, late]) == []
-    assert missed([prompt, Heard(0, tick | {"seq": 3})]) == 1

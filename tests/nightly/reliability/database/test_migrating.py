@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,20 +11,17 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.writer import Writer
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
-from tests.reliability.services.processes import ROOT, Installation, Process, tied
+from tests.reliability.services.processes import Installation, Process, logged, tied
 
 # It takes an index away, for which nobody may use the table.
 APP, BACK = "signals_feed", "0007_scorecards"
 READS_FOR_S = 30.0
 IN_USE = "is in use"
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("60", "no failed request, no stall longer than 2 s"),
-]
+pytestmark = pytest.mark.row("60", "no failed request, no stall longer than 2 s")
 
 
 @pytest.fixture
@@ -38,8 +34,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 @pytest.fixture
 def key(installation: Installation) -> str:
-    with installation.orm():
-        return make_key(make_account(tier=make_tier("many", requests_per_minute=1_000_000)))
+    return installation.make_key(requests_per_minute=1_000_000)
 
 
 @contextmanager
@@ -50,45 +45,24 @@ def long_reader(url: str) -> Iterator[None]:
         yield
 
 
-class Asking:
+class Asking(Writer):
     def __init__(self, server: Process, key: str) -> None:
         self._server, self._key = server, key
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
         self.seen: Counter[int] = Counter()
         self.longest_s = 0.0
 
-    def __enter__(self) -> Asking:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._has_ended.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        while not self._has_ended.wait(0.02):
-            began_at = time.monotonic()
-            self.seen[self._server.ask("/api/signals?status=closed", self._key).status_code] += 1
-            self.longest_s = max(self.longest_s, time.monotonic() - began_at)
+    def turn(self) -> None:
+        self.has_ended.wait(0.02)
+        began_at = time.monotonic()
+        self.seen[self._server.ask("/api/signals?status=closed", self._key).status_code] += 1
+        self.longest_s = max(self.longest_s, time.monotonic() - began_at)
 
 
 @contextmanager
 def migrating(installation: Installation, *changes: tuple[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    log = installation.directory / "migrate.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            tied("manage.py", "migrate", APP, BACK),
-            cwd=ROOT,
-            env=installation.environment(**dict(changes)),
-            stdout=out,
-            stderr=out,
-        )
-    try:
+    command, log = tied("manage.py", "migrate", APP, BACK), installation.directory / "migrate.log"
+    with logged(command, log, installation.environment(**dict(changes))) as process:
         yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def said(installation: Installation) -> str:

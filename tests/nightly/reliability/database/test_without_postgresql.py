@@ -14,11 +14,11 @@ from typing import TypeVar
 import pytest
 from django.conf import settings
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
 
 from accounts.key_text import generate_key
 from tests.nightly.reliability.clients.meters import Heard, Meter, Trial, listening, tried
 from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.clients.subscribed import asking, subscribed
 from tests.reliability.database.test_without_postgresql import (
     FLOWING,
     PAGES,
@@ -30,14 +30,13 @@ from tests.reliability.database.test_without_postgresql import (
     started,
 )
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Process
+from tests.reliability.services.stream_services import Flow
 
 OUTAGE_S, CALM_S = 8.0, 2.0
 REFUSED_WITHIN_S, REFUSED = 3.0, ("others", "pages")
 ANSWERED_WITHIN_S, ANSWERED = 1.0, ("pushed", "quotes", "candles", "streams")
 TICKS_A_SECOND, LISTENERS = 100, 10
-pytestmark = pytest.mark.usefixtures("rows")
 T = TypeVar("T")
 
 
@@ -142,18 +141,8 @@ def test_known_keys_are_trusted_for_fifteen_minutes() -> None:
 
 def opens(server: Process, key: str) -> bool:
     """A client that is told to try again does."""
-    with connect(
-        f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S
-    ) as socket:
-        socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
+    with asking(server.port, key, [SYMBOL]) as socket:
         return bool(json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed")
-
-
-def opened(server: Process, key: str) -> ClientConnection:
-    socket = connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None, open_timeout=PATIENCE_S)
-    socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
-    assert json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed"
-    return socket
 
 
 @pytest.mark.row(
@@ -163,7 +152,10 @@ def opened(server: Process, key: str) -> ClientConnection:
 def test_open_streams_end_when_keys_can_no_longer_be_trusted(service: Running, how: str, tell: Tell) -> None:
     with service.installation.serve(1, KEYS_TRUSTED_FOR_S="3") as (wary,):
         assert wary.ask("/api/symbols", service.key).status_code == 200
-        with opened(service.server, service.key) as trusting, opened(wary, service.key) as socket:
+        with (
+            subscribed(service.server.port, service.key, [SYMBOL]) as (trusting, _),
+            subscribed(wary.port, service.key, [SYMBOL]) as (socket, _),
+        ):
             with service.without_database(how):
                 refusal = json.loads(socket.recv(PATIENCE_S))
                 with pytest.raises(ConnectionClosed) as closed:

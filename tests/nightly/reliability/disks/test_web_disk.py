@@ -4,10 +4,12 @@ said to be done outlives a kill, and prices go on meanwhile."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,22 +20,49 @@ from accounts.models import ApiKey
 from signals_feed.models import Signal
 from tests.nightly.reliability.clients.meters import Meter, listening
 from tests.patience import wait_until
+from tests.programs.debian import require_debian
 from tests.reliability.clients.person import Person
 from tests.reliability.fixtures import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.frozen import family
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.strace import injecting
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.reliability.services.supervised import command_of
+
+INJECTED = re.compile(r"\(INJECTED\)")
+
+
+class Tracer:
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    @property
+    def injected(self) -> int:
+        return len(INJECTED.findall(self._log.read_text(errors="replace")))
+
+
+@contextmanager
+def injecting(log: Path, pids: Iterable[int], calls: str, fault: str) -> Iterator[Tracer]:
+    """From the moment in which it has all of them, and those that they start."""
+    of_whom = [argument for pid in pids for argument in ("-p", str(pid))]
+    command = [require_debian("strace"), "-f", *of_whom, "-o", str(log)]
+    command += ["-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for _ in range(len(of_whom) // 2):
+            said = process.stderr.readline()
+            assert "attached" in said, said
+        try:
+            yield Tracer(log)
+        finally:
+            process.terminate()
+
 
 SYMBOLS, ENTRY = ["WRITTEN"], "1.005"
 ATTEMPTS, TICKS_A_SECOND = 10, 40
 LISTENERS = 5
 # More pages than SQLite lets its log have: whoever writes next copies them back, and syncs.
 JUNK_BYTES = 8 * 1024 * 1024
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 class Acts(NamedTuple):
@@ -178,12 +207,3 @@ def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tel
     tell(f"refused {person.refused}")
     assert lost == 0
     assert set(person.refused) <= {503}
-
-
-@pytest.mark.row("54, 55", "what was never written is missed")
-def test_control_what_was_never_written_is_missed(embedded: Installation) -> None:
-    with embedded.orm():
-        person = Person("writer")
-    person.keys.append("tw_live_" + "x" * 42)
-    person.signals.append("00000000-0000-4000-8000-000000000000")
-    assert missing(embedded, person) == (2, 0)

@@ -27,9 +27,11 @@ DISK, FULL_DISK = "size=640m", "PostgreSQL's disk is full for 10 s"
 Case = Callable[[Path, Size], Iterator[Damage]]
 
 
-def servers_of(directory: Path, running: ExitStack) -> tuple[Installation, faults.Servers]:
+def servers_of(
+    directory: Path, running: ExitStack, disk: Path | None = None
+) -> tuple[Installation, faults.Servers]:
     """What is acknowledged here is on the disk."""
-    servers = faults.Servers(PrivatePostgres(directory, is_forgetful=False), PrivateRedis(directory))
+    servers = faults.Servers(PrivatePostgres(disk or directory, is_forgetful=False), PrivateRedis(directory))
     for name in ("database", "redis"):
         servers.start(name)
         running.callback(servers.stop, name)
@@ -77,11 +79,7 @@ def disk_is_full(directory: Path, size: Size) -> Iterator[Damage]:
         subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", str(disk)], check=True)
         running.callback(subprocess.run, ["umount", "--lazy", str(disk)], check=True)
         disk.chmod(0o755)
-        servers = faults.Servers(PrivatePostgres(disk, is_forgetful=False), PrivateRedis(directory))
-        for name in ("database", "redis"):
-            servers.start(name)
-            running.callback(servers.stop, name)
-        installation = Installation(directory, servers.database.url, servers.redis.url)
+        installation, servers = servers_of(directory, running, disk)
         loaded = running.enter_context(under_load(installation, size))
         yield loaded.measure(FULL_DISK, partial(faults.fill_postgresql, servers))
 

@@ -18,10 +18,7 @@ from tests.reliability.services.processes import Installation
 
 SIZE = Size(sockets=6, requests_a_second=20.0)
 PAUSE_S = 6.0
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("5–8", "lost, doubled and interrupted are seen"),
-]
+pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
 
 
 def do_harm(loaded: LoadedInstallation) -> None:

@@ -73,18 +73,17 @@ def ticks_in_candles(loaded: LoadedInstallation, port: int) -> dict[str, int]:
     }
 
 
-def cut_sockets(loaded: LoadedInstallation) -> None:
-    for client in loaded.readers.clients:
-        if client.session is not None:
-            client.session.transport.abort()
-
-
-@pytest.mark.usefixtures("rows")
 @pytest.mark.row(
     "7", "clients that fall behind the engine's memory are notified of a gap; nothing lost without notice"
 )
 def test_clients_are_notified_of_a_gap_and_can_fill_it(tmp_path: Path, tell: Tell) -> None:
     cut_off = CutOff(tmp_path)
+
+    def cut_sockets() -> None:
+        for client in loaded.readers.clients:
+            if client.session is not None:
+                client.session.transport.abort()
+
     with cut_off.running() as loaded:
         damage = loaded.measure("Redis came back empty", cut_off.fail)
         of_second = loaded.readers.clients[1::2]
@@ -96,7 +95,7 @@ def test_clients_are_notified_of_a_gap_and_can_fill_it(tmp_path: Path, tell: Tel
             wait_until(lambda: ticks_in_candles(loaded, first) == acknowledged)
             wait_until(lambda: ticks_in_candles(loaded, second) == acknowledged)
         # The places that came with the gap are as good as any other.
-        returned = loaded.measure("cut", lambda: loaded.readers.call(lambda: cut_sockets(loaded)))
+        returned = loaded.measure("cut", lambda: loaded.readers.call(cut_sockets))
         assert all(client.returns for client in loaded.readers.clients)
         assert (returned.gaps, harm_of(returned)) == (0, [])
     tell(f"notified of a gap: {damage.gaps} of {damage.sockets}; lost without notice: {damage.missed}")

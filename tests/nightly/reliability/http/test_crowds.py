@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_S
 from tests.programs.debian import require_debian
-from tests.reliability.clients.measures import rss_kib
+from tests.reliability.clients.measures import rss_kib, sockets
 from tests.reliability.clients.strangers import ask, connect, connections
 from tests.reliability.fixtures import Tell
 from tests.reliability.http.test_crowds import LEGIT, capped
-from tests.reliability.services.processes import Installation, Process
+from tests.reliability.services.processes import Installation, Process, logged
 
 SPARE_FILES = 1_000
 SILENT, SLOW, SLOW_A_SECOND = 10_000, 2_000, 200
 # Besides what is promised: they are looked at now and then, and this machine does other things.
 LATE_S = 15
-pytestmark = pytest.mark.usefixtures("rows")
 __all__ = ["capped"]
 
 
@@ -81,34 +79,20 @@ def test_slow_clients_are_disconnected(
     command = [require_debian("slowhttptest"), kind, "-c", str(SLOW), "-r", str(SLOW_A_SECOND), "-i", "5"]
     command += ["-l", f"{PATIENCE_S:.0f}", "-u", f"{server.url}/docs/streams", "-x", "10"]
     command += ["-w", "512", "-y", "1024", "-n", "5", "-z", "32"]
-    opened_in_s, before = SLOW / SLOW_A_SECOND, sockets_of(server.pid)
+    opened_in_s, before = SLOW / SLOW_A_SECOND, sockets(server.pid)
     held, probes = [0], []
-    with (tmp_path / "slow.log").open("wb") as out:
-        attack = subprocess.Popen(command, stdout=out, stderr=out, cwd=tmp_path)
-    began_at = time.monotonic()
-    try:
+    with logged(command, tmp_path / "slow.log", cwd=tmp_path):
+        began_at = time.monotonic()
         # Two may be probes that have just been answered.
         while held[-1] > 2 or time.monotonic() - began_at < opened_in_s:
             assert time.monotonic() - began_at < PATIENCE_S
             with connect(server.port) as client:
                 probes.append(ask(client))
-            held.append(sockets_of(server.pid) - before)
+            held.append(sockets(server.pid) - before)
             time.sleep(0.2)
-    finally:
-        attack.kill()
-        attack.wait()
     ended_after_s = time.monotonic() - began_at
     tell(f"{probes.count(200)} of {len(probes)} probes served, {max(held):,} held at once")
     tell(f"all {SLOW:,}, opened in {opened_in_s:.0f} s, gone after {ended_after_s:.0f} s")
     assert set(probes) == {200}
     assert max(held) > SLOW / 4
     assert ended_after_s <= opened_in_s + life_s + LATE_S
-
-
-def sockets_of(pid: int) -> int:
-    """How many it has open."""
-    found = 0
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            found += str(entry.readlink()).startswith("socket:")
-    return found

@@ -4,54 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_signal, make_tiers, make_user
 from tests.nightly.reliability.clients.meters import Heard, listening, tried
 from tests.nightly.reliability.clients.wrk import asking
-from tests.reliability.clients.measures import Memory, percentile
+from tests.reliability.clients.measures import Memory, descriptors, percentile
 from tests.reliability.fixtures import Tell
 from tests.reliability.http.test_page_bursts import API_THREADS, NAME, PAGES, PATH, threads
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 
 AT_ONCE, WARM_S, BURST_S = 60, 3.0, 15.0
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
 GROWN_MIB = 40
 HTML = "Accept: text/html"
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock():
-        with embedded_for_module.orm():
-            make_tiers()
-            make_signal(user=make_account(make_user(NAME)).user)
-        sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
-        with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
-            yield running
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with embedded_for_module.orm():
+        make_tiers()
+        make_signal(user=make_account(make_user(NAME)).user)
+    sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
+    with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
+        yield running
 
 
 @pytest.fixture
 def server(service: StreamService) -> Process:
     return service.servers[0]
-
-
-def connections(pid: int) -> int:
-    """On SQLite, they are open files."""
-    found = 0
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            found += descriptor.readlink().name == "embedded.sqlite3"
-        except FileNotFoundError:
-            continue
-    return found
 
 
 @pytest.mark.row("37", "connections and threads bounded, memory flat, no 500")
@@ -62,15 +46,17 @@ def test_bursts_of_pages_add_neither_connections_nor_threads_nor_memory(server: 
     with asking(server.url + PATH, AT_ONCE, BURST_S, HTML) as asked:
         pass
     memory.look()
+    # On SQLite, they are open files.
+    connections = sum(each.endswith("embedded.sqlite3") for each in descriptors(server.pid))
     tell(
         f"{asked.answered} pages, {AT_ONCE} at a time, {asked.refused} refused; connections:"
-        f" {connections(server.pid)}, threads: {before} → {threads(server.pid)};"
+        f" {connections}, threads: {before} → {threads(server.pid)};"
         f" memory +{memory.grown_mib:.0f} MiB"
     )
     assert asked.answered > 0
     assert "Traceback" not in server.log.read_text()
     # Those of pages and of the API, of control events, and of who asks how the service is doing.
-    assert connections(server.pid) <= PAGES + API_THREADS + 2
+    assert connections <= PAGES + API_THREADS + 2
     assert threads(server.pid) <= before + PAGES
     assert memory.grown_mib <= GROWN_MIB
 

@@ -17,7 +17,7 @@ from tests.reliability.limits.test_redis_faults import PROCESSES, Counted, count
 PAUSE_S, RESETS, RESET_EVERY_S = 3.0, 4, 5.0
 ANSWERED_WITHIN_S, BACK_WITHIN_S = 2.0, 5.0
 __all__ = ["counted", "running"]
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("48–51", "no request takes 2 s, no 5xx")]
+pytestmark = pytest.mark.row("48–51", "no request takes 2 s, no 5xx")
 
 
 async def ask_for(seconds: float, counted: Counted, key: str) -> list[float]:

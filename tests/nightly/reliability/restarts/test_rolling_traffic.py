@@ -7,12 +7,12 @@ import asyncio
 import signal
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.nightly.reliability.services.far import far
 from tests.patience import until, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.traffic import (
@@ -24,6 +24,7 @@ from tests.reliability.clients.traffic import (
     Traffic,
 )
 from tests.reliability.conftest import Tell
+from tests.reliability.services.cable import Cable
 from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation
@@ -35,10 +36,9 @@ DRAIN_S, LATE_S = 2.0, 0.15
 # Of all that is asked and pushed. A restart that held up more would be no matter of a slow machine.
 MOST_HELD_UP = 0.05
 PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("36", "with 60 clients: no failed request or push, no gap, no stream rejected with 4429"),
-]
+pytestmark = pytest.mark.row(
+    "36", "with 60 clients: no failed request or push, no gap, no stream rejected with 4429"
+)
 
 
 def make_traffic(installation: Installation, name: str) -> Traffic:
@@ -82,15 +82,18 @@ async def test_two_services_behind_a_proxy_are_restarted_under_traffic(
     ports = [free_port(), free_port()]
     with engines(scaled, 1), ExitStack() as running:
         stacks = [running.enter_context(ExitStack()) for _ in ports]
-        async with far(scaled.redis_url, LATE_S) as far_redis:
-            # Clients are back on the other process before this one could release one slot after the other.
-            await asyncio.to_thread(start, scaled, stacks[0], ports[0], far_redis)
-            await asyncio.to_thread(start, scaled, stacks[1], ports[1], scaled.redis_url)
-            with haproxy(tmp_path, ports) as front:
-                async with traffic.at(front):
-                    for stack, port in zip(stacks, ports, strict=True):
-                        await until(lambda: all(source.taken > 20 for source in traffic.sources))
-                        await asyncio.to_thread(restart, scaled, stack, front, port)
+        near = str(urlsplit(scaled.redis_url).port)
+        cable = Cable(int(near), LATE_S)
+        running.callback(cable.close)
+        # Clients are back on the other process before this one could release one slot after the other.
+        far = scaled.redis_url.replace(near, str(cable.port))
+        await asyncio.to_thread(start, scaled, stacks[0], ports[0], far)
+        await asyncio.to_thread(start, scaled, stacks[1], ports[1], scaled.redis_url)
+        front = running.enter_context(haproxy(tmp_path, ports))
+        async with traffic.at(front):
+            for stack, port in zip(stacks, ports, strict=True):
+                await until(lambda: all(source.taken > 20 for source in traffic.sources))
+                await asyncio.to_thread(restart, scaled, stack, front, port)
     check(traffic, tell)
 
 

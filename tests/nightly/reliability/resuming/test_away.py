@@ -10,9 +10,8 @@ import pytest
 
 from tests.reliability.clients.swarm import listen
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import streaming
+from tests.reliability.services.stream_services import Flow, streaming
 
 SYMBOLS, PATH = [f"AWAY{number}" for number in range(4)], "/ws/market"
 # Of each symbol less than the 1,000 frames that are kept come in two minutes.
@@ -53,7 +52,6 @@ async def be_away(port: int, message: dict[str, Any], seconds: float) -> Absence
     "12, 13",
     "after up to 119 s: no gaps, no duplicates; after 121 s: clients are notified, never partly recovered",
 )
-@pytest.mark.usefixtures("rows")
 def test_clients_resume_after_up_to_two_minutes(embedded: Installation, tell: Tell) -> None:
     with streaming(embedded, 1, SYMBOLS) as service, Flow(service, TICKS_A_SECOND):
         message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": service.make_key()}

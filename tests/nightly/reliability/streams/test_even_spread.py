@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.swarm import Listener, listen, listen_many
 from tests.reliability.conftest import Tell
@@ -21,12 +20,9 @@ SOCKETS, FEW = 1_000, 300
 MOST_UNEVEN = 1.2
 PATH = "/ws/signals"
 Message = dict[str, str]
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row(
-        "even spread", f"the worker with most connections has at most {MOST_UNEVEN} times the fewest"
-    ),
-]
+pytestmark = pytest.mark.row(
+    "even spread", f"the worker with most connections has at most {MOST_UNEVEN} times the fewest"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +33,8 @@ def four(scaled: Installation) -> Iterator[Supervised]:
 
 @pytest.fixture
 def message(scaled: Installation) -> Message:
-    with scaled.orm():
-        tier = make_tier("spread", streams=10_000, requests_per_minute=1_000_000)
-        return {"action": "subscribe", "api_key": make_key(make_account(tier=tier))}
+    key = scaled.make_key("spread", streams=10_000, requests_per_minute=1_000_000)
+    return {"action": "subscribe", "api_key": key}
 
 
 async def check(

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.nightly.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory
 from tests.reliability.clients.swarm import Listener
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.serving.websocket.test_hostile_clients import HOSTILE
 from tests.serving.websocket.wires import TEXT, RawClient, masked
 
@@ -35,12 +33,11 @@ TOO_BIG = [
     "10,000 fragments",
     "10,000 empty fragments",
 ]
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, SYMBOLS) as running:
         yield running
 
 

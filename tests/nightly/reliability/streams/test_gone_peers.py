@@ -19,7 +19,6 @@ from tests.serving.websocket.wires import PING, PONG, TEXT, RawClient
 
 DROPPED_WITHIN_S, STEADY_S = 30.0, 40.0
 PATH = "/ws/signals"
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture

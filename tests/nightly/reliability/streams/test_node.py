@@ -3,37 +3,102 @@
 from __future__ import annotations
 
 import itertools
+import json
+import queue
+import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.contract.streams import strangers
-from tests.contract.streams.client import MARKET, ORDERFLOW
+from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
-from tests.nightly.reliability.clients.node_client import NodeSocket, require_node
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
+from tests.programs.npm import require_npm
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
+
+DIRECTORY = Path(__file__).parents[1] / "clients/node"
+
+
+def require_node() -> None:
+    require_npm(DIRECTORY)
+
+
+class NodeSocket:
+    def __init__(self, url: str, key: str = "") -> None:
+        command = ["node", "client.mjs", url, key]
+        self._process = subprocess.Popen(
+            command, cwd=DIRECTORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._told: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.pings = 0
+        threading.Thread(target=self._listen, daemon=True).start()
+        assert self._next() == {"open": ""}, "an extension was agreed upon, or the socket did not open"
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if "ping" in told:
+                self.pings += 1
+            else:
+                self._told.put(told)
+
+    def _next(self) -> dict[str, Any]:
+        return self._told.get(timeout=PATIENCE_S)
+
+    def send(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text + "\n")
+        self._process.stdin.flush()
+
+    def hear(self) -> Frame:
+        told = self._next()
+        assert told.get("isBinary") is False, told
+        frame: Frame = json.loads(told["heard"])
+        return frame
+
+    def closed(self) -> tuple[int, str]:
+        code, reason = self._next()["closed"]
+        self.end()
+        return code, reason
+
+    def leave(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        while "closed" not in (told := self._next()):
+            pass
+        # Whoever closes like this is answered in kind.
+        assert told["closed"] == [1005, ""]
+
+    def end(self) -> None:
+        """And wait for the process, whatever state it is in."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
 
 SYMBOL, LIMIT = "NODE", 3
 # A ping every 10 s, and 15 s to answer it: who is still there by then answers.
 KEPT_FOR_S = 26.0
 NUMBERED = (MARKET, ORDERFLOW)
 EACH = (*NUMBERED, strangers.SIGNALS)
-pytestmark = [
-    pytest.mark.usefixtures("rows"),
-    pytest.mark.row("client: Node ws", "no deviation from the specification"),
-]
+pytestmark = pytest.mark.row("client: Node ws", "no deviation from the specification")
 
 
 @pytest.fixture(scope="module")
-def service(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+def service(scaled: Installation) -> Iterator[StreamService]:
     require_node()
-    with django_db_blocker.unblock(), streaming(scaled, 2, [SYMBOL]) as running:
+    with streaming(scaled, 2, [SYMBOL]) as running:
         yield running
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
+from tests.nightly.benchmarks.processes import cpu_s
 from tests.nightly.reliability.clients import meters
 from tests.nightly.reliability.clients.wrk import asking
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 
 SYMBOL, TICKS_A_SECOND, LISTENERS = "LOADED", 20, 10
 # Connections that keep the service just busy, and how many times as many come.
@@ -58,8 +55,8 @@ class Round(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, [SYMBOL]) as running:
+def service(embedded_for_module: Installation) -> Iterator[StreamService]:
+    with streaming(embedded_for_module, 1, [SYMBOL]) as running:
         yield running
 
 
@@ -70,12 +67,6 @@ def load(service: StreamService, path: str, key: str, connections: int) -> Load:
         pass
     used_s, took_s = cpu_s(server.pid) - began_s, time.monotonic() - began_at
     return Load(asked.answered / used_s, asked.answered / took_s, asked.refused)
-
-
-def cpu_s(pid: int) -> float:
-    """Of a process, all its threads."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.row(

@@ -19,7 +19,6 @@ CROWD, AWAY_S, TOLD_WITHIN_S, FLOWS_WITHIN_S = 1_000, 15.0, 3.0, 2.0
 
 
 @pytest.mark.row("7", "clients notified within 3 s, prices flowing again within 2 s, no 5xx from REST")
-@pytest.mark.usefixtures("rows")
 def test_a_crowd_is_notified_and_hears_again_in_time(
     embedded: Installation, tmp_path: Path, tell: Tell
 ) -> None:

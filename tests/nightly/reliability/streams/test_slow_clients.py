@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.nightly.reliability.clients.meters import Trial, listening, tried
 from tests.reliability.clients.deaf import Deaf, served_by, stop_reading
 from tests.reliability.clients.measures import Memory
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.serving.websocket.wires import TEXT, masked
 
 SYMBOLS = [f"SLOW{number}" for number in range(10)]
@@ -26,14 +24,13 @@ HEALTHY, DEAF, BEFORE_S, CLOSED_WITHIN_S = 20, 40, 4.0, 10.0
 CROWD, DEAF_OF_CROWD, HEARD_SYMBOLS = 1_000, 200, 1
 # A byte of a message that never ends, at once and every eight seconds.
 SAID, SAID_EVERY_S = masked(TEXT, b'{"action":"ping"}'), 8.0
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module", params=["embedded", "scaled"])
-def service(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+def service(request: pytest.FixtureRequest) -> Iterator[StreamService]:
     name = "embedded_for_module" if request.param == "embedded" else "scaled"
     installation: Installation = request.getfixturevalue(name)
-    with django_db_blocker.unblock(), streaming(installation, 1, SYMBOLS) as running:
+    with streaming(installation, 1, SYMBOLS) as running:
         yield running
 
 

@@ -11,15 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from tests.patience import until
 from tests.reliability.clients.measures import percentile
 from tests.reliability.clients.swarm import Listener, listen
 from tests.reliability.conftest import Tell
-from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
-from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.stream_services import Flow, StreamService, streaming
 from tests.reliability.streams.test_several_processes import SYMBOL, free_after_a_kill, revoke_everywhere
 
 SYMBOLS = [SYMBOL, *(f"STORM{number}" for number in range(3))]
@@ -27,14 +25,11 @@ PATH, TICKS_A_SECOND, CALM_S = "/ws/market", 40, 0.5
 KICKED, KICKS, CROWD = 500, 20, 1_000
 # Slots are promised after five seconds; what is more is a slow machine's.
 RESUMED_WITHIN_S, HOLDS_WITHIN_S, REUSED_WITHIN_S = 5.0, 2.0, 15.0
-pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def service(
-    prompt: None, scaled: Installation, django_db_blocker: DjangoDbBlocker
-) -> Iterator[StreamService]:
-    with django_db_blocker.unblock(), streaming(scaled, 2, SYMBOLS) as running:
+def service(prompt: None, scaled: Installation) -> Iterator[StreamService]:
+    with streaming(scaled, 2, SYMBOLS) as running:
         yield running
 
 

@@ -15,7 +15,6 @@ from accounts.models import Account, TierRequest, User
 from signals_feed.publishers.requests import PublisherRequest
 from tests.accounts.back_office.rows import one_of_each
 
-from .asking import ask
 from .cells import LOOKED_AT, Page, Try, address_of, pages_of, tries
 from .people import (
     PERSONAL,
@@ -27,6 +26,7 @@ from .people import (
     everything_of_everybody,
     powers_of_everybody,
 )
+from .urls import ask
 
 SHUT = (302, 403, 404, 405)
 ONLY_SUPERUSERS = {(Authenticator, "delete"), (Authenticator, "delete_selected")}
