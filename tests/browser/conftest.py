@@ -189,5 +189,7 @@ def note_other_host(asked: Request, host: str, problems: list[str]) -> None:
 
 
 def note_missing_part(answer: Response, problems: list[str]) -> None:
-    if answer.status >= 400 and answer.request.resource_type != "document":
+    # With a token whose session has just ended a page is refused once, and asks again.
+    is_ended = answer.status == 401 and urlsplit(answer.url).path.startswith("/api/")
+    if answer.status >= 400 and not is_ended and answer.request.resource_type != "document":
         problems.append(f"{answer.status} {answer.url}")
