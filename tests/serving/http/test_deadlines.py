@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from serving.http.deadlines import BYTES_A_SECOND, HttpTimeouts, TransferPace
+from serving.http.deadlines import BYTES_A_SECOND, Deadline, HttpTimeouts, TransferPace
 from tests.patience import PATIENCE_S, wait_until
 
 from .conversations import Texts, get
@@ -175,6 +175,15 @@ def test_uvicorns_own_patience_between_requests_is_not_asked() -> None:
         assert hear(control) == b""
         client.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert statuses(hear(client)) == [200]
+
+
+def test_what_was_started_last_is_due_last() -> None:
+    waiting: Deadline[str] = Deadline(10)
+    for which, at in (("first", 0), ("second", 1), ("first", 2)):
+        waiting.start(which, at)
+
+    assert [list(waiting.due(at)) for at in (10.5, 11, 100)] == [[], ["second"], ["first"]]
+    assert len(waiting) == 0
 
 
 def test_pace_is_counted_from_the_beginning_but_for_pauses() -> None:
