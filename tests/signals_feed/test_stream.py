@@ -274,3 +274,10 @@ async def test_replay_reads_on_only_as_its_client_reads_and_ends_with_it(leaves:
     await replaying
     assert heard(line) == ([1, 2] if leaves else list(range(1, 9)))
     assert stream.hub.members == (not leaves)
+
+
+async def test_end_of_the_process_forgets_everybody() -> None:
+    stream = make_stream(Journal([]))
+    join(stream, "*")
+    await stream.stop()
+    assert stream.hub.members == 0
