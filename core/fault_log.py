@@ -81,9 +81,12 @@ class RepeatedWarning:
         self, logger: logging.Logger, text: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._logger, self._text, self._clock = logger, text, clock
+        self._lock = Lock()
+        self.forget()
+
+    def forget(self) -> None:
         self._count = 0
         self._told_at = float("-inf")
-        self._lock = Lock()
 
     def tell(self, *details: object, **fields: object) -> None:
         """From any thread. The text begins with `%d`, for the number of faults since the last line."""

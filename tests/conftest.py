@@ -43,7 +43,7 @@ from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login import sessions  # noqa: E402
-from core.fault_log import LastingFault, unexpected  # noqa: E402
+from core.fault_log import LastingFault, RepeatedWarning, unavailable, unexpected  # noqa: E402
 from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
@@ -74,7 +74,7 @@ if pool := settings.DATABASES["default"].get("OPTIONS", {}).get("pool"):
     pool["timeout"] = PATIENCE_S
 
 
-_lasting: list[LastingFault] = []
+_kept_logs: list[LastingFault | RepeatedWarning] = []
 make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 
@@ -158,10 +158,9 @@ def office(db: None) -> Office:
 def _nothing_was_logged_before() -> None:
     """What one test caused is new to the next one."""
     unexpected.forget()
-    for log in SAMPLED:
+    unavailable.kinds.clear()
+    for log in (*SAMPLED, *_kept_logs):
         log.forget()
-    for fault in _lasting:
-        fault.forget()
 
 
 @pytest.fixture
@@ -191,5 +190,5 @@ def pytest_collection_finish() -> None:
     """What thousands of collected tests are made of stays, so the collector need not look at it again."""
     # What the start had frozen is not among the objects.
     gc.unfreeze()
-    _lasting.extend(each for each in gc.get_objects() if type(each) is LastingFault)
+    _kept_logs.extend(each for each in gc.get_objects() if type(each) in (LastingFault, RepeatedWarning))
     freeze_startup_objects()
