@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.checks import Tags, register
 from django.core.signals import setting_changed
-from django.db.models.signals import post_delete, post_migrate
+from django.db.models.signals import post_delete, post_migrate, pre_save
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows
@@ -23,9 +23,10 @@ from accounts.keys.rehashing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
 from accounts.login import factors, mailboxes, visitors
-from accounts.login.former_names import former_names
 from accounts.login.mails import mails_lost, outgoing
+from accounts.models import User
 from accounts.models.keys import end_page_sessions
+from accounts.models.usernames import publishers_names
 from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
 from accounts.panel.first_run import sample
@@ -81,7 +82,7 @@ from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
-from signals_feed.ledger.names import has_published_as, is_named_in_ledger
+from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, own_signals
@@ -103,6 +104,7 @@ def connect() -> None:
         for handler in handlers:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
+    pre_save.connect(follow_rename, sender=User)
     complete_migrations()
     logged_successes.read_settings()
     setting_changed.connect(logged_successes.read_settings)
@@ -183,7 +185,7 @@ def hand_down() -> None:
     # The first steps of a new account show an instrument that trades now.
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
-    former_names.holds = staticmethod(has_published_as)
+    publishers_names.are_taken = staticmethod(is_taken)
     account_data.sections |= {"signals": own_signals, "news_scores": given_scores}
     staying_rows.signals = staticmethod(has_published)
     staying_rows.name_in_ledger = staticmethod(is_named_in_ledger)

@@ -10,6 +10,7 @@ from accounts.models import Account, ApiKey, Tier, User
 from accounts.peppers import possible_digests
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from signals_feed.publishing import is_free_for_demo
 
 from . import publisher_rules
 
@@ -31,6 +32,8 @@ def seed_people() -> None:
     free = Tier.objects.get(name="free")
     permission = Permission.objects.get(codename="publish_signal")
     for name in (*PUBLISHERS, *(publisher.name for publisher in publisher_rules.PUBLISHERS)):
+        if not User.objects.filter(username=name).exists() and not is_free_for_demo(name):
+            continue
         account = _account(name, free)
         if account.is_demo:
             account.user.user_permissions.add(permission)

@@ -21,12 +21,12 @@ from django.core.exceptions import ValidationError
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import PSEUDONYMS, User, fault_of_new
+from accounts.looks import look_of
+from accounts.models import RESERVED, User, fault_of_new
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
 from .browsers import browser_name
-from .former_names import former_names
 from .mails import outgoing, written
 from .stages import ConfirmAddress
 
@@ -113,18 +113,16 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, then try again.",
         "username_password_mismatch": MISMATCH,
         "email_password_mismatch": MISMATCH,
-        "username_blacklisted": "This username is reserved. Please choose another.",
+        "username_blacklisted": RESERVED,
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
-        """Nobody takes the place of somebody whose account was deleted, or looks like staff."""
+        """Nobody takes the place of a publisher, or looks like staff."""
         cleaned: str = super().clean_username(username, shallow=shallow)
         if fault := fault_of_new(cleaned):
             raise ValidationError(fault)
-        if cleaned.lower().startswith(PSEUDONYMS) or cleaned.lower() in OFFICIAL:
-            raise self.validation_error("username_blacklisted")
-        if not shallow and former_names.holds(cleaned):
-            raise self.validation_error("username_taken")
+        if look_of(cleaned) in map(look_of, OFFICIAL):
+            raise ValidationError(RESERVED)
         return cleaned
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:

@@ -6,14 +6,15 @@ from .accounts import TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, Key, PageSession
 from .requests import LONGEST_REASON, RequestState, StaffRequest, request_constraints
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
-from .usernames import PSEUDONYM, PSEUDONYMS, PUBLISHER, fault_of_new
+from .usernames import LOOKS_LIKE_ANOTHER, PSEUDONYM, PUBLISHER, RESERVED, fault_of_new
 
 __all__ = [
     "LONGEST_REASON",
+    "LOOKS_LIKE_ANOTHER",
     "MINUTE_S",
     "PSEUDONYM",
-    "PSEUDONYMS",
     "PUBLISHER",
+    "RESERVED",
     "TIER_LIMITS",
     "Account",
     "AiUsage",

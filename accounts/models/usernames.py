@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -10,6 +10,8 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+
+from accounts.looks import look_of
 
 if TYPE_CHECKING:
     NameField = models.CharField[str, str]
@@ -28,21 +30,48 @@ TOO_LONG = f"Use at most {LONGEST_NEW} characters."
 """For new names: they stand in lists, on charts and in pictures."""
 
 
+RESERVED = "This username is reserved for the service itself: choose another one."
+LOOKS_LIKE_ANOTHER = (
+    "This username looks like that of a publisher: choose one that differs in more than case, punctuation and"
+    " letters that look alike, such as o and 0, or l and 1."
+)
+OURS = "tickwire"
+
+
+def nobodys(name: str, user_id: int | None) -> bool:
+    return False
+
+
+class PublishersNames:
+    are_taken: Callable[[str, int | None], bool] = staticmethod(nobodys)
+    """Whether a name looks like one under which somebody else published."""
+
+
+publishers_names = PublishersNames()
+
+
 def is_reserved(name: str) -> bool:
-    # Forms and managers normalize a name only after it was validated.
-    plain = unicodedata.normalize("NFKC", name).lower()
-    return plain in settings.ACCOUNT_USERNAME_BLACKLIST or plain.startswith(PSEUDONYMS)
+    look = look_of(name)
+    return (
+        look in map(look_of, settings.ACCOUNT_USERNAME_BLACKLIST)
+        or look_of(OURS) in look
+        or look.startswith(tuple(map(look_of, PSEUDONYMS)))
+    )
 
 
-def fault_of_new(name: str) -> str:
-    """Why nobody new may have this name; empty if they may."""
+def fault_of_new(name: str, user_id: int | None = None) -> str:
+    """Why this name may not become anybody's, or this user's; empty if it may."""
+    if is_reserved(name):
+        return RESERVED
     if not name.isascii():
         return ASCII_ONLY
-    return TOO_LONG if len(name) > LONGEST_NEW else ""
+    if len(name) > LONGEST_NEW:
+        return TOO_LONG
+    return LOOKS_LIKE_ANOTHER if publishers_names.are_taken(name, user_id) else ""
 
 
 class UsernameField(NameField):
-    """Refuses reserved names wherever users are made; whoever has one keeps it."""
+    """Refuses new names that mislead, wherever users are made or renamed; whoever has one keeps it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -70,9 +99,7 @@ class UsernameField(NameField):
 
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
-        if is_reserved(value) and not has_name(model_instance, value):
-            raise ValidationError(f"The username {value!r} is reserved for the service itself.")
-        fault = fault_of_new(value)
+        fault = fault_of_new(value, None if model_instance is None else model_instance.pk)
         if fault and not has_name(model_instance, value):
             raise ValidationError(fault)
 

@@ -1,6 +1,6 @@
 """GET /api/signals, the public feed, newest first, and GET /api/signals/{id}, one signal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 from uuid import UUID
@@ -19,10 +19,11 @@ from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal, SignalQuerySet
-from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, has_published
+from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, find
 from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, AnySignal, encode_signal
 
 CURSORS = Cursors("signals")
+Rows = Sequence[tuple[Any, ...]]
 AT, PK = COLUMNS.index("published_at"), COLUMNS.index("id")
 ABOUT = (
     "Newest first. A closed signal carries its verified result; an active one has none yet. With "
@@ -95,7 +96,8 @@ class SignalViewSet(KeyedViewSet):
             status, limit = wanted["status"], wanted["limit"]
             span = read_range(wanted, CURSORS, status, instrument_id, user)
         except InvalidParameter:
-            await in_thread_promptly(check_publisher, user)
+            if user is not None:
+                await in_thread_promptly(present_name, user)
             raise
         if span is None:
             return Answer(await in_thread_promptly(read_feed, status, instrument_id, limit, user))
@@ -119,34 +121,39 @@ class SignalViewSet(KeyedViewSet):
 
 
 def read_feed(status: str, instrument_id: int | None, limit: int, user: str | None = None) -> bytes:
-    check_name(user)
-    return b"{%s}" % encode_rows(feed_statement(status, instrument_id, limit, user).rows(), user)
+    rows = rows_of(user, lambda name: feed_statement(status, instrument_id, limit, name).rows())
+    return b"{%s}" % encode_rows(rows)
 
 
 def read_page(span: Range, status: str, instrument_id: int | None, limit: int, user: str | None) -> bytes:
-    check_name(user)
-    signals = span.of(feed(status, instrument_id, user))
-    rows = CompiledQuery(signals.values_list(*COLUMNS)[: limit + 1]).rows()
-    shown, following = span.page(rows, limit, AT, PK)
-    return b'{%s,"next":%s}' % (encode_rows(shown, user), following)
+    def read(name: str | None) -> Rows:
+        signals = span.of(feed(status, instrument_id, name))
+        return CompiledQuery(signals.values_list(*COLUMNS)[: limit + 1]).rows()
+
+    shown, following = span.page(rows_of(user, read), limit, AT, PK)
+    return b'{%s,"next":%s}' % (encode_rows(shown), following)
 
 
-def encode_rows(rows: Sequence[tuple[Any, ...]], user: str | None) -> bytes:
-    if not rows:
-        # Otherwise a misspelt name would be an empty feed for ever.
-        check_publisher(user)
-    return b'"items":[%s],"count":%d' % (b",".join(map(encode_signal, rows)), len(rows))
+def rows_of(user: str | None, read: Callable[[str | None], Rows]) -> Rows:
+    """Of a publisher, also by a former name."""
+    # PostgreSQL accepts no text with a zero byte.
+    rows = read(user) if user is None or "\0" not in user else []
+    if rows or user is None:
+        return rows
+    # Otherwise a misspelt name would be an empty feed for ever.
+    name = present_name(user)
+    return [] if name == user else read(name)
 
 
-def check_name(user: str | None) -> None:
-    if user is not None and "\0" in user:
-        # PostgreSQL accepts no such text, so nobody has that name.
-        check_publisher(user)
-
-
-def check_publisher(user: str | None) -> None:
-    if user is not None and not has_published(user):
+def present_name(user: str) -> str:
+    publisher = find(user)
+    if publisher is None:
         raise NotFound(NO_SUCH_PUBLISHER, field="user")
+    return publisher.name
+
+
+def encode_rows(rows: Rows) -> bytes:
+    return b'"items":[%s],"count":%d' % (b",".join(map(encode_signal, rows)), len(rows))
 
 
 def read_signal(pk: UUID) -> bytes | None:

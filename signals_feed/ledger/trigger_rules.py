@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 SIGNAL, EVIDENCE = "signals_feed_signal", "signals_feed_evidence"
 ENTRY, HEAD = "signals_feed_ledgerentry", "signals_feed_ledgerhead"
+USER, HELD_NAME = "accounts_user", "signals_feed_heldname"
 FROZEN = (
     *("id", "user_id", "instrument_id", "direction", "entry", "stop_loss", "take_profit"),
     *("tradable_price", "published_at", "expires_at", "token"),
@@ -12,10 +13,11 @@ IS_DEMO = (
     "EXISTS (SELECT 1 FROM signals_feed_signal s JOIN accounts_account a ON a.user_id = s.user_id "
     "WHERE s.id = NEW.signal AND a.is_demo)"
 )
+OWN_NAMES = f"(SELECT h.digest FROM {HELD_NAME} h WHERE h.user_id = NEW.id)"  # noqa: S608 - a name of our own
 
 
 class Guard(NamedTuple):
-    """A trigger that raises when its condition holds. `{differs}` compares as each database spells it."""
+    """A trigger that raises when its condition holds. What is in braces, each database spells its own way."""
 
     name: str
     table: str
@@ -100,4 +102,12 @@ GUARDS = (
     ),
     Guard("ledger_head_stays", HEAD, "DELETE", "", "The head of the ledger stays."),
     is_not_replaced("ledger_head", HEAD, "true", "The ledger has one head."),
+    Guard(
+        "publisher_holds_name",
+        USER,
+        "UPDATE",
+        f"NEW.username {{differs}} OLD.username AND EXISTS {OWN_NAMES}"
+        f" AND {{digest_of_name}} NOT IN {OWN_NAMES}",
+        "A publisher takes only a name that is held for them.",
+    ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -25,6 +25,8 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
     publisher = find(user)
     if publisher is None:
         raise Http404
+    if publisher.name != user:
+        return at_present_name(request, publisher.name)
     card = scorecards.read(publisher)
     points = card.equity.points
     page = read_page(request.GET.get("page", ""), publisher.active + publisher.closed)
@@ -48,6 +50,14 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "snippet": snippet(request, user),
     }
     return render(request, "signals/publishers/publisher.html", context)
+
+
+def at_present_name(request: HttpRequest, name: str) -> HttpResponse:
+    """Browsers ask again each time, because the publisher may take the former name back."""
+    address, query = reverse("publisher_page", args=[name]), request.META.get("QUERY_STRING", "")
+    moved = HttpResponsePermanentRedirect(f"{address}?{query}" if query else address)
+    moved["Cache-Control"] = "no-cache"
+    return moved
 
 
 def snippet(request: HttpRequest, user: str) -> str:

@@ -10,6 +10,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.models import User
+from signals_feed.ledger.names import HeldName
 from signals_feed.models import Signal
 
 from .scorecards import Scorecard, ScoredSignal
@@ -29,10 +30,16 @@ class Publisher(NamedTuple):
 
 
 def find(name: str) -> Publisher | None:
-    """None for a user who never published, and for a name that nobody has."""
+    """Also by a former name. None for a user who never published, and for a name that nobody has."""
     if "\0" in name:
         # PostgreSQL accepts no such text.
         return None
+    found = named(name)
+    present = HeldName.objects.bearer(name) if found is None else None
+    return found if present is None else named(present)
+
+
+def named(name: str) -> Publisher | None:
     found = User.objects.filter(username=name).annotate(
         is_demo=F("account__is_demo"),
         active=counted(Signal.Status.ACTIVE),
@@ -42,10 +49,6 @@ def find(name: str) -> Publisher | None:
     if row is None or not (row[2] or row[3]):
         return None
     return Publisher(row[0], name, bool(row[1]), row[2], row[3])
-
-
-def has_published(name: str) -> bool:
-    return "\0" not in name and Signal.objects.filter(user__username=name).exists()
 
 
 def counted(status: str) -> Coalesce:

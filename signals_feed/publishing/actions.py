@@ -31,7 +31,7 @@ from signals_feed.ledger.ledger import (
     publication_payload,
     published_names,
 )
-from signals_feed.ledger.names import HeldName
+from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
 from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
@@ -90,6 +90,10 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
 @transaction.atomic
 def enter_feed(signal: Signal, quote: Quoted) -> None:
     """Publish the signal with the quote at which it was made."""
+    # Before the check, so that of two who begin at once the second sees the first.
+    HeldName.objects.hold(signal.user.username, signal.user_id)
+    if looks_like_another(signal.user):
+        raise SignalRefused("", NAME_IS_TAKEN)
     signal.save(force_insert=True)
     entry = Evidence.objects.create(
         signal=signal,
@@ -103,7 +107,6 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     )
     # After the event, but this row locks nothing that the transaction does not hold already.
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
-    HeldName.objects.hold(signal.user.username)
     LedgerEntry.objects.append(
         [
             Fact(
@@ -158,7 +161,8 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
 
 @transaction.atomic
 def remove_demo(publishers: list[int]) -> None:
-    """Remove the demo's signals and record it in the ledger; the database refuses to remove any others."""
+    """Remove the demo's signals and record it in the ledger; the database refuses to remove any others. The
+    names are free again."""
     signals = Signal.objects.filter(user__in=publishers)
     ControlEvent.objects.publish(EventKind.SIGNALS_REMOVED, by="demo")
     LedgerEntry.objects.append(
@@ -168,6 +172,13 @@ def remove_demo(publishers: list[int]) -> None:
         ]
     )
     signals.delete()
+    HeldName.objects.filter(user__in=publishers).delete()
+
+
+def is_free_for_demo(name: str) -> bool:
+    """What an earlier demo held is; not what looks like the name of a real publisher."""
+    HeldName.objects.release(name)
+    return not is_taken(name, None)
 
 
 def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:
@@ -208,7 +219,8 @@ TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close 
 
 def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, at: datetime) -> None:
     """Until the transaction ends, other requests of the publisher wait, and the prices stay of one kind."""
-    User.objects.select_for_update(no_key=True).get(pk=publisher.pk)
+    # Staff may have renamed them since the request began.
+    publisher.username = User.objects.select_for_update(no_key=True).get(pk=publisher.pk).username
     own = Signal.objects.filter(user=publisher)
     most = settings.PUBLICATIONS_PER_MINUTE
     if most and own.filter(published_at__gt=at - timedelta(minutes=1)).count() >= most:

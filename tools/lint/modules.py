@@ -33,7 +33,7 @@ PARTS = {
     ),
     "signals_feed": steps(
         "admin apps management page_urls stream → public_pages → api judging → publishing"
-        " → closing ledger_days → ledger publishers stored_minutes → levels models → figures rules wire"
+        " → closing ledger_days → publishers stored_minutes → ledger → levels models → figures rules wire"
     ),
 }
 

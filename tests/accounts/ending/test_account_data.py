@@ -46,7 +46,10 @@ SECTIONS = {
     "signals_feed_publisherrequest": ("publisher_requests", "publisher_decisions"),
     "news_itemscore": ("news_scores",),
 }
-LEFT_OUT = {"signals_feed_ledgerentry": "everybody can read it, and it has the signals of that section"}
+LEFT_OUT = {
+    "signals_feed_ledgerentry": "everybody can read it, and it has the signals of that section",
+    "signals_feed_heldname": "it has hashes of names alone",
+}
 COLUMNS = {"user_id", "account_id", "username", "by"}
 
 

@@ -15,6 +15,7 @@ from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
+from tests.signals_feed.published_signals import make_published
 
 pytestmark = pytest.mark.services
 
@@ -96,6 +97,16 @@ def test_thirty_signals_are_enough(shared: Api) -> None:
 def test_who_never_published_is_not_found_whether_or_not_they_have_an_account(shared: Api, user: str) -> None:
     message = refusal(shared.ask(f"/api/publishers/{user}"), 404, "not_found")
     assert "Nobody with this name" in message
+
+
+def test_former_name_is_answered_with_the_present_record(shared: Api) -> None:
+    user = make_published(user=make_user("before")).user
+    user.username = "after"
+    user.save()
+    assert card(shared, "before")["user"] == "after"
+    for query in ("", "&start=2020-01-01T00:00:00Z"):
+        items = shared.ask(f"/api/signals?user=before{query}").json()["items"]
+        assert [each["user"] for each in items] == ["after"]
 
 
 def test_unchanged_scorecard_costs_one_query_and_a_new_result_two(shared: Api) -> None:
