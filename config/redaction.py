@@ -25,7 +25,8 @@ SLASH = "(?:/|%2f)"
 RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Our keys: the public prefix stays, by which staff find them.
     (re.compile(r"(tw_[a-z]{1,12}_[0-9A-Za-z]{8})[0-9A-Za-z]{4,}"), rf"\1{HIDDEN}"),
-    (re.compile(r"\bpt_[0-9]{1,20}-[0-9]{1,20}\.[\w-]+"), f"pt_{HIDDEN}"),
+    # Also after a word and an underscore.
+    (re.compile(r"(?<![^\W_])pt_[0-9]{1,20}-[0-9]{1,20}\.[\w-]+"), f"pt_{HIDDEN}"),
     # The password in an address of a database or a proxy.
     (re.compile(r"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@"), rf"\1{HIDDEN}@"),
     (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=:-]{4,}"), rf"\1 {HIDDEN}"),

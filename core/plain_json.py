@@ -11,7 +11,7 @@ TINY, HUGE = 1e-5, 1e16
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 # Searching for a letter first is ten times as fast as searching for the digits before it.
-_of_float, _of_decimal = re.compile(rb"e[-0-9]"), re.compile(rb"E[-+]")
+_of_float, _of_decimal = re.compile(rb"e[-+0-9]"), re.compile(rb"E[-+]")
 
 # Nothing is read twice: texts match as a whole, and numbers from their first digit.
 _part = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|(?<![0-9.])-?[0-9.]+[eE][-+]?[0-9]+', re.DOTALL)

@@ -52,6 +52,8 @@ class Handling:
 
     def __init__(self, event: EventMessage, handlers: Sequence[Handler]) -> None:
         self.event, self._left = event, list(handlers)
+        self.is_seen = False
+        """All are done, or were left to go on beside what follows."""
         self._work: asyncio.Task[Exception | None] | None = None
 
     def work(self) -> asyncio.Task[Exception | None]:
@@ -102,8 +104,8 @@ class EventFeed(OutboxTrust):
         """The newest event when the database was found to have begun anew."""
         self._handling: Handling | None = None
         """The handling of the event after the last."""
-        self._early: dict[int, EventMessage] = {}
-        """Later events, by position, that all handlers have already had."""
+        self._early: dict[int, Handling] = {}
+        """That of later events, by position."""
         self._reads = 0
         self._began_at = float("-inf")
         self._is_incomplete = False
@@ -210,8 +212,8 @@ class EventFeed(OutboxTrust):
             # Read before the handlers ask, so that what follows is heard again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: everything is read again")
-            self._handling = self._handling_of(EventMessage(kind=EventKind.BEGAN_ANEW))
             self._early.clear()
+            self._handling = self._handling_of(EventMessage(kind=EventKind.BEGAN_ANEW))
         await self._see(self._handling, float("inf"))
         self._last, self._handling = self._newest, None
 
@@ -221,14 +223,22 @@ class EventFeed(OutboxTrust):
 
     async def _hand_on(self, event: ControlEvent) -> None:
         """After a transient fault, the next read goes on with the handler that failed."""
-        # The position alone is not enough: others may use our Redis for a database of their own.
-        if self._early.pop(event.position, None) != event.message:
+        if not self._is_seen(event.message):
             self._handling = self._handling or self._handling_of(event.message)
             await self._see(self._handling, event.position)
+        self._early.pop(event.position, None)
         self._last, self._handling = event, None
 
     def _handling_of(self, event: EventMessage) -> Handling:
+        """One for each event, whichever way it came first."""
+        # The position alone is not enough: others may use our Redis for a database of their own.
+        for begun in (self._handling, self._early.get(event.position)):
+            if begun is not None and begun.event == event:
+                return begun
         return Handling(event, self._handlers[event.kind])
+
+    def _is_seen(self, event: EventMessage) -> bool:
+        return self._handling_of(event).is_seen
 
     async def _see(self, handling: Handling, position: float) -> None:
         """Wait until all handlers are done, or for long enough. The outbox is read on meanwhile: whether the
@@ -250,9 +260,8 @@ class EventFeed(OutboxTrust):
                 events = await self.ask(self.next_events)
                 ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
                 for event in ahead:
-                    if event.position not in self._early:
-                        await self._hand_on_early(event.message)
-                is_whole = len(events) <= BATCH and all(event.position in self._early for event in ahead)
+                    await self._hand_on_early(event.message)
+                is_whole = len(events) <= BATCH and all(self._is_seen(event.message) for event in ahead)
                 if is_whole and kind not in (*ENDS_ACCESS, EventKind.BEGAN_ANEW):
                     self.read_at = asked_at
             await asyncio.sleep(POLL_S)
@@ -268,12 +277,13 @@ class EventFeed(OutboxTrust):
         return True
 
     async def _see_or_leave(self, handling: Handling, seconds: float) -> None:
-        if not await self._is_handled(handling, seconds):
+        if not await self._is_handled(handling, seconds) and not handling.is_seen:
             logger.warning(
                 "The handlers of %s take longer and go on beside what follows", handling.event.kind
             )
             late = self._see_through(handling)
             self._keep(asyncio.create_task(late, name=f"late handlers of {handling.event.kind}"))
+        handling.is_seen = True
 
     async def _see_through(self, handling: Handling) -> None:
         while fault := await self._keep(handling.work()):
@@ -293,11 +303,14 @@ class EventFeed(OutboxTrust):
             self._keep(asyncio.create_task(self._hand_on_early(event), name="a control event over Redis"))
 
     async def _hand_on_early(self, event: EventMessage) -> None:
-        """After a transient fault, all handlers hear of it again when the outbox is read."""
+        """After a transient fault, the handlers that are left hear of it when the outbox is read."""
+        handling = self._handling_of(event)
+        if event.position <= self.position or handling.is_seen:
+            return
+        if handling is not self._handling:
+            self._early[event.position] = handling
         with contextlib.suppress(*TRANSIENT):
             await self.handle(event)
-            if event.position > self.position:
-                self._early[event.position] = event
 
     async def handle(self, event: EventMessage) -> None:
         await self._see_or_leave(self._handling_of(event), HANDLE_WITHIN_S)

@@ -75,6 +75,7 @@ def test_key_is_taken_out_wherever_it_stands_but_for_its_public_prefix(text: str
         ('{\\"newPassword\\": \\"hunter2\\"}', "hunter2"),
         ("new_password%3Dhunter2", "hunter2"),
         ("db_pwd=hunter2", "hunter2"),
+        ("page_pt_7-1790000000.abc_d-e refused", "abc_d-e"),
     ],
 )
 def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
@@ -92,6 +93,7 @@ def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
         "The password is too short, and the token has expired.",
         "KEY_PEPPER and SECRET_KEY are read from files",
         "route=/accounts/password/reset/ status=200",
+        "script_7-8.js, excerpt_7-8.txt",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

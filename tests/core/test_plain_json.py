@@ -27,6 +27,7 @@ def test_small_prices_read_as_people_write_them() -> None:
     assert encode([3e-05, 1.5e-07]) == b"[0.00003,0.00000015]"
     assert number(3e-05) == "0.00003"
     assert spelled_out(json.dumps([3e-05, 1e16]).encode()) == b"[0.00003, 10000000000000000.0]"
+    assert spelled_out(json.dumps([1e22]).encode()) == b"[10000000000000000000000.0]"
     assert encode([Decimal("3E-7"), Decimal("1E+2")]) == b"[0.0000003,100]"
 
 

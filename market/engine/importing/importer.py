@@ -1,5 +1,6 @@
 """The files of one import in their order, a day at a time, from where an earlier import stopped."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -135,8 +136,13 @@ class FileImport:
         faults = [LineFault(self._file.path, line, "malformed") for line in batch.malformed]
         faults += [LineFault(self._file.path, batch.lines[index], reason) for index, reason in refused]
         if faults and self._terms.strict:
-            raise StoppedAtFault(min(faults))
+            first = min(faults)
+            self._keep(batch, batch.ticks[: bisect_left(batch.lines, first.line)])
+            raise StoppedAtFault(first)
         self._tally.count(faults)
+        self._keep(batch, taken)
+
+    def _keep(self, batch: FileBatch, taken: list[Tick]) -> None:
         self._tally.ticks += len(taken)
         if taken and not self._file.format.holds_trades:
             self.last_quote = taken[-1]

@@ -61,7 +61,9 @@ class Command(BaseCommand):
         except BadFile as error:
             raise CommandError(str(error)) from None
         except StoppedAtFault as error:
-            raise CommandError(f"{fault_line(error.fault)}. The minutes before it are stored.") from None
+            raise CommandError(
+                f"{fault_line(error.fault)}. The whole minutes before it are stored."
+            ) from None
         self.report(importer.tally, facts.symbol, is_whole=is_whole)
         if present_kind(facts.id):
             self.stdout.write(SIMULATED.format(symbol=facts.symbol))

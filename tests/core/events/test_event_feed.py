@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -390,6 +391,33 @@ async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_e
     await quick.read()
     await quick.read()
     assert revoked.heard == [2]
+
+
+@pytest.mark.parametrize("is_read_first", [True, False])
+async def test_an_event_that_comes_both_ways_while_it_is_being_handled_is_heard_once(
+    shared: str, quick: EventFeed, is_read_first: bool
+) -> None:
+    heard, slow, later = Listener(), Slow(), Listener()
+    for handler in (heard, slow):
+        quick.on(EventKind.INSTRUMENTS_CHANGED, handler)
+    for kind in (EventKind.TIER_CHANGED, EventKind.KEY_REVOKED):
+        quick.on(kind, later)
+    await publish(0, kind=EventKind.CANDLES_IMPORTED)
+    newest = await in_thread(ControlEvent.objects.newest)
+    assert newest is not None
+    told = EventMessage(newest.position + 1, EventKind.INSTRUMENTS_CHANGED, {"number": 1})
+    beyond = EventMessage(newest.position + 1_000, EventKind.KEY_REVOKED, {"number": 3})
+    # Once the second of each is heard, the first has arrived that way.
+    read = [partial(publish, 1), partial(publish, 2, kind=EventKind.TIER_CHANGED)]
+    sent = [partial(in_thread, send_to_processes, each) for each in (told, beyond)]
+    for number, (first, second) in enumerate((read, sent) if is_read_first else (sent, read), 1):
+        await first()
+        await slow.begun.wait()
+        await second()
+        await later.hears(number)
+    slow.go.set()
+    await quick.read()
+    assert heard.heard == [1]
 
 
 @pytest.mark.parametrize(

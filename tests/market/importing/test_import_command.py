@@ -79,7 +79,7 @@ def test_bad_lines_are_named_and_counted(path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["EURUSD", "--strict"], r"line 4: no line of this format\. The minutes before it are"),
+        (["EURUSD", "--strict"], r"line 4: no line of this format\. The whole minutes before it are"),
         (["EURUSF"], r"no instrument EURUSF\. Did you mean EURUSD\?"),
         (["EURUSD", "nowhere.csv"], "nowhere.csv cannot be read: No such file"),
         (["EURUSD", "--format", "histdata"], "Is it the right file"),
