@@ -79,7 +79,7 @@ units-check: $(VENV)/.dev ## Install by docs/operate/install.md on a Debian of i
 # a reason beside each.
 bandit: $(VENV)/.bandit ## What may be unsafe in our code, by bandit.
 	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py tickwire_server \
-	    accounts analysis clients core config instruments market news operations signals_feed status demo pages serving
+	    accounts analysis clients core config instruments market news operations signals_feed status demo pages serving transparency
 
 $(VENV)/.bandit:
 	@$(PYTHON) -m venv $(VENV)/bandit

@@ -18,7 +18,7 @@ def steps(text: str) -> tuple[tuple[str, ...], ...]:
 
 STEPS = steps(
     "config → operations → demo pages → archive → analysis → news signals_feed status → market → instruments"
-    " → accounts → serving → core"
+    " → accounts → serving transparency → core"
 )
 ROOMS = tuple(room for step in STEPS for room in step)
 # The same within a room that is too large to be seen at once: its packages, and the modules beside them.

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("accounts", "analysis", "archive", "config", "core", "demo", "instruments", "market", "news"),
-    *("operations", "pages", "serving", "signals_feed", "status"),
+    *("operations", "pages", "serving", "signals_feed", "status", "transparency"),
 )
 VAR = ROOT / "var" / "mutants"
 PYTEST = ("-m", "pytest")

@@ -15,7 +15,17 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from tests.reliability.fixtures import Tell
 
 ROOT = Path(__file__).resolve().parents[4]
-ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "accounts", "clients/python")
+ROOMS = (
+    "config",
+    "status",
+    "news",
+    "signals_feed",
+    "transparency",
+    "market",
+    "instruments",
+    "accounts",
+    "clients/python",
+)
 ANCHORED = {"match", "fullmatch"}
 WAYS = ANCHORED | {"compile", "search", "sub", "subn", "split", "findall", "finditer"}
 # A pattern, and how it is used.
