@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.usersessions",
     "csp",
+    "transparency",
     "accounts",
     "instruments",
     "market",
@@ -170,6 +171,11 @@ REDIS_PREFIX = env.text("REDIS_PREFIX")
 BUS_REDIS_URL, BUS_REPLICA_URL = env.text("BUS_REDIS_URL"), env.text("BUS_REPLICA_URL")
 if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
     raise ImproperlyConfigured("BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.")
+
+# The log of the ledger
+
+# The name of the log, which its first key keeps. Empty is the public host.
+LEDGER_ORIGIN = env.text("LEDGER_ORIGIN")
 
 # The market
 

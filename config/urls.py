@@ -57,6 +57,7 @@ urlpatterns = [
     path("demo-login/<str:token>", demo_login, name="demo_login"),
     path("", include("accounts.panel.urls")),
     path("", include("signals_feed.page_urls")),
+    path("", include("transparency.urls")),
     path("admin/market/status/", admin.site.admin_view(market_status), name="market_status"),
     path("admin/news/queue/", admin.site.admin_view(queue_page), name="news_queue"),
     path("admin/news/calibration/", admin.site.admin_view(calibration_page), name="news_calibration_page"),

@@ -32,7 +32,7 @@ from accounts.open_streams.registry import open_streams
 from accounts.panel.first_run import sample
 from accounts.pruning import pruner
 from accounts.rights import publishing_right
-from accounts.sealing import resealer
+from accounts.sealing import resealer, seal, unseal
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
@@ -81,6 +81,7 @@ from serving.readiness.answers import ReadinessMetrics, readiness
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
+from signals_feed.ledger.entries import LedgerTexts
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
 from signals_feed.models import PERMISSION, Signal
@@ -91,6 +92,9 @@ from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
 from status.watch import component_watch
+from transparency.following import following
+from transparency.keyring import keyring
+from transparency.signing import signer
 
 from .back_office.roles import keep_roles
 from .checks import check_database, check_environment, check_production
@@ -191,6 +195,9 @@ def hand_down() -> None:
     staying_rows.name_in_ledger = staticmethod(is_named_in_ledger)
     staying_rows.name_in_scores = staticmethod(has_given_scores)
     account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
+    # The log of checkpoints signs what the ledger has, with keys that are sealed as second factors are.
+    signer.entries = LedgerTexts()
+    keyring.seal, keyring.unseal = seal, unseal
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 
@@ -279,6 +286,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (runtime.start, runtime.stop),
     (signals.start, signals.stop),
     (news.start, news.stop),
+    (following.start, following.stop),
     (start_in_demo, demo_publishers.stop),
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),

@@ -89,7 +89,7 @@ class SigningKey(NamedTuple):
         public = Ed25519PrivateKey.from_private_bytes(self.seed).public_key()
         return VerifierKey(self.name, self.type, public.public_bytes_raw())
 
-    def sign(self, text: str, now_s: int) -> bytes:
+    def sign(self, text: str, now_s: int = 0) -> bytes:
         """Only a cosignature says when."""
         message, before = text.encode(), b""
         if self.type is KeyType.COSIGNATURE:

@@ -43,7 +43,8 @@ def append(tiles: MutableMapping[Place, bytes], size: int, leaves: Iterable[byte
     while added:
         full = []
         number, filled = divmod(size, TILE_WIDTH)
-        hashes = (tiles[Place(level, number)] if filled else b"") + b"".join(added)
+        before = tiles[Place(level, number)][: filled * HASH_BYTES] if filled else b""
+        hashes = before + b"".join(added)
         tile_bytes = TILE_WIDTH * HASH_BYTES
         for start in range(0, len(hashes), tile_bytes):
             tile = hashes[start : start + tile_bytes]

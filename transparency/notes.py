@@ -80,5 +80,5 @@ class Note(NamedTuple):
         return found
 
 
-def sign(text: str, key: SigningKey, now_s: int) -> Signature:
+def sign(text: str, key: SigningKey, now_s: int = 0) -> Signature:
     return Signature(key.name, key.verifier.id, key.sign(text, now_s))

@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Signals and news": {
         "publish_signal": "Publish a signal, as the form does.",
+        "ledger_key": "List the keys that sign the ledger's log; make a new one.",
         "verify_ledger": "Check the ledger of signals; names the first altered row.",
         "poll_news": "Poll the sources of news that are due, or those that are named.",
         "score_headlines": "Score the sentiment of headlines.",

@@ -4,7 +4,7 @@ A new one is a row in its group and a line in config/settings.py; `tickwire-serv
 renews the page."""
 
 from ..variable import Variable, VariableGroup
-from . import accounts, market, monitoring, news, process, storage
+from . import accounts, ledger, market, monitoring, news, process, storage
 
 GROUPS: tuple[VariableGroup, ...] = (
     process.PROCESS,
@@ -13,6 +13,7 @@ GROUPS: tuple[VariableGroup, ...] = (
     storage.REDIS,
     accounts.MAIL,
     accounts.ACCOUNTS,
+    ledger.LEDGER,
     market.MARKET,
     market.FEEDS,
     market.ARCHIVE,

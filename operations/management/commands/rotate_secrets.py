@@ -11,6 +11,7 @@ from accounts.models import ApiKey
 from accounts.peppers import current_name, name_of
 from accounts.sealing import Seal, reseal_some
 from market.models import IngestKey
+from transparency.keyring import keyring
 
 SHOWN = 20
 
@@ -28,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *, all: bool, **options: Any) -> None:  # noqa: A002 - the name of the option
         shown = None if all else SHOWN
-        unknown = self._reseal()
+        unknown = self._reseal() + self._reseal_log_keys()
         usable = ApiKey.objects.usable(datetime.now(UTC))
         needed = self._say("API keys", usable.of_active_users(), shown)
         # They open something again once the user is let in again.
@@ -73,6 +74,15 @@ class Command(BaseCommand):
                 " were made with to KEY_PEPPER_FALLBACKS, or let staff remove them."
             )
         return found[Seal.UNKNOWN]
+
+    def _reseal_log_keys(self) -> int:
+        unopened = keyring.reseal()
+        if unopened:
+            self.stderr.write(
+                f"{unopened} keys of the ledger's log are opened by no pepper that is set: add the one they"
+                " were made with to KEY_PEPPER_FALLBACKS, or make a new key with `ledger_key --rotate`."
+            )
+        return unopened
 
     def _say(self, title: str, keys: Any, shown: int | None) -> int:
         """How many of them need a fallback."""

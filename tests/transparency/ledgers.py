@@ -1,0 +1,36 @@
+"""A ledger in memory, as the signer reads it, and the times at which it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+from transparency.remembered import Remembered
+from transparency.signing import Signer
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+class Texts:
+    def __init__(self, count: int) -> None:
+        self.all = [f"entry {number}" for number in range(count)]
+        self.on_read: Callable[[], object] = int
+        """What happens while they are read."""
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def texts(self, after: int, upto: int) -> Iterable[str]:
+        self.on_read()
+        return self.all[after:upto]
+
+
+def make_signer(ledger: Texts) -> Signer:
+    """Of a process that has just started."""
+    signer = Signer(Remembered())
+    signer.entries = ledger
+    return signer
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)

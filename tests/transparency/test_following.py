@@ -1,0 +1,45 @@
+"""A process that serves looks at the ledger by itself."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.client import Server
+from tests.patience import PATIENCE_S, wait_until
+from tests.signals_feed.published_signals import make_published
+from transparency.following import Following
+from transparency.models import SignedCheckpoint
+from transparency.signing import Forked
+
+from .ledgers import NOON, Texts, make_signer
+
+pytestmark = pytest.mark.services
+
+
+def newest_size() -> int:
+    newest = SignedCheckpoint.objects.newest()
+    return -1 if newest is None else newest.size
+
+
+def test_what_is_published_is_signed_and_shown_to_anybody(server: Server) -> None:
+    wait_until(lambda: newest_size() == 0)
+    make_published()
+    wait_until(lambda: newest_size() == 1)
+    assert "\n1\n" in httpx.get(f"{server.url}/ledger/checkpoint", timeout=PATIENCE_S).text
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("known_file")
+async def test_ledger_that_lost_entries_is_told_until_they_are_back() -> None:
+    ledger = Texts(3)
+    following = Following(make_signer(ledger))
+    await following.look()
+    await SignedCheckpoint.objects.aupdate(signed_at=NOON)
+    lost = ledger.all.pop()
+    with pytest.raises(Forked):
+        await following.look()
+    assert following.fault
+    ledger.all.append(lost)
+    await following.look()
+    assert following.fault == ""

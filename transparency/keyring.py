@@ -1,0 +1,91 @@
+"""The keys that sign the log: made on first use, and kept in the database, sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from cryptography.fernet import InvalidToken
+from django.conf import settings
+from django.db import transaction
+
+from .checkpoints import Checkpoint
+from .keys import KeyType, SigningKey
+from .models import LogKey
+
+BOTH_SIGN = timedelta(days=30)
+"""For so long an old key signs beside the new one, so that readers can take over the new one in time."""
+
+AFTER = "/after-"
+
+
+class KeysUnopened(Exception):
+    """No key that signs now can be opened with the secrets that are set."""
+
+
+class Keyring:
+    seal: Callable[[str], str]
+    unseal: Callable[[str], str]
+    """Raises InvalidToken for what was sealed with a secret that is not set. Both are handed down."""
+
+    def signing_keys(self, now: datetime) -> list[SigningKey]:
+        """The oldest first, and so the key of whoever has known the log for longest."""
+        rows = list(LogKey.objects.signing(now)) or [self._make_first(now)]
+        keys = [key for row in rows if (key := self._opened(row)) is not None]
+        if not keys:
+            raise KeysUnopened(
+                "No key of the ledger's log can be opened: put the KEY_PEPPER that it was made with into"
+                " KEY_PEPPER_FALLBACKS, or make a new key."
+            )
+        return keys
+
+    @transaction.atomic
+    def rotate(self, now: datetime, both_sign: timedelta = BOTH_SIGN) -> LogKey:
+        """A new key for the same log. The current one signs for a while longer."""
+        old = LogKey.objects.select_for_update().current()
+        if old is None:
+            return self._make_first(now)
+        old.signs_until = now + both_sign
+        old.save(update_fields=["signs_until"])
+        return self._make(old.origin, now)
+
+    @transaction.atomic
+    def begin_log(self, last: Checkpoint, now: datetime) -> LogKey:
+        """A new log in place of one whose entries are lost; its name says where that one ended."""
+        LogKey.objects.signing(now).update(signs_until=now)
+        origin = last.origin.partition(AFTER)[0]
+        return self._make(f"{origin}{AFTER}{last.size}-{last.root.hex()[:16]}", now)
+
+    def reseal(self) -> int:
+        """With the current secret. How many cannot be opened."""
+        unopened = 0
+        for row in LogKey.objects.all():
+            key = self._opened(row)
+            if key is None:
+                unopened += 1
+            else:
+                LogKey.objects.filter(pk=row.pk).update(sealed=self.seal(key.secret_text()))
+        return unopened
+
+    def _make_first(self, now: datetime) -> LogKey:
+        return self._make(settings.LEDGER_ORIGIN or default_origin(), now)
+
+    def _make(self, origin: str, now: datetime) -> LogKey:
+        key = SigningKey.make(origin, KeyType.ED25519)
+        sealed = self.seal(key.secret_text())
+        return LogKey.objects.create(origin=origin, verifier=str(key.verifier), sealed=sealed, made_at=now)
+
+    def _opened(self, row: LogKey) -> SigningKey | None:
+        try:
+            return SigningKey.read(self.unseal(row.sealed))
+        except InvalidToken:
+            return None
+
+
+def default_origin() -> str:
+    """The public host, as it is when the first key is made."""
+    hosts = (host.lstrip(".") for host in settings.ALLOWED_HOSTS)
+    return f"{next((host for host in hosts if host.strip('*')), 'localhost')}/ledger"
+
+
+keyring = Keyring()

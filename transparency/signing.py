@@ -1,0 +1,154 @@
+"""Signs what the ledger says: a checkpoint soon after it has grown, and only if it extends the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from django.db import connection, transaction
+
+from . import merkle
+from .checkpoints import Checkpoint
+from .keyring import keyring
+from .merkle import TILE_WIDTH, Place, leaf_hash
+from .models import LogKey, SignedCheckpoint, Tile
+from .notes import Note, sign
+from .remembered import Remembered, remembered
+
+LEAST_APART = timedelta(seconds=2)
+AGAIN = timedelta(hours=1)
+# So that a ledger of before does not keep a process busy for seconds.
+MOST_AT_ONCE = 10_000
+# Any number will do, as long as nothing else in the database takes this advisory lock.
+SIGNERS_LOCK = 7_424_002
+
+
+class Forked(Exception):
+    """The ledger does not extend what was signed before, so nothing more is signed."""
+
+
+class Entries(Protocol):
+    """The ledger, whose texts are the leaves of the tree."""
+
+    def count(self) -> int:
+        """Of those that are committed."""
+
+    def texts(self, after: int, upto: int) -> Iterable[str]:
+        """Of the entries at these positions, the first of which is 1, in their order."""
+
+
+class Signer:
+    entries: Entries
+    """Handed down."""
+
+    def __init__(self, known: Remembered = remembered) -> None:
+        self._known = known
+
+    def look(self, now: datetime) -> datetime:
+        """Signs if that is due, and says when it will be due again. Raises Forked."""
+        last = SignedCheckpoint.objects.newest()
+        is_behind = last is not None and not self._remember(last)
+        if is_behind or self._due_at(last, now) <= now:
+            last = self.sign(now) or SignedCheckpoint.objects.newest()
+        return self._due_at(last, now)
+
+    def _due_at(self, last: SignedCheckpoint | None, now: datetime) -> datetime:
+        # A clock that was set back does not keep everybody waiting.
+        if last is None or last.signed_at > now:
+            return now
+        return last.signed_at + (LEAST_APART if self.entries.count() != last.size else AGAIN)
+
+    def sign(self, now: datetime) -> SignedCheckpoint | None:
+        """Raises Forked if the ledger does not extend what was signed. None if another process was first."""
+        last = SignedCheckpoint.objects.newest()
+        signed = last.checkpoint if last else None
+        known = self.known()
+        begun = signed.size if signed else 0
+        known_size = known.size if known else 0
+        size = max(known_size, min(self.entries.count(), begun + MOST_AT_ONCE))
+        tiles = Tile.objects.read(merkle.tiles_for(begun) | merkle.tiles_for(known_size))
+        self._check_last_tile(tiles, begun)
+        changed = merkle.append(tiles, begun, self._leaves(begun, size))
+        for each in (signed, known):
+            if each and not is_extended(tiles, each):
+                raise Forked(f"The ledger is not the one of which {each.size} entries were signed.")
+        written = self._write(last, size, merkle.root(tiles, size), changed, now)
+        if written is not None:
+            self._remember(written)
+        return written
+
+    def known(self) -> Checkpoint | None:
+        """What this process knows besides the database."""
+        log = LogKey.objects.of_current_log().first()
+        try:
+            return self._known.of(log.verifier) if log else None
+        except ValueError as error:
+            raise Forked(f"The file of the last checkpoint cannot be read: {error}") from None
+
+    def _remember(self, signed: SignedCheckpoint) -> bool:
+        """False if this process knows a larger one. Raises Forked if it does not extend what is known."""
+        checkpoint = signed.checkpoint
+        if checkpoint == self._known.checkpoint:
+            return True
+        known = self.known()
+        if known and known.size > checkpoint.size:
+            return False
+        if known and not is_extended(Tile.objects.read(merkle.tiles_for(known.size)), known):
+            raise Forked(f"The checkpoint of {checkpoint.size} entries does not extend that of {known.size}.")
+        self._known.remember(checkpoint)
+        return True
+
+    def _check_last_tile(self, tiles: dict[Place, bytes], size: int) -> None:
+        """That the last leaves are those of the entries that there are now; `verify_ledger` sees all."""
+        after = max(0, size - 1) // TILE_WIDTH * TILE_WIDTH
+        leaves = b"".join(self._leaves(after, size))
+        if leaves and tiles.get(Place(0, after // TILE_WIDTH), b"")[: len(leaves)] != leaves:
+            raise Forked(f"The last of {size} entries are not those that were signed.")
+
+    def _leaves(self, after: int, upto: int) -> list[bytes]:
+        leaves = [leaf_hash(text.encode()) for text in self.entries.texts(after, upto)]
+        if len(leaves) != upto - after:
+            raise Forked(f"Of the entries {after + 1} to {upto}, only {len(leaves)} are there.")
+        return leaves
+
+    @transaction.atomic
+    def _write(
+        self,
+        last: SignedCheckpoint | None,
+        size: int,
+        root: bytes,
+        changed: dict[Place, bytes],
+        now: datetime,
+    ) -> SignedCheckpoint | None:
+        take_turn()
+        newest = SignedCheckpoint.objects.newest()
+        if (newest and (newest.size, newest.signed_at)) != (last and (last.size, last.signed_at)):
+            return None
+        keys = keyring.signing_keys(now)
+        text = str(Checkpoint(keys[-1].name, size, root))
+        note = str(Note(text, tuple(sign(text, key) for key in keys)))
+        Tile.objects.write(changed)
+        if newest and newest.size == size:
+            newest.note, newest.signed_at = note, now
+            newest.save(update_fields=["note", "signed_at"])
+            return newest
+        about = {"origin": keys[-1].name, "size": size}
+        return SignedCheckpoint.objects.create(**about, note=note, made_at=now, signed_at=now)
+
+
+def is_extended(tiles: dict[Place, bytes], signed: Checkpoint) -> bool:
+    try:
+        return merkle.root(tiles, signed.size) == signed.root
+    except KeyError:
+        return False
+
+
+def take_turn() -> None:
+    """One signer after the other, until the end of the transaction; in SQLite all writers do that."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SIGNERS_LOCK])
+
+
+signer = Signer()
