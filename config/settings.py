@@ -176,6 +176,11 @@ if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
 
 # The name of the log, which its first key keeps. Empty is the public host.
 LEDGER_ORIGIN = env.text("LEDGER_ORIGIN")
+# Each checkpoint is offered to them, and they cosign it.
+WITNESSES = env.parsed("WITNESSES") or []
+# What the command `witness` is called, and the keys of the logs that it follows.
+WITNESS_NAME = env.text("WITNESS_NAME")
+WITNESSED_LOGS = env.parsed("WITNESSED_LOGS") or []
 
 # The market
 

@@ -95,6 +95,7 @@ from status.watch import component_watch
 from transparency.following import following
 from transparency.keyring import keyring
 from transparency.signing import signer
+from transparency.witnesses import witnesses
 
 from .back_office.roles import keep_roles
 from .checks import check_database, check_environment, check_production
@@ -287,6 +288,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (signals.start, signals.stop),
     (news.start, news.stop),
     (following.start, following.stop),
+    (witnesses.start, witnesses.stop),
     (start_in_demo, demo_publishers.stop),
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.db import models
-from django.db.models import Q, Subquery
+from django.db.models import Max, Q, Subquery
 from django.utils import timezone
 
 from .checkpoints import Checkpoint
@@ -118,6 +118,51 @@ class SignedCheckpoint(models.Model):
     def __str__(self) -> str:
         return f"{self.origin} {self.size}"
 
+    def with_cosignatures(self, *, newest: bool) -> str:
+        """Of each witness the newest, or the one that proves the most: the first."""
+        lines = self.cosignatures.order_by("pk").values_list(
+            "last_line" if newest else "first_line", flat=True
+        )
+        return self.note + "".join(lines)
+
     @property
     def checkpoint(self) -> Checkpoint:
         return Checkpoint.read(self.note)
+
+
+class CosignatureManager(models.Manager["Cosignature"]):
+    def size_of(self, witness: str, origin: str) -> int:
+        """Up to which size it has cosigned, as far as is known here."""
+        known = self.filter(witness=witness, checkpoint__origin=origin)
+        size: int = known.aggregate(size=Max("checkpoint__size", default=0))["size"]
+        return size
+
+    def add(
+        self, signed: SignedCheckpoint, witness: str, at: datetime, line: str, asked_at: datetime
+    ) -> None:
+        last = {"last_at": at, "last_line": line, "asked_at": asked_at}
+        first = {"first_at": at, "first_line": line}
+        self.update_or_create(checkpoint=signed, witness=witness, defaults=last, create_defaults=last | first)
+
+
+class Cosignature(models.Model):
+    """That a witness saw a checkpoint: when first, and when last if it was asked again without growth, by its
+    own clock."""
+
+    checkpoint = models.ForeignKey(SignedCheckpoint, models.CASCADE, related_name="cosignatures")
+    witness = models.CharField(max_length=400, help_text="Its public key.")
+    first_at = models.DateTimeField()
+    first_line = models.TextField()
+    last_at = models.DateTimeField()
+    last_line = models.TextField()
+    asked_at = models.DateTimeField(help_text="By the clock here.")
+
+    objects = CosignatureManager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(name="witness_cosigns_once", fields=("checkpoint", "witness")),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.witness} {self.checkpoint_id}"

@@ -24,17 +24,19 @@ def plain(text: str, status: int = 200) -> HttpResponse:
 
 @require_safe
 def newest_checkpoint(request: HttpRequest) -> HttpResponse:
-    return shown(SignedCheckpoint.objects.newest())
+    return shown(SignedCheckpoint.objects.newest(), newest=True)
 
 
 @require_safe
 def checkpoint(request: HttpRequest, size: str) -> HttpResponse:
     """Of the present log, or else of one before it."""
-    return shown(SignedCheckpoint.objects.filter(size=int(size)).order_by("pk").last())
+    return shown(SignedCheckpoint.objects.filter(size=int(size)).order_by("pk").last(), newest=False)
 
 
-def shown(signed: SignedCheckpoint | None) -> HttpResponse:
-    return plain(signed.note) if signed else plain("There is no such checkpoint.\n", status=404)
+def shown(signed: SignedCheckpoint | None, *, newest: bool) -> HttpResponse:
+    if signed is None:
+        return plain("There is no such checkpoint.\n", status=404)
+    return plain(signed.with_cosignatures(newest=newest))
 
 
 @require_safe

@@ -6,6 +6,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Running it": {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
         "run_engine": "Run the market engine beside several web processes; twice for a standby.",
+        "witness": "Cosign the checkpoints of other installations' ledgers.",
         "migrate": "Upgrade the database to this version, beside a running service.",
         "doctor": "Check the installation; each fault comes with a fix.",
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",

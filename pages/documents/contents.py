@@ -14,7 +14,14 @@ GUIDES = (
 )
 OPERATE = (
     *("operate/install", "operate/settings", "operate/accounts", "operate/security", "operate/processes"),
-    *("operate/redis-and-postgresql", "operate/sizing", "operate/scale", "operate/upgrade", "operate/backup"),
+    *(
+        "operate/redis-and-postgresql",
+        "operate/sizing",
+        "operate/scale",
+        "operate/upgrade",
+        "operate/backup",
+        "operate/witnesses",
+    ),
     *("operate/doctor", "operate/logs", "metrics", "operate/runbook", "connections"),
 )
 PROJECT = ("architecture", "reliability", "performance", "glossary", "develop/contributing")

@@ -47,7 +47,7 @@ PURE = {
     "signals_feed": "ledger.proof ledger.trigger_rules levels publishers.equity publishers.scorecards rules"
     " wire",
     "status": "picture",
-    "transparency": "checkpoints keys merkle notes",
+    "transparency": "checkpoints keys merkle notes offers",
 }
 IMPURE = re.compile(r"(django|rest_framework|channels|time|asyncio|redis|psycopg|random|prometheus_client)\b")
 ENCODES = re.compile(r"(json\.encode|json\.Encoder|json\.dumps|JsonResponse)\(")
