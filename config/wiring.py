@@ -94,6 +94,7 @@ from status.recorder import recorder
 from status.watch import component_watch
 from transparency.following import following
 from transparency.keyring import keyring
+from transparency.metrics import LogMetrics
 from transparency.signing import signer
 from transparency.witnesses import witnesses
 
@@ -133,6 +134,7 @@ def connect() -> None:
         stream_metrics,
         ReadinessMetrics(),
         archive_metrics,
+        LogMetrics(),
         *EVENT_METRICS,
         *counters,
     )

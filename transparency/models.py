@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.db import models
-from django.db.models import Max, Q, Subquery
+from django.db.models import Q, Subquery
 from django.utils import timezone
 
 from .checkpoints import Checkpoint
@@ -131,11 +131,8 @@ class SignedCheckpoint(models.Model):
 
 
 class CosignatureManager(models.Manager["Cosignature"]):
-    def size_of(self, witness: str, origin: str) -> int:
-        """Up to which size it has cosigned, as far as is known here."""
-        known = self.filter(witness=witness, checkpoint__origin=origin)
-        size: int = known.aggregate(size=Max("checkpoint__size", default=0))["size"]
-        return size
+    def last_of(self, witness: str) -> Cosignature | None:
+        return self.filter(witness=witness).select_related("checkpoint").order_by("-pk").first()
 
     def add(
         self, signed: SignedCheckpoint, witness: str, at: datetime, line: str, asked_at: datetime
@@ -163,6 +160,7 @@ class Cosignature(models.Model):
         constraints = (
             models.UniqueConstraint(name="witness_cosigns_once", fields=("checkpoint", "witness")),
         )
+        indexes = (models.Index(name="last_of_witness", fields=("witness", "-id")),)
 
     def __str__(self) -> str:
         return f"{self.witness} {self.checkpoint_id}"

@@ -44,6 +44,8 @@ class Signer:
 
     def __init__(self, known: Remembered = remembered) -> None:
         self._known = known
+        self._last_note = ""
+        """That was seen to extend what is known."""
 
     def look(self, now: datetime) -> datetime:
         """Signs if that is due, and says when it will be due again. Raises Forked."""
@@ -88,15 +90,15 @@ class Signer:
 
     def _remember(self, signed: SignedCheckpoint) -> bool:
         """False if this process knows a larger one. Raises Forked if it does not extend what is known."""
-        checkpoint = signed.checkpoint
-        if checkpoint == self._known.checkpoint:
+        if signed.note == self._last_note:
             return True
-        known = self.known()
+        checkpoint, known = signed.checkpoint, self.known()
         if known and known.size > checkpoint.size:
             return False
         if known and not is_extended(Tile.objects.read(merkle.tiles_for(known.size)), known):
             raise Forked(f"The checkpoint of {checkpoint.size} entries does not extend that of {known.size}.")
         self._known.remember(checkpoint)
+        self._last_note = signed.note
         return True
 
     def _check_last_tile(self, tiles: dict[Place, bytes], size: int) -> None:

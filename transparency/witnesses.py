@@ -50,6 +50,8 @@ class WitnessLink:
         self.name = self.key.name
         self.fault = ""
         """Why it did not cosign the last time; empty if it did."""
+        self.cosigned_at: datetime | None = None
+        """When it last did, by the clock here."""
         self._loop = BackgroundLoop(
             f"witness {self.name}",
             self.look,
@@ -74,16 +76,16 @@ class WitnessLink:
 
     def _find_due(self, now: datetime) -> Due | None:
         newest = SignedCheckpoint.objects.newest()
-        if newest is None:
-            return None
-        known = newest.cosignatures.filter(witness=str(self.key)).first()
-        if known is not None and now - known.asked_at < AGAIN:
+        last = Cosignature.objects.last_of(str(self.key))
+        self.cosigned_at = last.asked_at if last else None
+        if newest is None or (last and last.checkpoint == newest and now - last.asked_at < AGAIN):
             return None
         # One process offers it, and another one does if that one is gone.
         turn = f"witness-{self.key.id.hex()}-{newest.pk}"
         if not cache.add(turn, 1, timeout=round(AGAIN_AFTER_FAULT_S)):
             return None
-        return Due(newest, Cosignature.objects.size_of(str(self.key), newest.origin))
+        is_followed = last is not None and last.checkpoint.origin == newest.origin
+        return Due(newest, last.checkpoint.size if last and is_followed else 0)
 
     async def _offer(self, due: Due) -> None:
         status, body = await self._post(due)

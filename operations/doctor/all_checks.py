@@ -8,6 +8,7 @@ from core.process import pending_migrations
 from operations.archive_bucket import check_bucket
 from operations.archived_ticks import check_archive
 from operations.last_backup import check_last_backup
+from operations.ledger_log import check_checkpoints
 from operations.void_keys import check_void_keys
 
 from .clocks import check_clock
@@ -34,6 +35,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
         yield from check_archive()
         yield from check_last_backup()
         yield from check_void_keys()
+        yield from check_checkpoints()
     yield from check_bucket()
     yield from check_mail(mail_to)
     yield from check_static_files()

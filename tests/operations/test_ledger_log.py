@@ -1,0 +1,77 @@
+"""The doctor and Prometheus hear whether the ledger is signed, and by whom else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from prometheus_client import CollectorRegistry
+
+from operations.ledger_log import LATE, check_checkpoints
+from tests.operations.doctor.diagnoses import faults, only_fault
+from transparency.following import following
+from transparency.keys import KeyType, SigningKey
+from transparency.metrics import LogMetrics
+from transparency.models import Cosignature, SignedCheckpoint
+from transparency.offers import WitnessAddress
+from transparency.signing import signer
+from transparency.witnesses import WitnessLink, witnesses
+
+pytestmark = pytest.mark.django_db
+FIRST, SECOND = (
+    WitnessAddress(SigningKey.make(f"{name}.example", KeyType.COSIGNATURE).verifier, "http://127.0.0.1:9")
+    for name in ("first", "second")
+)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, settings: Any) -> None:
+    settings.VAR_DIR = tmp_path
+
+
+def sign(ago: timedelta = timedelta()) -> SignedCheckpoint:
+    signed = signer.sign(timezone.now() - ago)
+    assert signed is not None
+    return signed
+
+
+def cosign(signed: SignedCheckpoint, witness: WitnessAddress, ago: timedelta = timedelta()) -> datetime:
+    at = timezone.now() - ago
+    Cosignature.objects.add(signed, str(witness.key), at, "line\n", at)
+    return at
+
+
+def test_ledger_that_is_not_signed_any_more_is_questionable() -> None:
+    assert faults(check_checkpoints()) == []
+    sign(LATE - timedelta(minutes=1))
+    assert faults(check_checkpoints()) == []
+    SignedCheckpoint.objects.update(signed_at=timezone.now() - LATE)
+    assert only_fault(check_checkpoints())[0] == "warn"
+
+
+def test_witness_that_does_not_cosign_is_named(settings: Any) -> None:
+    signed, settings.WITNESSES = sign(), [FIRST, SECOND]
+    cosign(signed, FIRST)
+    level, says = only_fault(check_checkpoints())
+    assert (level, says) == ("warn", "second.example has not cosigned yet.")
+    cosign(signed, SECOND)
+    assert faults(check_checkpoints()) == []
+    cosign(signed, FIRST, ago=LATE)
+    assert "first.example" in only_fault(check_checkpoints())[1]
+
+
+def test_figures_tell_what_is_not_signed_and_how_old_each_witness_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = CollectorRegistry()
+    registry.register(LogMetrics())
+    links = [WitnessLink(FIRST), WitnessLink(SECOND)]
+    monkeypatch.setattr(witnesses, "links", links)
+    links[1].cosigned_at = timezone.now() - timedelta(hours=2)
+    assert registry.get_sample_value("tickwire_ledger_is_signed") == 1
+    age_s = "tickwire_witness_age_seconds"
+    assert registry.get_sample_value(age_s, {"witness": "first.example"}) is None
+    assert registry.get_sample_value(age_s, {"witness": "second.example"}) == pytest.approx(7_200, abs=600)
+    monkeypatch.setattr(following, "fault", "It is forked.")
+    assert registry.get_sample_value("tickwire_ledger_is_signed") == 0
