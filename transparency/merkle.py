@@ -57,6 +57,25 @@ def append(tiles: MutableMapping[Place, bytes], size: int, leaves: Iterable[byte
     return changed
 
 
+class Frontier:
+    """The root of a tree that grows leaf by leaf, when nothing else of it is wanted."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._complete: list[bytes] = []
+        """The roots of its complete subtrees, the largest first."""
+
+    def add(self, leaf: bytes) -> None:
+        merged, size = leaf, self.size
+        while size % 2:
+            merged, size = node_hash(self._complete.pop(), merged), size // 2
+        self._complete.append(merged)
+        self.size += 1
+
+    def root(self) -> bytes:
+        return _joined(self._complete) if self._complete else EMPTY_ROOT
+
+
 def root(tiles: Tiles, size: int) -> bytes:
     return _range_hash(tiles, 0, size) if size else EMPTY_ROOT
 
@@ -156,8 +175,12 @@ def largest_power_below(count: int) -> int:
 
 def _range_hash(tiles: Tiles, low: int, high: int) -> bytes:
     """Of the leaves from `low`, a multiple of the largest power of two in `high - low`, up to `high`."""
-    *whole, found = _complete_subtrees(tiles, low, high)
-    for each in reversed(whole):
+    return _joined(list(_complete_subtrees(tiles, low, high)))
+
+
+def _joined(subtrees: list[bytes]) -> bytes:
+    *others, found = subtrees
+    for each in reversed(others):
         found = node_hash(each, found)
     return found
 

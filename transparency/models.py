@@ -95,10 +95,12 @@ class Tile(models.Model):
 
 
 class SignedCheckpointQuerySet(models.QuerySet["SignedCheckpoint"]):
-    def newest(self) -> SignedCheckpoint | None:
-        """Of the current log."""
+    def of_current_log(self) -> SignedCheckpointQuerySet:
         current = LogKey.objects.order_by("-pk").values("origin")[:1]
-        return self.filter(origin=Subquery(current)).order_by("-size").first()
+        return self.filter(origin=Subquery(current))
+
+    def newest(self) -> SignedCheckpoint | None:
+        return self.of_current_log().order_by("-size").first()
 
 
 class SignedCheckpoint(models.Model):

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef
 
 from core.program.commands import command
 from signals_feed.models import Evidence, Signal
+from transparency.checking import CheckpointCheck
 
 from .guards import missing_triggers
 from .ledger import (
@@ -50,6 +51,8 @@ class NotedHead(NamedTuple):
 def verify(noted: NotedHead | None = None) -> LedgerVerdict:
     """Verify up to the present head; what is written meanwhile is left for the next time."""
     checked, previous = 0, FIRST_PREVIOUS_HASH
+    # Before the head, so that no checkpoint is of later entries.
+    checkpoints = CheckpointCheck()
     head = LedgerHead.objects.now()
     try:
         for entries in _batches(head.position):
@@ -61,13 +64,20 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                         f"Entry {entry.position} is not the one that was noted: the ledger was rewritten."
                     )
                 rows.check(entry)
+                _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
         _check_end(head, checked, previous, noted)
+        _raise_for(checkpoints.end())
         _check_none_is_missing()
         _check_guards()
     except Altered as altered:
         return LedgerVerdict(checked, previous, str(altered))
     return LedgerVerdict(checked, previous)
+
+
+def _raise_for(fault: str) -> None:
+    if fault:
+        raise Altered(fault)
 
 
 def _batches(upto: int) -> Iterator[Sequence[LedgerEntry]]:

@@ -27,6 +27,14 @@ def test_root_does_not_depend_on_how_a_tree_grew(first: int, more: int) -> None:
     assert tiles == naive.tree_of(first + more) == before | changed
 
 
+@given(sizes)
+def test_frontier_has_the_same_root(size: int) -> None:
+    frontier = merkle.Frontier()
+    for entry in naive.entries_of(size):
+        frontier.add(leaf_hash(entry))
+    assert frontier.root() == merkle.root(naive.tree_of(size), size)
+
+
 @given(st.data())
 def test_proofs_are_those_of_the_definitions_and_hold(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, SMALL))
