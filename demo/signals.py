@@ -21,9 +21,10 @@ from instruments.models import Instrument
 from market.prices import TIMEFRAMES, PriceBar, interval_start
 from market.store import read_minutes_since
 from signals_feed.closing import Closing, close_signal
+from signals_feed.exits import SignalLevels, by_minute, exit_price
 from signals_feed.models import LIFETIME, Signal, SignalQuerySet
 from signals_feed.publishing import enter_feed
-from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
+from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
 from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS, hold_demo

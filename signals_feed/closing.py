@@ -23,10 +23,11 @@ from core.threads import in_thread
 from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market.store import LeaseLost
-from signals_feed import rules
+from signals_feed import exits
+from signals_feed.exits import Exit, exit_price, in_r, result
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Hit, Signal
-from signals_feed.rules import Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, result
+from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
 from .stored_minutes import prices_known
 
@@ -51,7 +52,7 @@ class Closing(NamedTuple):
     @classmethod
     def at_current(cls, signal: Signal, reason: str, quote: Quoted, at_ms: int) -> Closing:
         price = exit_price(signal.direction, quote.bid, quote.ask)
-        return cls(signal.pk, price, reason, at_ms, rules.CURRENT, Evidence.Source.TICK, quote.shown)
+        return cls(signal.pk, price, reason, at_ms, exits.CURRENT, Evidence.Source.TICK, quote.shown)
 
     @classmethod
     def by_candle(cls, signal: UUID, exit_: Exit, minute: StoredMinute, seen: SeenExtremes | None) -> Closing:

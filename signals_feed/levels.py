@@ -14,7 +14,8 @@ from uuid import UUID
 from core.times import MINUTE_MS
 from market.prices import TickAccepted
 
-from .rules import SeenExtremes, SignalLevels, StoredMinute, exact_price
+from .exits import SignalLevels
+from .rules import SeenExtremes, StoredMinute, exact_price
 
 
 class Highs:

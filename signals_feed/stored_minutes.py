@@ -9,8 +9,9 @@ from core.times import MINUTE_MS, epoch_ms_after, moment
 from instruments.sources import IMPORTED
 from market.models import Candle, FormingMinute
 from market.store import present_kind
+from signals_feed.exits import exit_price
 from signals_feed.models import Signal
-from signals_feed.rules import StoredMinute, exit_price
+from signals_feed.rules import StoredMinute
 
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 

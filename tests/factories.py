@@ -18,8 +18,8 @@ from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 from news.models import NewsItem
+from signals_feed.exits import result
 from signals_feed.models import Signal
-from signals_feed.rules import result
 
 # Rank, requests a minute, streams, AI calls a day, as specified, and whether it has the archive.
 TIERS = {

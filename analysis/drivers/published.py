@@ -5,7 +5,7 @@ from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
 from core.times import iso_ms
 from market.prices import TIMEFRAMES
 from news.labels import sentiment_label
-from signals_feed.rules import exit_price
+from signals_feed.exits import exit_price
 
 HOUR_MS = TIMEFRAMES["1h"]
 LOOKED_BACK_MS = 72 * HOUR_MS

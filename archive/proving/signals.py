@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from core.times import epoch_ms, epoch_ms_after
-from signals_feed import rules
+from signals_feed import exits
+from signals_feed.exits import Exit, SignalLevels, by_minute, by_tick
 from signals_feed.models import Evidence, Signal
-from signals_feed.rules import Exit, Quoted, SignalLevels, StoredMinute, by_minute, by_tick, exact_price
+from signals_feed.rules import Quoted, StoredMinute, exact_price
 
 from . import files
 from .minutes import is_imported
@@ -61,7 +62,7 @@ def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
 def levels_of(signal: Signal, entry: Evidence) -> SignalLevels:
     since_ms = max(epoch_ms_after(entry.at), epoch_ms_after(signal.published_at))
     ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
-    ending = rules.CANCELLED if signal.cancel_reason else rules.EXPIRED
+    ending = exits.CANCELLED if signal.cancel_reason else exits.EXPIRED
     terms = signal.direction, signal.stop_loss, signal.take_profit
     return SignalLevels(*terms, since_ms, epoch_ms_after(ends_at), ending)
 
@@ -102,10 +103,10 @@ def _compare_exit(signal: Signal, levels: SignalLevels, exit_: Evidence, tick: A
     quote = Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, tick.epoch, tick.seq)
     if (quote.bid, quote.ask) != (exit_.bid, exit_.ask):
         return f"tick {tick.seq} is {quote.bid}/{quote.ask}, its evidence says {exit_.bid}/{exit_.ask}"
-    if exit_.rule == rules.CURRENT:
+    if exit_.rule == exits.CURRENT:
         # It ended by its time, by hand or by staff; no level was met before.
-        price = rules.exit_price(signal.direction, quote.bid, quote.ask)
-        made: Exit | None = Exit(price, signal.close_reason, rules.CURRENT)
+        price = exits.exit_price(signal.direction, quote.bid, quote.ask)
+        made: Exit | None = Exit(price, signal.close_reason, exits.CURRENT)
     else:
         made = by_tick(levels, quote)
     return _differs(signal, exit_, made)
@@ -158,7 +159,7 @@ def _differs(signal: Signal, exit_: Evidence, made: Exit | None) -> str:
 def _check_result(signal: Signal) -> str:
     terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
     price = signal.close_price
-    made = None if price is None else rules.result(*terms, price, signal.instrument.pip_size)
+    made = None if price is None else exits.result(*terms, price, signal.instrument.pip_size)
     # Staff may have given the instrument another pip since.
     if made is None or (made.pnl_percent, made.pnl_r) != (signal.pnl_percent, signal.pnl_r):
         return f"its result of {signal.pnl_percent} % does not follow from its prices"

@@ -13,22 +13,10 @@ from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
+from signals_feed.exits import CANCELLED, EXPIRED, Exit, SignalLevels, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence, Signal
-from signals_feed.rules import (
-    CANCELLED,
-    EXPIRED,
-    Exit,
-    Quoted,
-    SeenExtremes,
-    SignalLevels,
-    StoredMinute,
-    StoredMinutes,
-    at_current,
-    by_minute,
-    by_tick,
-    exact_price,
-)
+from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, StoredMinutes, exact_price
 from signals_feed.stored_minutes import minute_of, read_minutes
 
 

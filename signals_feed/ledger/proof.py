@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from signals_feed import rules
+from signals_feed import exits
 
 # The name of the input at which each rule closes a buy and a sell.
 CLOSES_AT = {
-    rules.TARGET: ("take_profit", "take_profit"),
-    rules.STOP: ("exit_bid", "exit_ask"),
-    rules.CURRENT: ("exit_bid", "exit_ask"),
-    rules.STOP_AT_OPEN: ("exit_bid_open", "exit_ask_open"),
-    rules.STOP_AT_WORST: ("exit_bid_low", "exit_ask_high"),
-    rules.WORST: ("exit_bid_low", "exit_ask_high"),
+    exits.TARGET: ("take_profit", "take_profit"),
+    exits.STOP: ("exit_bid", "exit_ask"),
+    exits.CURRENT: ("exit_bid", "exit_ask"),
+    exits.STOP_AT_OPEN: ("exit_bid_open", "exit_ask_open"),
+    exits.STOP_AT_WORST: ("exit_bid_low", "exit_ask_high"),
+    exits.WORST: ("exit_bid_low", "exit_ask_high"),
 }
 PROVEN_TERMS = ("entry", "stop_loss", "take_profit")
 QUOTED = ("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst")
@@ -51,14 +51,14 @@ def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
     is_buy = signal.direction == "buy"
     if entry is not None:
         yield ComputedValue("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
-    paid = rules.paid_entry(signal.direction, signal.entry, signal.tradable_price)
+    paid = exits.paid_entry(signal.direction, signal.entry, signal.tradable_price)
     yield ComputedValue("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
     yield ComputedValue("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
     if signal.close_price is None:
         return
     if exit_ is not None:
         yield ComputedValue("close_price", CLOSES_AT[exit_.rule][0 if is_buy else 1], signal.close_price)
-    gained = rules.gain(signal.direction, paid, signal.close_price)
+    gained = exits.gain(signal.direction, paid, signal.close_price)
     yield ComputedValue("gained", "close_price - paid" if is_buy else "paid - close_price", gained)
     yield ComputedValue("pnl", "gained / pip_size", signal.pnl, 1)
     yield ComputedValue("pnl_percent", "gained / paid * 100", signal.pnl_percent, 4)
@@ -79,6 +79,6 @@ def disagreement(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> str:
     if exit_ is not None and signal.close_price != given.get(CLOSES_AT[exit_.rule][side]):
         return "the price at exit is not that of the evidence"
     terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
-    if rules.result(*terms, signal.close_price, pip_size) != (signal.pnl, signal.pnl_percent, signal.pnl_r):
+    if exits.result(*terms, signal.close_price, pip_size) != (signal.pnl, signal.pnl_percent, signal.pnl_r):
         return "the result is not what the prices give"
     return ""

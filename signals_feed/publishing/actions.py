@@ -22,7 +22,7 @@ from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import LastQuote
 from market.store import hold_series
-from signals_feed import rules
+from signals_feed import exits
 from signals_feed.closing import Closing, close_signal, close_signals
 from signals_feed.ledger.ledger import (
     Fact,
@@ -99,7 +99,7 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
         signal=signal,
         kind=Evidence.Kind.ENTRY,
         source=Evidence.Source.TICK,
-        rule=rules.QUOTE,
+        rule=exits.QUOTE,
         **quote.shown,
     )
     event = ControlEvent.objects.publish(

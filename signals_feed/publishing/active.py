@@ -6,10 +6,10 @@ from typing import Any
 
 from accounts.models import User
 from instruments.catalogue import catalogue
+from signals_feed.exits import exit_price, result
 from signals_feed.figures import gain_text, in_r, tone
 from signals_feed.figures import price as price_text
 from signals_feed.models import Signal
-from signals_feed.rules import exit_price, result
 
 from .actions import current_quote
 

@@ -9,18 +9,10 @@ from typing import Any
 
 from accounts.number_fields import without_separators
 from instruments.facts import InstrumentFacts
+from signals_feed.exits import Result, paid_entry, result
 from signals_feed.figures import gain_text, in_r, signed
 from signals_feed.figures import price as price_text
-from signals_feed.rules import (
-    Quoted,
-    Result,
-    SignalRefused,
-    SignalTerms,
-    check,
-    faults_of,
-    paid_entry,
-    result,
-)
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, faults_of
 
 PRICE = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 PRICES = ("entry", "stop_loss", "take_profit")

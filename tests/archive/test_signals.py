@@ -16,9 +16,10 @@ from instruments.models import Instrument
 from market import runtime as market
 from market.models import Candle
 from signals_feed.closing import Closing, close_signal
+from signals_feed.exits import STOP, TARGET, Exit
 from signals_feed.judging.watcher import SignalWatcher
 from signals_feed.models import Evidence, Signal
-from signals_feed.rules import STOP, TARGET, Exit, Quoted, StoredMinute
+from signals_feed.rules import Quoted, StoredMinute
 from tests.archive.keeping import DAY, DAY_MS, KeptEngine, fold, store_of
 from tests.factories import make_candle
 from tests.signals_feed.published_signals import SELL, close_at, make_published

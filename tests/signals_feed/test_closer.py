@@ -12,9 +12,9 @@ import pytest
 from django.db import OperationalError
 
 from signals_feed.closing import Closer, Closing, close_signal
+from signals_feed.exits import STOP, STOP_LOSS
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
-from signals_feed.rules import STOP, STOP_LOSS
 from signals_feed.stream import SignalStream
 from tests.databases.queries import around_statements
 from tests.factories import NOON

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
+from signals_feed.exits import SignalLevels, by_tick
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch
 from signals_feed.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
-from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, by_tick
+from signals_feed.rules import Quoted, SeenExtremes
 from tests.factories import make_instrument
 
 FAR = 10**12

@@ -13,19 +13,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from signals_feed.rules import (
-    Exit,
-    Quoted,
-    SignalLevels,
-    SignalRefused,
-    SignalTerms,
-    StoredMinute,
-    StoredMinutes,
-    by_minute,
-    by_tick,
-    check,
-    result,
-)
+from signals_feed.exits import Exit, SignalLevels, by_minute, by_tick, result
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms, StoredMinute, StoredMinutes, check
 
 FAR = 10**12
 

@@ -18,8 +18,9 @@ set_up()
 
 from market.prices.records import TickAccepted  # noqa: E402
 from signals_feed.closing import Closing  # noqa: E402
+from signals_feed.exits import SignalLevels  # noqa: E402
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch  # noqa: E402
-from signals_feed.rules import Quoted, SignalLevels  # noqa: E402
+from signals_feed.rules import Quoted  # noqa: E402
 
 from .signals import Closings, Run  # noqa: E402
 
