@@ -31,6 +31,10 @@ class Tick(NamedTuple):
     """When the engine let it in, by the engine's clock; 0 if unknown."""
     feed: str = ""
     """Who made the price; empty if unknown."""
+    settled: bool = True
+    """False from a refused outlier on, until the prices are settled again."""
+    unsettled_ms: int = 0
+    """How long they were not, in its numbering so far."""
 
 
 class Minute(NamedTuple):
