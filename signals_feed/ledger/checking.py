@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
+from signals_feed.contradictions import contradictions
 from signals_feed.models import Evidence, Signal
 
-from .ledger import LedgerEntry
-from .proof import disagreement
+from .ledger import LedgerEntry, Payload, plain
 from .verify import CurrentRows, fault_of
 
 
@@ -45,9 +45,8 @@ def check_signal(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRo
     has_evidence = entry is not None and (exit_ is not None or not is_closed)
     fault = next(filter(None, (fault_of(each, rows) for each in entries)), "")
     fault = fault or missing_entry(signal, entries)
-    if not fault and is_closed:
-        wrong = disagreement(signal, entry, exit_, pip_size_of(signal, entries))
-        fault = wrong and f"Signal {signal.pk} does not hold: {wrong}."
+    if not fault and (wrong := contradictions(record_of(signal, entries, rows))):
+        fault = f"Signal {signal.pk} does not hold: {'; '.join(wrong)}."
     return ResultCheck(fault, has_evidence)
 
 
@@ -60,6 +59,13 @@ def missing_entry(signal: Signal, entries: Iterable[LedgerEntry]) -> str:
     }
     missing = next((kind for kind, is_due in due.items() if is_due and kind not in told), None)
     return f"The ledger has no {missing} of signal {signal.pk}." if missing else ""
+
+
+def record_of(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> list[Payload]:
+    """What the ledger says, as far as the tables do not say it themselves."""
+    # Results of very old signals do not say with which pip size they were computed.
+    pip_size = {"pip_size": plain(signal.instrument.pip_size)}
+    return [pip_size | json.loads(each.payload) | rows.payload(each, signal) for each in entries]
 
 
 def pip_size_of(signal: Signal, entries: Sequence[LedgerEntry]) -> Decimal:

@@ -68,17 +68,3 @@ def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
         if furthest is not None and exit_ is not None:
             ahead = f"exit_{name} - paid" if is_buy else f"paid - exit_{name}"
             yield ComputedValue(f"{name}_r", f"({ahead}) / risk", furthest, 4)
-
-
-def disagreement(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> str:
-    """What of a closed signal does not follow from its evidence; empty if all of it does."""
-    side = 0 if signal.direction == "buy" else 1
-    if entry is not None and signal.tradable_price != (entry.ask, entry.bid)[side]:
-        return "the price at entry is not that of the evidence"
-    given = inputs(signal, entry, exit_, pip_size)
-    if exit_ is not None and signal.close_price != given.get(CLOSES_AT[exit_.rule][side]):
-        return "the price at exit is not that of the evidence"
-    terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
-    if exits.result(*terms, signal.close_price, pip_size) != (signal.pnl, signal.pnl_percent, signal.pnl_r):
-        return "the result is not what the prices give"
-    return ""

@@ -179,13 +179,14 @@ class CurrentRows:
         if entry.kind == LedgerEntry.Kind.CLOSE and signal.status != Signal.Status.CLOSED:
             raise Altered(f"{name} was reopened: entry {entry.position} says that it was closed.")
         written = _written(entry)
-        now = json.loads(canonical(self._payload(entry, signal)))
+        now = json.loads(canonical(self.payload(entry, signal)))
         if differing := sorted(field for field in now if now[field] != written.get(field)):
             raise Altered(
                 f"{name} was altered: {_differences(differing, written, now)} (entry {entry.position})."
             )
 
-    def _payload(self, entry: LedgerEntry, signal: Signal) -> Payload:
+    def payload(self, entry: LedgerEntry, signal: Signal) -> Payload:
+        """What of the entry's payload the tables know."""
         match entry.kind:
             case LedgerEntry.Kind.PUBLISH:
                 return publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))

@@ -80,11 +80,11 @@ def closed_by(signal: Signal, price: str, reason: str, rule: str, bid: float, se
     [
         (("1.0900", "take_profit", TARGET, 1.0901, 5), ""),
         # Its target had been met before.
-        (("1.0809", "stop_loss", STOP, 1.0809, 8), "met a level before"),
-        (("1.0900", "take_profit", TARGET, 1.0899, 4), "what closed it closes nothing"),
+        (("1.0809", "stop_loss", STOP, 1.0809, 8), "ends by take_profit at 1.09, at tick 5, and"),
+        (("1.0900", "take_profit", TARGET, 1.0899, 4), "and its close says take_profit at 1.09, at tick 4"),
         (("1.0810", "stop_loss", STOP, 1.0901, 5), "judged again it ends by take_profit"),
-        (("1.0900", "take_profit", TARGET, 1.0902, 5), "its evidence says"),
-        (("1.0900", "take_profit", TARGET, 1.0901, 99), "is not in the archive"),
+        (("1.0900", "take_profit", TARGET, 1.0902, 5), "bid is 1.0902, and the rules give 1.0901"),
+        (("1.0900", "take_profit", TARGET, 1.0901, 99), "makes no close"),
     ],
 )
 async def test_a_result_that_the_ticks_do_not_give_is_found(
@@ -169,5 +169,5 @@ async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_sto
         assert "the database has it no longer" in notes[0]
     else:
         nowhere = archived is None and since is None
-        says = "neither in the archive nor in the database" if nowhere else "closes nothing"
+        says = "neither in the archive nor in the database" if nowhere else "makes no close"
         assert says in faults[0]

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from instruments.models import Instrument
+from signals_feed.ledger.checking import check_signals
+from signals_feed.models import Signal
 from tests.factories import make_calendar, make_instrument
 
 
 @pytest.fixture
-def instrument(transactional_db: None, clock: object, own_market: None) -> Instrument:
-    """EURUSD, pushed; its market closes at 12:30 and opens at 13:30."""
-    return make_instrument(calendar=make_calendar("lunch", "Mon-Fri 13:30-12:30"))
+def instrument(transactional_db: None, clock: object, own_market: None) -> Iterator[Instrument]:
+    """EURUSD, pushed; its market closes at 12:30 and opens at 13:30. However a signal ends there, its record
+    holds before the judge."""
+    yield make_instrument(calendar=make_calendar("lunch", "Mon-Fri 13:30-12:30"))
+    signals = list(Signal.objects.select_related("instrument"))
+    assert [found.fault for found in check_signals(signals).values() if found.fault] == []

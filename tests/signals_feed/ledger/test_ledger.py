@@ -18,14 +18,18 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 
 from accounts.models import Account
+from core.times import epoch_ms_after
+from signals_feed.closing import Closing, close_signal
+from signals_feed.contradictions import contradictions
+from signals_feed.exits import TARGET
 from signals_feed.ledger.checking import ResultCheck, check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.names import HeldName, is_taken, named_in_ledger
-from signals_feed.ledger.proof import disagreement
 from signals_feed.ledger.verify import NotedHead, verify
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
+from signals_feed.rules import Quoted
 from tests.factories import make_account, make_signal, make_tiers, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published, make_published_by_name
 
@@ -307,23 +311,33 @@ def test_signal_without_evidence_of_its_exit_is_unproven() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("kind", "changes"),
     [
-        ({"tradable_price": Decimal("1.0843")}, "the price at entry"),
-        ({"close_price": Decimal("1.0861")}, "the price at exit"),
-        ({"pnl": Decimal("18.1")}, "the result"),
-        ({"pnl_r": Decimal("0.6")}, "the result"),
-        ({"pnl_percent": Decimal("1")}, "the result"),
+        ("publish", {"tradable_price": "1.0843"}),
+        ("publish", {"stop_loss": "1.0811"}),
+        ("close", {"close_price": "1.0861"}),
+        ("close", {"pnl": "18.1"}),
+        ("close", {"pnl_r": "0.6"}),
+        ("close", {"pnl_percent": "1"}),
+        ("close", {"best_r": "0.6"}),
+        # Its time is not over, nobody cancelled it, and its price is at no level.
+        *(("close", {"close_reason": reason}) for reason in ("expired", "cancelled", "take_profit")),
     ],
 )
-def test_what_does_not_follow_from_the_evidence_is_seen(changes: dict[str, Decimal], words: str) -> None:
-    signal = make_closed()
-    entry, exit_ = (Evidence.objects.get(signal=signal, kind=kind) for kind in Evidence.Kind)
-    pip_size = signal.instrument.pip_size
-    assert disagreement(signal, entry, exit_, pip_size) == ""
-    for name, value in changes.items():
-        setattr(signal, name, value)
-    assert words in disagreement(signal, entry, exit_, pip_size)
+def test_what_does_not_follow_from_the_evidence_is_seen(kind: str, changes: dict[str, str]) -> None:
+    make_closed()
+    record = [json.loads(entry.payload) for entry in LedgerEntry.objects.order_by("position")]
+    assert contradictions(record) == []
+    assert contradictions([each | changes if each["kind"] == kind else each for each in record])
+
+
+def test_target_whose_tick_was_beyond_the_stop_is_seen() -> None:
+    signal = make_published()
+    at_ms = epoch_ms_after(signal.published_at) + 1_000
+    below = Quoted(Decimal("1.0800"), Decimal("1.0801"), at_ms, "", 1)
+    closing = Closing(signal.pk, signal.take_profit, "take_profit", at_ms, TARGET, "tick", below.shown)
+    assert close_signal(closing)
+    assert check(Signal.objects.get(pk=signal.pk)).state == "altered"
 
 
 def test_result_is_checked_with_the_pip_size_that_it_was_computed_with() -> None:
