@@ -1,0 +1,144 @@
+"""How well a publisher does, by episodes: signals of one instrument and direction that begin while the first
+of them is open are one decision, however many they are. An episode's result is the lower of its first
+signal's and the mean of all, so that neither copies nor companions improve it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from uuid import UUID
+
+from .equity import EquityCurve
+from .scorecards import ENOUGH, STEP, ZERO, Drawdown, share
+
+OpenR = Mapping[UUID, Decimal]
+"""The present result of every open signal."""
+
+
+@dataclass(slots=True)
+class Episode:
+    symbol: str
+    first: UUID
+    signals: int = 0
+    open: set[UUID] = field(default_factory=set)
+    first_r: Decimal | None = None
+    """None while the first signal is open."""
+    closed_r: Decimal = ZERO
+
+    def fill(self, key: UUID) -> None:
+        self.signals += 1
+        self.open.add(key)
+
+    def close(self, key: UUID, pnl_r: Decimal) -> None:
+        self.open.remove(key)
+        self.closed_r += pnl_r
+        if key == self.first:
+            self.first_r = pnl_r
+
+    def result(self, open_r: OpenR) -> Decimal:
+        first_r = open_r[self.first] if self.first_r is None else self.first_r
+        total_r = self.closed_r + sum(open_r[key] for key in self.open)
+        return min(first_r, (total_r / self.signals).quantize(STEP, ROUND_HALF_UP))
+
+
+@dataclass(slots=True)
+class TrackRecord:
+    """Of all episodes, or of those of one symbol."""
+
+    episodes: int = 0
+    open: int = 0
+    wins: int = 0
+    losses: int = 0
+    total_r: Decimal = ZERO
+
+    def add(self, result: Decimal, *, is_open: bool) -> None:
+        self.episodes += 1
+        self.open += is_open
+        self.total_r += result
+        # What is ahead has not won yet; what is behind would otherwise stay open to count as nothing.
+        self.wins += result > 0 and not is_open
+        self.losses += result < 0 or (result == 0 and not is_open)
+
+    @property
+    def win_rate(self) -> Decimal | None:
+        return share(Decimal(self.wins), self.wins + self.losses)
+
+    @property
+    def win_percent(self) -> Decimal | None:
+        return None if self.win_rate is None else 100 * self.win_rate
+
+    @property
+    def expectancy_r(self) -> Decimal | None:
+        return share(self.total_r, self.episodes)
+
+    @property
+    def too_few(self) -> bool:
+        return self.episodes - self.open < ENOUGH
+
+
+@dataclass(slots=True)
+class Figures:
+    all: TrackRecord = field(default_factory=TrackRecord)
+    by_symbol: dict[str, TrackRecord] = field(default_factory=dict)
+    drawdown: Drawdown = field(default_factory=Drawdown)
+    equity: EquityCurve = field(default_factory=EquityCurve)
+
+    def end(self, episode: Episode, at: datetime) -> None:
+        """Call it in the order in which they end, on which drawdowns depend."""
+        self._add(episode, {}, is_open=False)
+        self._draw(at)
+
+    def with_open(self, episodes: Iterable[Episode], open_r: OpenR, now: datetime) -> Figures:
+        """A copy with its symbols in their order; all that is open makes one step of the curve."""
+        copied = replace(
+            self,
+            all=replace(self.all),
+            by_symbol={symbol: replace(record) for symbol, record in self.by_symbol.items()},
+            drawdown=replace(self.drawdown),
+            equity=replace(self.equity, points=self.equity.points.copy()),
+        )
+        for episode in episodes:
+            copied._add(episode, open_r, is_open=True)
+        if copied.all.open:
+            copied._draw(now)
+        copied.by_symbol = dict(sorted(copied.by_symbol.items()))
+        return copied
+
+    def _add(self, episode: Episode, open_r: OpenR, *, is_open: bool) -> None:
+        result = episode.result(open_r)
+        for record in (self.all, self.by_symbol.setdefault(episode.symbol, TrackRecord())):
+            record.add(result, is_open=is_open)
+
+    def _draw(self, at: datetime) -> None:
+        self.drawdown.add(self.all.total_r)
+        self.equity.add(at, self.all.total_r)
+
+
+class Episodes:
+    """Signals are entered in the order of events. What has ended never changes."""
+
+    def __init__(self) -> None:
+        self._ended = Figures()
+        self._of: dict[UUID, Episode] = {}
+        """By open signal."""
+        self._joined: dict[tuple[str, str], Episode] = {}
+        """Those whose first signal is open, by symbol and direction."""
+
+    def fill(self, key: UUID, symbol: str, direction: str) -> None:
+        episode = self._joined.setdefault((symbol, direction), Episode(symbol, key))
+        episode.fill(key)
+        self._of[key] = episode
+
+    def close(self, key: UUID, direction: str, pnl_r: Decimal, at: datetime) -> None:
+        episode = self._of.pop(key)
+        episode.close(key, pnl_r)
+        if key == episode.first:
+            del self._joined[episode.symbol, direction]
+        if not episode.open:
+            self._ended.end(episode, at)
+
+    def read(self, open_r: OpenR, now: datetime) -> Figures:
+        still_open = {id(episode): episode for episode in self._of.values()}
+        return self._ended.with_open(still_open.values(), open_r, now)
