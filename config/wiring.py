@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.checks import Tags, register
 from django.core.signals import setting_changed
-from django.db.models.signals import post_delete, post_migrate, pre_save
+from django.db.models.signals import post_delete, post_migrate, pre_migrate, pre_save
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows
@@ -82,7 +82,7 @@ from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.entries import LedgerTexts
-from signals_feed.ledger.guards import check_guards, put_up_triggers
+from signals_feed.ledger.guards import check_guards, make_way, put_up_triggers
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
@@ -158,6 +158,7 @@ def complete_migrations() -> None:
     """What `migrate` does besides."""
     post_migrate.connect(keep_roles)
     post_migrate.connect(write_first_texts, sender=apps.get_app_config("pages"))
+    pre_migrate.connect(make_way, sender=apps.get_app_config("signals_feed"))
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
 
 

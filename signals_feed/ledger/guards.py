@@ -1,7 +1,8 @@
 """The triggers by which the database refuses what trigger_rules.py says, and the check that they are there:
 put up after every migrate where they are missing or not what they should be.
 
-SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration."""
+SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. It also
+refuses to make a table anew while triggers of others name it, so they come down before one."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -132,6 +133,12 @@ def take_down_triggers(using: str = "default") -> None:
     with connection.cursor() as cursor:
         for trigger in expected_triggers(connection.vendor):
             cursor.execute(dropping(trigger, connection.vendor))
+
+
+def make_way(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
+    """Before each migrate that has something to do."""
+    if plan and connections[using].vendor != "postgresql":
+        take_down_triggers(using)
 
 
 def dropping(trigger: Trigger, vendor: str) -> str:
