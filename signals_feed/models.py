@@ -49,7 +49,7 @@ def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
 
 class Signal(models.Model):
     """A published trade idea. It is written active, its terms never change, and once closed it never
-    reopens: triggers refuse all else (trigger_rules.py)."""
+    reopens: triggers refuse all else (trigger_rules.py, order_rules.py)."""
 
     class Direction(models.TextChoices):
         BUY = "buy"
@@ -98,6 +98,14 @@ class Signal(models.Model):
     worst_r = models.DecimalField(
         "furthest behind, in R", max_digits=12, decimal_places=4, null=True, blank=True
     )
+
+    # 1: the quote of its publication is its fill. By rules 2 the engine fills it afterwards.
+    rules = models.SmallIntegerField(default=1, db_default=1, editable=False)
+    # NULL where a version wrote it that does not know the column: then the account says so.
+    is_demo = models.BooleanField(null=True, default=False, editable=False)
+    fill_price = price_field(null=True, blank=True)
+    filled_at = models.DateTimeField(null=True, blank=True)
+    rank_unit = price_field(null=True, blank=True)
 
     objects = SignalQuerySet.as_manager()
 
@@ -214,6 +222,7 @@ class Evidence(models.Model):
 
     class Kind(models.TextChoices):
         ENTRY = "entry"
+        FILL = "fill"
         EXIT = "exit"
 
     class Source(models.TextChoices):
@@ -239,6 +248,12 @@ class Evidence(models.Model):
     # At exit: how far the exit side went for the publisher and against while the signal was active.
     best = price_field(null=True, blank=True)
     worst = price_field(null=True, blank=True)
+    # Of ticks, as exits.py says; unknown by the rules of before.
+    feed = models.CharField(max_length=80, blank=True, default="", db_default="")
+    simulated = models.BooleanField(null=True)
+    accepted_ms = models.BigIntegerField(null=True)
+    settled = models.BooleanField(null=True)
+    unsettled_ms = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = (
@@ -257,7 +272,9 @@ class Evidence(models.Model):
                 ),
             ),
             models.CheckConstraint(name="evidence_rule_is_known", condition=Q(rule__in=list(RULES))),
-            models.CheckConstraint(name="evidence_kind_is_known", condition=Q(kind__in=("entry", "exit"))),
+            models.CheckConstraint(
+                name="evidence_kind_is_known", condition=Q(kind__in=("entry", "fill", "exit"))
+            ),
         )
 
     def __str__(self) -> str:
@@ -294,3 +311,13 @@ class WatchMark(models.Model):
 
     def __str__(self) -> str:
         return f"watched until {self.watched_until:%Y-%m-%d %H:%M}"
+
+
+class RulesBegun(models.Model):
+    """The rules by which new signals are published, once every process that runs knows them."""
+
+    rules = models.SmallIntegerField(primary_key=True)
+    begun_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"rules {self.rules} since {self.begun_at:%Y-%m-%d %H:%M}"

@@ -18,7 +18,7 @@ Item = Tick | Minute
 
 RULES = 2
 PUBLISH, ARM, FILL, CLOSE, CANCEL = "publish", "arm", "fill", "close", "cancel"
-CLOSE_REQUEST = "close_request"
+CLOSE_REQUEST, ARCHIVE = "close_request", "archive"
 OWN_TIME = {PUBLISH: "published_at", ARM: "at", CLOSE_REQUEST: "at", CANCEL: "cancelled_at"}
 TICK, CANDLE, FIRST_AFTER_GAP = "tick", "candle", "first_after_gap"
 SIMULATED = ("demo", "replay")
@@ -30,7 +30,8 @@ AT_LAST = KIND_CHANGED, DEACTIVATED, WITHHELD = "kind_changed", "deactivated", "
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# What entries by these rules say besides what those of before do. Prices and times are text, but for `…_ms`.
+# What entries by these rules say besides what those of before do. Entries by the old rules may say `written`,
+# and a `publish` its `number` and `demo`. Prices and times are text, but for `…_ms`.
 # An `arm` is `for` a fill, a close_request or a cancel.
 FIELDS = {
     PUBLISH: ("rules", "written", "number", "demo", "rank_unit", "pip_size", "stale_ms"),
@@ -39,6 +40,7 @@ FIELDS = {
     CLOSE_REQUEST: ("at", "written"),
     CANCEL: ("cause", "unsettled_ms", "written"),
     CLOSE: ("rules", "written"),
+    ARCHIVE: ("day", "manifest_sha256", "written"),
 }
 # And their evidence of a tick: accepted_ms, feed, simulated, settled, unsettled_ms.
 

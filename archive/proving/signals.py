@@ -52,7 +52,7 @@ def closed_on(day: date) -> list[Signal]:
 def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
     ledger = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
     rows = CurrentRows(ledger)
-    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in Evidence.Kind)
+    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in ("entry", "exit"))
     if exit_ is None or entry is None:
         raise NotJudged("it is older than evidence")
     record = record_of(signal, ledger, rows)

@@ -1,6 +1,7 @@
 """GET /api/signals/ledger: the ledger entries of all signals, chained by hash."""
 
 import hashlib
+from datetime import timedelta
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -13,6 +14,7 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import openapi
 from core.threads import in_thread_promptly
+from core.times import read_iso
 from signals_feed.ledger.ledger import (
     FIRST_PREVIOUS_HASH,
     LedgerEntry,
@@ -21,15 +23,18 @@ from signals_feed.ledger.ledger import (
     canonical,
     chained,
     closure_payload,
+    plain,
     publication_payload,
     published_names,
 )
+from signals_feed.wire import CLOSED_SAMPLE
 
 from .samples import SAMPLE_ENTRY, SAMPLE_EXIT, SAMPLE_SIGNAL
 
 ABOUT = (
-    "Every publication, cancellation and closure in commit order, and the removal of each signal of a demo "
-    "that is switched off. The entries are chained: `hash` is the SHA-256, in "
+    "Every fact about signals in commit order: their publications, fills, cancellations and closures, what "
+    "their publishers asked for, and the removal of each signal of a demo that is switched off. The entries "
+    "are chained: `hash` is the SHA-256, in "
     "hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and "
     "`previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = "
     "the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; "
@@ -39,14 +44,28 @@ ABOUT = (
     "|---|---|\n"
     "| `publish` | `user` (the pseudonym), `user_id`, `symbol`, `instrument_id`, `direction`, `entry`, "
     "`stop_loss`, `take_profit`, `tradable_price` (what the market offered), `published_at`, `expires_at`, "
-    "`evidence` |\n"
-    "| `cancel` | `cancel_reason`, `cancelled_at`; the signal closes at the next price |\n"
+    "`evidence`, `number` (1 for the publisher's first signal, and so on without holes), `demo` (whether it "
+    "is the demo's, for ever), `written` |\n"
+    "| `cancel` | `cancel_reason`, `cancelled_at`, `written`; the signal closes at the next price |\n"
     "| `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, "
-    "`worst_r`, `pip_size`, `evidence` |\n"
-    "| `remove` | none |\n\n"
-    "Prices and results are strings with every digit, and times have microseconds. `evidence` is "
+    "`worst_r`, `pip_size`, `evidence`, `written` |\n"
+    "| `remove` | `written` |\n"
+    "| `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel), "
+    "`number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |\n"
+    "| `fill` | `fill_price`, `evidence`, `written` |\n"
+    "| `close_request` | `at`, `written` |\n"
+    "| `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed; `signal` is all "
+    "zeros |\n\n"
+    "Prices and results are strings with every digit, and times have microseconds. `written` is the time of "
+    "the database at which the entry was written, and never earlier than that of the entry before it. "
+    "`evidence` is "
     "that of `GET /api/signals/{id}/proof`, with `at` for its `time` and without `rule_text`; it is null "
-    "in entries about signals that are older than the evidence. Those entries may lack `pip_size`."
+    "in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and "
+    "entries of version 0.1.0 lack `written`, `number` and `demo`.\n\n"
+    "There is no `arm`, `fill` or `close_request` of a signal unless its `publish` says `rules`: 2. Such a "
+    "`publish` also has `rank_unit`, `pip_size` and `stale_ms`; its `close` says `rules` again, its `cancel` "
+    "has `cause` and `unsettled_ms`, and its evidence has `feed`, `simulated`, `accepted_ms`, `settled` and "
+    "`unsettled_ms`."
 )
 Position = Annotated[int, Meta(ge=1, description="Place in the ledger, without gaps.")]
 Kind = Annotated[str, openapi(enum=LedgerEntry.Kind.values, description="What the entry records.")]
@@ -70,7 +89,7 @@ class HeadOfLedger(msgspec.Struct):
 class LedgerItem(msgspec.Struct):
     position: Position
     kind: Kind
-    signal: Annotated[str, Meta(description="The signal that the entry is about.")]
+    signal: Annotated[str, Meta(description="The signal that the entry is about; all zeros for `archive`.")]
     payload: Annotated[
         str,
         Meta(
@@ -91,16 +110,25 @@ class Ledger(msgspec.Struct):
     count: Annotated[int, Meta(ge=0, description="Entries in this response.")]
 
 
+WRITTEN = {
+    "publish": plain(SAMPLE_SIGNAL.published_at + timedelta(milliseconds=12)),
+    "close": plain(read_iso(CLOSED_SAMPLE.closed_at) + timedelta(milliseconds=140)),
+}
+
+
 def sample_item(position: int, kind: str, facts: Payload, previous: str) -> LedgerItem:
     signal = str(SAMPLE_SIGNAL.pk)
-    text = canonical({"position": position, "kind": kind, "signal": signal} | facts)
+    about = {"position": position, "kind": kind, "signal": signal, "written": WRITTEN[kind]}
+    text = canonical(about | facts)
     return LedgerItem(position, kind, signal, text, previous, chained(previous, text))
 
 
 PUBLICATION = sample_item(
     1,
     "publish",
-    publication_payload(SAMPLE_SIGNAL, SAMPLE_ENTRY) | published_names(SAMPLE_SIGNAL),
+    publication_payload(SAMPLE_SIGNAL, SAMPLE_ENTRY)
+    | published_names(SAMPLE_SIGNAL)
+    | {"number": 41, "demo": False},
     FIRST_PREVIOUS_HASH,
 )
 CLOSURE = sample_item(

@@ -40,7 +40,8 @@ def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
 
 
 def check_signal(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> ResultCheck:
-    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in Evidence.Kind)
+    kinds = Evidence.Kind.ENTRY, Evidence.Kind.EXIT
+    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in kinds)
     is_closed = signal.status == Signal.Status.CLOSED
     has_evidence = entry is not None and (exit_ is not None or not is_closed)
     fault = next(filter(None, (fault_of(each, rows) for each in entries)), "")
@@ -54,6 +55,7 @@ def missing_entry(signal: Signal, entries: Iterable[LedgerEntry]) -> str:
     told = {each.kind for each in entries}
     due = {
         LedgerEntry.Kind.PUBLISH: True,
+        LedgerEntry.Kind.FILL: signal.filled_at is not None,
         LedgerEntry.Kind.CLOSE: signal.status == Signal.Status.CLOSED,
         LedgerEntry.Kind.CANCEL: signal.cancel_reason != "",
     }

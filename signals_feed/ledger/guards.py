@@ -1,5 +1,5 @@
-"""The triggers by which the database refuses what trigger_rules.py says, and the check that they are there:
-put up after every migrate where they are missing or not what they should be.
+"""The triggers by which the database refuses what trigger_rules.py and order_rules.py say, and the check that
+they are there: put up after every migrate where they are missing or not what they should be.
 
 SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. It also
 refuses to make a table anew while triggers of others name it, so they come down before one."""
@@ -12,7 +12,8 @@ from django.db import connections
 
 from core.program.commands import command
 
-from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, HELD_NAME, SIGNAL, USER, Guard
+from .order_rules import ORDER_GUARDS
+from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
 
 KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
 """PostgreSQL's TRUNCATE passes by the triggers of rows; SQLite has no TRUNCATE."""
@@ -24,6 +25,7 @@ class Trigger(NamedTuple):
     create: str
     body: str = ""
     """The body of PostgreSQL's function; in SQLite it is part of the trigger."""
+    needs: tuple[str, str] | None = None
 
     @property
     def definition(self) -> str:
@@ -31,29 +33,63 @@ class Trigger(NamedTuple):
         return self.create + self.body
 
 
+class Members:
+    """In a condition, `{new[written]}` is that member of the new entry's payload."""
+
+    def __init__(self, spelled: str) -> None:
+        self._spelled = spelled
+
+    def __getitem__(self, name: str) -> str:
+        return self._spelled.format(name)
+
+
+# `new` and `e` are entries whose members are texts, `…_s` the same times as seconds.
+IN_SQLITE: dict[str, Any] = {
+    "differs": "IS NOT",
+    # Django gives SQLite this function.
+    "digest_of_name": "SHA256(NEW.username)",
+    "new": Members("CAST(JSON_EXTRACT(NEW.payload, '$.{}') AS TEXT)"),
+    "e": Members("CAST(JSON_EXTRACT(e.payload, '$.{}') AS TEXT)"),
+    "new_s": Members("(JULIANDAY(JSON_EXTRACT(NEW.payload, '$.{}')) * 86400)"),
+    "e_s": Members("(JULIANDAY(JSON_EXTRACT(e.payload, '$.{}')) * 86400)"),
+    "clock": "(JULIANDAY('now') * 86400)",
+    "yes": "'1'",
+}
+IN_POSTGRESQL: dict[str, Any] = {
+    "differs": "IS DISTINCT FROM",
+    "digest_of_name": "ENCODE(SHA256(CONVERT_TO(NEW.username, 'UTF8')), 'hex')",
+    "new": Members("(NEW.payload::json ->> '{}')"),
+    "e": Members("(e.payload::json ->> '{}')"),
+    "new_s": Members("EXTRACT(EPOCH FROM (NEW.payload::json ->> '{}')::timestamptz)"),
+    "e_s": Members("EXTRACT(EPOCH FROM (e.payload::json ->> '{}')::timestamptz)"),
+    "clock": "EXTRACT(EPOCH FROM CLOCK_TIMESTAMP())",
+    "yes": "'true'",
+}
+
+
 def expected_triggers(vendor: str) -> list[Trigger]:
+    guards = (*GUARDS, *ORDER_GUARDS)
     if vendor != "postgresql":
-        return [in_sqlite(guard) for guard in GUARDS]
-    guards = [in_postgresql(guard) for guard in GUARDS if not guard.only_sqlite]
-    return [*guards, *map(against_truncate, KEPT_WHOLE)]
+        return [in_sqlite(guard) for guard in guards]
+    triggers = [in_postgresql(guard) for guard in guards if not guard.only_sqlite]
+    return [*triggers, *map(against_truncate, KEPT_WHOLE)]
 
 
 def in_sqlite(guard: Guard) -> Trigger:
-    # Django gives SQLite the first of these functions.
-    condition = guard.condition.format(differs="IS NOT", digest_of_name="SHA256(NEW.username)")
+    condition = guard.condition.format_map(IN_SQLITE)
     when = f" WHEN {condition}" if condition else ""
     return Trigger(
         guard.name,
         guard.table,
         f"CREATE TRIGGER {guard.name} BEFORE {guard.act} ON {guard.table}{when}"
         f" BEGIN SELECT RAISE(ABORT, '{guard.refusal}'); END",
+        needs=guard.needs,
     )
 
 
 def in_postgresql(guard: Guard) -> Trigger:
     name, table = guard.name, guard.table
-    digest = "ENCODE(SHA256(CONVERT_TO(NEW.username, 'UTF8')), 'hex')"
-    condition = guard.condition.format(differs="IS DISTINCT FROM", digest_of_name=digest) or "true"
+    condition = guard.condition.format_map(IN_POSTGRESQL) or "true"
     row = "OLD" if guard.act == "DELETE" else "NEW"
     return Trigger(
         name,
@@ -61,6 +97,7 @@ def in_postgresql(guard: Guard) -> Trigger:
         f"CREATE TRIGGER {name} BEFORE {guard.act} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
         f" BEGIN IF {condition} THEN RAISE EXCEPTION '{guard.refusal}' USING ERRCODE = 'check_violation';"
         f" END IF; RETURN {row}; END ",
+        guard.needs,
     )
 
 
@@ -86,21 +123,24 @@ def missing_triggers(using: str = "default") -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(find)
         standing = {definition for (definition,) in cursor.fetchall()}
-    names_have_users = has_column(using, HELD_NAME, "user_id")
+    triggers = expected_triggers(connection.vendor)
+    there = columns_there(using, {trigger.needs for trigger in triggers if trigger.needs})
     return {
         trigger.name
-        for trigger in expected_triggers(connection.vendor)
-        if trigger.definition not in standing and (names_have_users or trigger.table != USER)
+        for trigger in triggers
+        if trigger.definition not in standing and (trigger.needs is None or trigger.needs in there)
     }
 
 
-def has_column(using: str, table: str, column: str) -> bool:
-    """False where the migrations go only so far."""
+def columns_there(using: str, wanted: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Fewer where the migrations go only so far."""
     introspection = connections[using].introspection
     with connections[using].cursor() as cursor:
         known = {each.name for each in introspection.get_table_list(cursor)}
-        return table in known and column in {
-            each.name for each in introspection.get_table_description(cursor, table)
+        return {
+            (table, each.name)
+            for table in known & {table for table, _ in wanted}
+            for each in introspection.get_table_description(cursor, table)
         }
 
 

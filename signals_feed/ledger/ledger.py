@@ -1,16 +1,16 @@
-"""The ledger: every publication, cancellation and closure, chained by hash in commit order."""
+"""The ledger: every fact about signals, chained by hash in commit order."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, models, transaction
+from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Q
 
 from accounts.models import PUBLISHER
@@ -30,6 +30,8 @@ SHOWN = (
     *("source", "rule", "at", "bid", "ask", "epoch", "seq"),
     *("bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst"),
 )
+# Of ticks, unless unknown.
+SHOWN_OF_TICKS = ("feed", "simulated", "accepted_ms", "settled", "unsettled_ms")
 
 
 def canonical(payload: Payload | str) -> str:
@@ -73,7 +75,13 @@ def evidence_payload(evidence: Any) -> Payload | None:
     """None for a signal older than the evidence."""
     if evidence is None:
         return None
-    return {name: value for name, value in _values(evidence, SHOWN).items() if value is not None}
+    shown = _values(evidence, SHOWN)
+    shown |= {name: value for name in SHOWN_OF_TICKS if (value := getattr(evidence, name)) != ""}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def fill_payload(signal: Any, fill: Any) -> Payload:
+    return _values(signal, ("fill_price",)) | {"evidence": evidence_payload(fill)}
 
 
 def _values(row: Any, names: tuple[str, ...]) -> Payload:
@@ -113,6 +121,25 @@ class LedgerHead(models.Model):
         return f"{self.position}:{self.hash}"
 
 
+# As many as surely are written soon after the clock was read.
+AT_ONCE = 100
+# The version before writes entries without `written`; never so many between two of ours.
+MOST_WITHOUT = 10_000
+SOON_S = 4
+CLOCK = {
+    "postgresql": "SELECT CLOCK_TIMESTAMP()",
+    "sqlite": "SELECT STRFTIME('%Y-%m-%dT%H:%M:%f000Z', 'now')",
+}
+
+
+def database_clock() -> str:
+    """As the ledger writes times."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLOCK[connection.vendor])
+        (now,) = cursor.fetchone()
+    return str(plain(now))
+
+
 class LedgerManager(models.Manager["LedgerEntry"]):
     def append(self, facts: Sequence[Fact]) -> None:
         """Call it in the transaction of the facts and after a control event, whose lock makes writers take
@@ -121,23 +148,61 @@ class LedgerManager(models.Manager["LedgerEntry"]):
             raise transaction.TransactionManagementError("The ledger is written with the fact.")
         head = LedgerHead.objects.now()
         is_first = head.position == 0
-        entries = []
-        for fact in facts:
-            position = head.position + 1
-            about = {"position": position, "kind": fact.kind, "signal": str(fact.signal)}
-            text = canonical(about | fact.payload)
-            entry = LedgerEntry(
-                position=position,
-                kind=fact.kind,
-                signal=fact.signal,
-                payload=text,
-                previous=head.hash,
-                hash=chained(head.hash, text),
-            )
-            entries.append(entry)
-            head.position, head.hash = entry.position, entry.hash
-        self.bulk_create(entries)
+        written = self.last_written(head.position)
+        for start in range(0, len(facts), AT_ONCE):
+            entries, written = self._write(facts[start : start + AT_ONCE], head, written)
+            head.position, head.hash = entries[-1].position, entries[-1].hash
         head.save(force_insert=is_first, force_update=not is_first)
+
+    def last_written(self, position: int) -> str:
+        """Empty before the first entry that says it."""
+        telling = self.filter(position__gt=position - MOST_WITHOUT, payload__contains='"written":')
+        payload = telling.order_by("-position").values_list("payload", flat=True).first()
+        return "" if payload is None else str(json.loads(payload).get("written", ""))
+
+    def _write(self, facts: Sequence[Fact], head: LedgerHead, last: str) -> tuple[list[LedgerEntry], str]:
+        """And when. The database refuses what a machine that stood still writes too late: then once more."""
+        while True:
+            written = max(database_clock(), last)
+            entries = list(_entries(facts, head, written))
+            try:
+                with transaction.atomic():
+                    self.bulk_create(entries)
+            except IntegrityError:
+                if seconds_between(written, database_clock()) <= SOON_S:
+                    raise
+            else:
+                return entries, written
+
+
+def _entries(facts: Sequence[Fact], head: LedgerHead, written: str) -> Iterator[LedgerEntry]:
+    position, previous = head.position, head.hash
+    for fact in facts:
+        position += 1
+        about = {"position": position, "kind": fact.kind, "signal": str(fact.signal), "written": written}
+        text = canonical(about | fact.payload)
+        entry = LedgerEntry(
+            position=position,
+            kind=fact.kind,
+            signal=fact.signal,
+            part=part_of(fact.kind, fact.payload),
+            payload=text,
+            previous=previous,
+            hash=chained(previous, text),
+        )
+        yield entry
+        previous = entry.hash
+
+
+def part_of(kind: str, payload: Payload) -> str:
+    """What tells the arms of a signal, and the days of the archive, apart."""
+    if kind == LedgerEntry.Kind.ARM:
+        return f"{payload.get('for')}:{payload.get('number')}"
+    return str(payload.get("day")) if kind == LedgerEntry.Kind.ARCHIVE else ""
+
+
+def seconds_between(one: str, other: str) -> float:
+    return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
 
 
 class LedgerEntry(models.Model):
@@ -145,14 +210,24 @@ class LedgerEntry(models.Model):
 
     class Kind(models.TextChoices):
         PUBLISH = "publish"
+        ARM = "arm", "the engine begins to look for a tick"
+        FILL = "fill"
+        CLOSE_REQUEST = "close_request", "the publisher asks to close"
         CLOSE = "close"
         CANCEL = "cancel"
         REMOVE = "remove", "the demo was taken away"
+        ARCHIVE = "archive", "a day of the archive was sealed"
 
     position = models.BigIntegerField(primary_key=True)
-    kind = models.CharField(max_length=7, choices=Kind)
+    kind = models.CharField(max_length=13, choices=Kind)
     # No foreign key: the entry outlives the signal's row.
-    signal = models.UUIDField()
+    signal = models.UUIDField(help_text="All zeros for a day of the archive.")
+    part = models.CharField(
+        max_length=20,
+        blank=True,
+        db_default="",
+        help_text="What an arm is for, and its number; the day of an archive.",
+    )
     payload = models.TextField(help_text="Canonical JSON: sorted keys, no spaces.")
     previous = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, help_text="SHA-256 of the previous hash and the payload.")
@@ -163,9 +238,13 @@ class LedgerEntry(models.Model):
         verbose_name_plural = "ledger entries"
         indexes = (models.Index(PublishedName("payload"), name="ledger_published_name"),)
         constraints = (
-            models.UniqueConstraint(name="ledger_tells_a_fact_once", fields=("signal", "kind")),
+            models.UniqueConstraint(name="ledger_tells_a_part_once", fields=("signal", "kind", "part")),
             models.CheckConstraint(
-                name="ledger_kind_is_known", condition=Q(kind__in=("publish", "close", "cancel", "remove"))
+                name="ledger_kind_is_known",
+                condition=Q(
+                    kind__in=("publish", "fill", "close_request", "close", "cancel", "remove"), part=""
+                )
+                | (Q(kind__in=("arm", "archive")) & ~Q(part="")),
             ),
         )
 

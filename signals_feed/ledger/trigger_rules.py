@@ -25,6 +25,8 @@ class Guard(NamedTuple):
     condition: str
     refusal: str
     only_sqlite: bool = False
+    needs: tuple[str, str] | None = None
+    """A table and its column, which the migrations may not have reached yet."""
 
 
 def stays(name: str, table: str, signal: str, refusal: str) -> Guard:
@@ -34,12 +36,14 @@ def stays(name: str, table: str, signal: str, refusal: str) -> Guard:
     return Guard(f"{name}_stays", table, "DELETE", condition, refusal)
 
 
-def is_not_replaced(name: str, table: str, same: str, refusal: str) -> Guard:
+def is_not_replaced(
+    name: str, table: str, same: str, refusal: str, needs: tuple[str, str] | None = None
+) -> Guard:
     """SQLite's INSERT OR REPLACE deletes a row past the triggers that refuse to delete or change it.
     PostgreSQL has nothing like it, and there its unique indexes say the same at less cost."""
     replaced = "SELECT 1 FROM {table} e WHERE {same}"
     condition = f"EXISTS ({replaced.format(table=table, same=same)})"
-    return Guard(f"{name}_is_not_replaced", table, "INSERT", condition, refusal, only_sqlite=True)
+    return Guard(f"{name}_is_not_replaced", table, "INSERT", condition, refusal, True, needs)
 
 
 GUARDS = (
@@ -89,8 +93,9 @@ GUARDS = (
     is_not_replaced(
         "ledger",
         ENTRY,
-        "e.position >= NEW.position OR e.signal = NEW.signal AND e.kind = NEW.kind",
+        "e.position >= NEW.position OR e.signal = NEW.signal AND e.kind = NEW.kind AND e.part = NEW.part",
         "A ledger entry is written once.",
+        (ENTRY, "part"),
     ),
     Guard(
         "ledger_head_goes_on",
@@ -109,5 +114,6 @@ GUARDS = (
         f"NEW.username {{differs}} OLD.username AND EXISTS {OWN_NAMES}"
         f" AND {{digest_of_name}} NOT IN {OWN_NAMES}",
         "A publisher takes only a name that is held for them.",
+        needs=(HELD_NAME, "user_id"),
     ),
 )

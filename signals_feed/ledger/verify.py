@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
+from django.db.models.functions import Coalesce
 
 from core.program.commands import command
 from signals_feed.models import Evidence, Signal
+from signals_feed.record import RULES
 from transparency.checking import CheckpointCheck
 
 from .guards import missing_triggers
@@ -22,8 +25,12 @@ from .ledger import (
     canonical,
     chained,
     closure_payload,
+    fill_payload,
+    part_of,
+    plain,
     publication_payload,
 )
+from .order import OrderCheck
 
 # No more parameters than SQLite takes in one query.
 BATCH = 500
@@ -52,7 +59,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
     """Verify up to the present head; what is written meanwhile is left for the next time."""
     checked, previous = 0, FIRST_PREVIOUS_HASH
     # Before the head, so that no checkpoint is of later entries.
-    checkpoints = CheckpointCheck()
+    checkpoints, order = CheckpointCheck(), OrderCheck()
     head = LedgerHead.objects.now()
     try:
         for entries in _batches(head.position):
@@ -64,6 +71,8 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                         f"Entry {entry.position} is not the one that was noted: the ledger was rewritten."
                     )
                 rows.check(entry)
+                if fault := order.fault(_written(entry), rows.is_demo(entry)):
+                    raise Altered(f"{name_of(entry)} {fault}.")
                 _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
         _check_end(head, checked, previous, noted)
@@ -89,8 +98,12 @@ def _batches(upto: int) -> Iterator[Sequence[LedgerEntry]]:
         last = batch[-1].position
 
 
+def name_of(entry: LedgerEntry) -> str:
+    return f"Entry {entry.position} ({entry.kind} of {entry.signal})"
+
+
 def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:
-    name = f"Entry {entry.position} ({entry.kind} of {entry.signal})"
+    name = name_of(entry)
     if entry.position != position:
         raise Altered(f"Entry {position} is missing: the next one is {entry.position}.")
     if entry.previous != previous:
@@ -99,7 +112,8 @@ def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:
         raise Altered(f"{name} was altered: its hash is not that of its payload.")
     about = {"position": entry.position, "kind": entry.kind, "signal": str(entry.signal)}
     written = _written(entry)
-    if any(written.get(name) != value for name, value in about.items()):
+    is_other = any(written.get(name) != value for name, value in about.items())
+    if is_other or entry.part != part_of(entry.kind, written):
         raise Altered(f"{name} was altered: its columns and its payload differ.")
 
 
@@ -130,6 +144,7 @@ def _check_none_is_missing() -> None:
     entries = LedgerEntry.objects.filter(signal=OuterRef("pk"))
     for kind, signals in (
         (LedgerEntry.Kind.PUBLISH, Signal.objects.all()),
+        (LedgerEntry.Kind.FILL, Signal.objects.exclude(filled_at=None)),
         (LedgerEntry.Kind.CLOSE, Signal.objects.filter(status=Signal.Status.CLOSED)),
         (LedgerEntry.Kind.CANCEL, Signal.objects.exclude(cancel_reason="")),
     ):
@@ -163,11 +178,19 @@ class CurrentRows:
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
         ids = {entry.signal for entry in entries}
         removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
-        self._signals = Signal.objects.in_bulk(ids)
+        is_of_demo = Coalesce("is_demo", "user__account__is_demo")
+        self._signals: dict[UUID, Any] = Signal.objects.annotate(is_of_demo=is_of_demo).in_bulk(ids)
         self.evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
         self._removed = set(removals.values_list("signal", flat=True))
 
+    def is_demo(self, entry: LedgerEntry) -> bool:
+        """Nothing else is ever removed."""
+        signal = self._signals.get(entry.signal)
+        return signal is None or bool(signal.is_of_demo)
+
     def check(self, entry: LedgerEntry) -> None:
+        if entry.kind == LedgerEntry.Kind.ARCHIVE:
+            return
         signal = self._signals.get(entry.signal)
         name = f"Signal {entry.signal}"
         if entry.signal in self._removed:
@@ -189,11 +212,19 @@ class CurrentRows:
         """What of the entry's payload the tables know."""
         match entry.kind:
             case LedgerEntry.Kind.PUBLISH:
-                return publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
+                known = publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
+                # Entries of before do not say it.
+                known |= {"demo": signal.is_demo} if '"demo":' in entry.payload else {}
+                is_new = signal.rules == RULES
+                return known | ({"rules": RULES, "rank_unit": plain(signal.rank_unit)} if is_new else {})
+            case LedgerEntry.Kind.FILL:
+                return fill_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.FILL)))
             case LedgerEntry.Kind.CLOSE:
                 return closure_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.EXIT)))
-            case _:
+            case LedgerEntry.Kind.CANCEL:
                 return cancellation_payload(signal)
+            case _:
+                return {}
 
 
 def _differences(fields: list[str], written: Payload, now: Payload) -> str:

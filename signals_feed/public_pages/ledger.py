@@ -92,13 +92,40 @@ def cancellation(written: dict[str, Any], digits: int | None) -> str:
     return f"It was cancelled: {written['cancel_reason']}"
 
 
+LOOKED_FOR = {
+    "fill": "it is filled",
+    "close_request": "it closes as asked",
+    "cancel": "its cancellation holds",
+}
+
+
+def arm(written: dict[str, Any], digits: int | None) -> str:
+    return f"The engine looks for the tick at which {LOOKED_FOR[written['for']]}."
+
+
+def fill(written: dict[str, Any], digits: int | None) -> str:
+    return f"It was filled at {price_text(written['fill_price'], digits)}."
+
+
+def close_request(written: dict[str, Any], digits: int | None) -> str:
+    return "Its publisher asked to close it."
+
+
+def archive(written: dict[str, Any], digits: int | None) -> str:
+    return f"The archive of {written['day']} was sealed."
+
+
 def removal(written: dict[str, Any], digits: int | None) -> str:
     return "Removed together with the demo that published it."
 
 
 SENTENCES: dict[str, Callable[[dict[str, Any], int | None], str]] = {
     LedgerEntry.Kind.PUBLISH: publication,
+    LedgerEntry.Kind.ARM: arm,
+    LedgerEntry.Kind.FILL: fill,
+    LedgerEntry.Kind.CLOSE_REQUEST: close_request,
     LedgerEntry.Kind.CLOSE: closure,
     LedgerEntry.Kind.CANCEL: cancellation,
     LedgerEntry.Kind.REMOVE: removal,
+    LedgerEntry.Kind.ARCHIVE: archive,
 }

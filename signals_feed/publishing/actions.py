@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.models import User
+from accounts.models import Account, User
 from core import clock
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -94,6 +94,7 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     HeldName.objects.hold(signal.user.username, signal.user_id)
     if looks_like_another(signal.user):
         raise SignalRefused("", NAME_IS_TAKEN)
+    signal.is_demo = Account.objects.filter(user=signal.user_id, is_demo=True).exists()
     signal.save(force_insert=True)
     entry = Evidence.objects.create(
         signal=signal,
@@ -107,15 +108,11 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     )
     # After the event, but this row locks nothing that the transaction does not hold already.
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
-    LedgerEntry.objects.append(
-        [
-            Fact(
-                LedgerEntry.Kind.PUBLISH,
-                signal.pk,
-                publication_payload(signal, entry) | published_names(signal),
-            )
-        ]
-    )
+    # Under the lock of the event, so that no two are the same.
+    number = Signal.objects.filter(user=signal.user_id).count()
+    kept = {"number": number, "demo": signal.is_demo}
+    payload = publication_payload(signal, entry) | published_names(signal) | kept
+    LedgerEntry.objects.append([Fact(LedgerEntry.Kind.PUBLISH, signal.pk, payload)])
 
 
 def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:

@@ -27,6 +27,7 @@ from tests.factories import (
     make_signal,
     make_user,
 )
+from tests.signals_feed.published_signals import make_published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
@@ -41,7 +42,7 @@ def shipped() -> Instrument:
     FormingMinute.objects.create(instrument=instrument, opened_at=NOON, source="demo", **prices)
     quote = {"bid": 1, "ask": 1, "quoted_at": NOON}
     LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", **quote)
-    make_signal(instrument, User.objects.get(username=PUBLISHERS[0]))
+    make_published(instrument, user=User.objects.get(username=PUBLISHERS[0]))
     make_news("Demo news", is_demo=True)
     return instrument
 

@@ -153,16 +153,22 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every publication, cancellation and closure in commit order, and the removal of each signal of a demo that is switched off. The entries are chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
+         * @description Every fact about signals in commit order: their publications, fills, cancellations and closures, what their publishers asked for, and the removal of each signal of a demo that is switched off. The entries are chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
          *
          *     | Kind | Members of `payload` besides `position`, `kind` and `signal` |
          *     |---|---|
-         *     | `publish` | `user` (the pseudonym), `user_id`, `symbol`, `instrument_id`, `direction`, `entry`, `stop_loss`, `take_profit`, `tradable_price` (what the market offered), `published_at`, `expires_at`, `evidence` |
-         *     | `cancel` | `cancel_reason`, `cancelled_at`; the signal closes at the next price |
-         *     | `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, `worst_r`, `pip_size`, `evidence` |
-         *     | `remove` | none |
+         *     | `publish` | `user` (the pseudonym), `user_id`, `symbol`, `instrument_id`, `direction`, `entry`, `stop_loss`, `take_profit`, `tradable_price` (what the market offered), `published_at`, `expires_at`, `evidence`, `number` (1 for the publisher's first signal, and so on without holes), `demo` (whether it is the demo's, for ever), `written` |
+         *     | `cancel` | `cancel_reason`, `cancelled_at`, `written`; the signal closes at the next price |
+         *     | `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, `worst_r`, `pip_size`, `evidence`, `written` |
+         *     | `remove` | `written` |
+         *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
+         *     | `fill` | `fill_price`, `evidence`, `written` |
+         *     | `close_request` | `at`, `written` |
+         *     | `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed; `signal` is all zeros |
          *
-         *     Prices and results are strings with every digit, and times have microseconds. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time` and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`.
+         *     Prices and results are strings with every digit, and times have microseconds. `written` is the time of the database at which the entry was written, and never earlier than that of the entry before it. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time` and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and entries of version 0.1.0 lack `written`, `number` and `demo`.
+         *
+         *     There is no `arm`, `fill` or `close_request` of a signal unless its `publish` says `rules`: 2. Such a `publish` also has `rank_unit`, `pip_size` and `stale_ms`; its `close` says `rules` again, its `cancel` has `cause` and `unsettled_ms`, and its evidence has `feed`, `simulated`, `accepted_ms`, `settled` and `unsettled_ms`.
          */
         get: operations["listLedger"];
         put?: never;
@@ -759,7 +765,7 @@ export interface components {
              * @description The rule that was applied.
              * @enum {string}
              */
-            rule: "quote" | "target" | "stop" | "current" | "stop_at_open" | "stop_at_worst" | "worst";
+            rule: "quote" | "fill" | "target" | "stop" | "current" | "stop_at_open" | "stop_at_worst" | "worst";
             /** @description The rule in words. */
             rule_text: string;
             /**
@@ -967,8 +973,8 @@ export interface components {
              * @description What the entry records.
              * @enum {string}
              */
-            kind: "publish" | "close" | "cancel" | "remove";
-            /** @description The signal that the entry is about. */
+            kind: "publish" | "arm" | "fill" | "close_request" | "close" | "cancel" | "remove" | "archive";
+            /** @description The signal that the entry is about; all zeros for `archive`. */
             signal: string;
             /** @description The facts of this `kind` as JSON text, hashed exactly as shown here, so keep it byte for byte. */
             payload: string;
@@ -984,7 +990,7 @@ export interface components {
              * @description What the entry records.
              * @enum {string}
              */
-            kind: "publish" | "close" | "cancel" | "remove";
+            kind: "publish" | "arm" | "fill" | "close_request" | "close" | "cancel" | "remove" | "archive";
             /** @description That of the ledger's entry. */
             hash: string;
         };

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from signals_feed.exits import Tick
 from signals_feed.ledger.ledger import SHOWN, LedgerHead, cancellation_payload
 from signals_feed.models import Signal
+from signals_feed.record import FIELDS
 from tests.client import Api
 from tests.contract.openapi.documented import SCHEMAS, operation
 from tests.contract.published import end, make_published, quoted
@@ -76,10 +78,15 @@ def test_payload_has_the_members_that_the_document_lists(shared: Api, kind: str)
         assert all(set(payload) == listed_members(kind) for payload in payloads)
 
 
-def test_document_lists_what_is_recorded_of_a_cancellation_and_a_removal() -> None:
-    nothing_more = {"position", "kind", "signal"}
-    assert listed_members("cancel") == {*nothing_more, *cancellation_payload(Signal())}
-    assert listed_members("remove") == nothing_more
+def test_document_lists_what_is_recorded_of_the_other_kinds() -> None:
+    always = {"position", "kind", "signal", "written"}
+    assert listed_members("cancel") == {*always, *cancellation_payload(Signal())}
+    assert listed_members("remove") == always
+    for kind in ("arm", "fill", "close_request", "archive"):
+        assert listed_members(kind) - {"signal"} == always - {"signal"} | set(FIELDS[kind])
+    further = operation(LEDGER)["description"].rpartition("There is no")[2]
+    members = {*FIELDS["publish"], *FIELDS["cancel"], *Tick._fields[5:], "simulated"}
+    assert members - set(re.findall(r"`(\w+)`", further)) == {"written", "number", "demo"}
 
 
 def test_document_has_the_shown_evidence_by_its_own_names() -> None:

@@ -123,9 +123,10 @@ def test_what_the_service_cancels_is_not_said_of_staff() -> None:
 
 
 def test_entry_of_a_removed_signal_leads_nowhere() -> None:
-    signal = make_published()
-    make_account(signal.user, is_demo=True)
-    remove_demo([signal.user_id])
+    user = make_user()
+    make_account(user, is_demo=True)
+    make_published(user=user)
+    remove_demo([user.pk])
     shown = page()
     assert "Removed together with the demo" in shown
     assert "/signals/" not in shown.split('class="chain-entries"')[1].split("</ol>")[0]
@@ -168,3 +169,16 @@ def test_prices_have_separators_and_the_digits_of_the_instrument() -> None:
 @pytest.mark.parametrize("payload", ["", "[]", "{}", '{"close_price":1}', "null", '{"pnl_r":"x"}'])
 def test_entry_that_nobody_can_read_says_of_which_kind_it_is(payload: str) -> None:
     assert words_of(LedgerEntry(kind="close", payload=payload)) == "Close."
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "words"),
+    [
+        ("arm", '{"for":"fill"}', "The engine looks for the tick at which it is filled."),
+        ("fill", '{"fill_price":"1.0842"}', "It was filled at 1.0842."),
+        ("close_request", "{}", "Its publisher asked to close it."),
+        ("archive", '{"day":"2026-11-28"}', "The archive of 2026-11-28 was sealed."),
+    ],
+)
+def test_entry_says_what_it_records(kind: str, payload: str, words: str) -> None:
+    assert words_of(LedgerEntry(kind=kind, payload=payload)) == words

@@ -60,7 +60,7 @@ class LedgerHead(TypedDict):
 @final
 class LedgerItem(TypedDict):
     position: int
-    kind: Literal["publish", "close", "cancel", "remove"]
+    kind: Literal["publish", "arm", "fill", "close_request", "close", "cancel", "remove", "archive"]
     signal: str
     payload: str
     previous: str
@@ -90,7 +90,7 @@ class Entry(TypedDict):
 @final
 class Evidence(TypedDict):
     source: Literal["tick", "candle", "first_after_gap"]
-    rule: Literal["quote", "target", "stop", "current", "stop_at_open", "stop_at_worst", "worst"]
+    rule: Literal["quote", "fill", "target", "stop", "current", "stop_at_open", "stop_at_worst", "worst"]
     rule_text: str
     time: str
     epoch: str | None
@@ -133,7 +133,7 @@ class Step(TypedDict):
 @final
 class LedgerMark(TypedDict):
     position: int
-    kind: Literal["publish", "close", "cancel", "remove"]
+    kind: Literal["publish", "arm", "fill", "close_request", "close", "cancel", "remove", "archive"]
     hash: str
 
 

@@ -1,0 +1,104 @@
+"""Entries that are written past the service: as the version before writes them, and as a forger does who has
+the login of the service's own database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from core.times import read_iso
+from instruments.models import Instrument
+from signals_feed.ledger.ledger import (
+    LedgerEntry,
+    LedgerHead,
+    canonical,
+    chained,
+    database_clock,
+    part_of,
+    plain,
+    publication_payload,
+    seconds_between,
+)
+from signals_feed.models import Signal
+from signals_feed.record import OWN_TIME
+from tests.factories import make_instrument, make_user
+from tests.signals_feed.published_signals import TERMS
+
+Made = TypeVar("Made")
+
+
+def in_time(act: Callable[[str], Made]) -> Made:
+    """With the database's clock; once more where the machine stood still before it was done."""
+    while True:
+        now = database_clock()
+        try:
+            with transaction.atomic():
+                return act(now)
+        except IntegrityError:
+            if seconds_between(now, database_clock()) < 1:
+                raise
+
+
+def later(now: str, seconds: float) -> str:
+    return str(plain(datetime.fromisoformat(now) + timedelta(seconds=seconds)))
+
+
+def add(kind: str, signal: UUID, /, part: str | None = None, **facts: Any) -> LedgerEntry:
+    """The next entry, with nothing in its payload that is not told here."""
+    head = LedgerHead.objects.now()
+    payload = {"position": head.position + 1, "kind": kind, "signal": str(signal)} | facts
+    text = canonical(payload)
+    with transaction.atomic():
+        entry = LedgerEntry.objects.create(
+            position=head.position + 1,
+            kind=kind,
+            signal=signal,
+            part=part_of(kind, payload) if part is None else part,
+            payload=text,
+            previous=head.hash,
+            hash=chained(head.hash, text),
+        )
+        LedgerHead.objects.update_or_create(pk=1, defaults={"position": entry.position, "hash": entry.hash})
+    return entry
+
+
+def add_now(
+    kind: str,
+    signal: UUID,
+    /,
+    part: str | None = None,
+    *,
+    dated_s: float = 0,
+    written_s: float = 0,
+    **facts: Any,
+) -> LedgerEntry:
+    """Dated and written as many seconds from now."""
+
+    def act(now: str) -> LedgerEntry:
+        dated = {OWN_TIME[kind]: later(now, dated_s)} if kind in OWN_TIME else {}
+        return add(kind, signal, part, **({"written": later(now, written_s)} | dated | facts))
+
+    return in_time(act)
+
+
+def publish_by_rules_2(*, dated_s: float = 0, written_s: float = 0, **facts: Any) -> Signal:
+    columns = {"is_demo": facts.get("demo", False), "rules": 2, "rank_unit": Decimal("0.0032")}
+    instrument = Instrument.objects.filter(symbol="EURUSD").first() or make_instrument()
+    user = facts.pop("by", None) or make_user()
+
+    def act(now: str) -> Signal:
+        at = read_iso(later(now, dated_s))
+        signal = Signal(instrument=instrument, user=user, direction="buy", published_at=at, **columns)
+        for name, price in TERMS.items():
+            setattr(signal, name, Decimal(price))
+        signal.save(force_insert=True)
+        kept = {"rules": 2, "demo": False, "rank_unit": "0.0032", "written": later(now, written_s)}
+        add("publish", signal.pk, **(publication_payload(signal, None) | kept | facts))
+        return signal
+
+    return in_time(act)

@@ -1,0 +1,331 @@
+"""The ledger's own order: when each entry was written, which must be there before it, and who is of the demo.
+The forgers here have the login of the database, and every trigger stands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.models import Account, User
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.ledger.ledger import (
+    AT_ONCE,
+    Fact,
+    LedgerEntry,
+    LedgerHead,
+    closure_payload,
+    database_clock,
+    fill_payload,
+    plain,
+    publication_payload,
+)
+from signals_feed.ledger.order import OrderCheck
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Evidence, Signal
+from signals_feed.publishing.actions import remove_demo
+from signals_feed.record import iso
+from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
+from tests.signals_feed.published_signals import ASK, BID, TERMS, close_at, make_published
+
+from .by_hand import add, add_now, in_time, later, publish_by_rules_2
+
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
+ARM: dict[str, Any] = {"for": "fill", "number": 1, "epoch": "e", "seq": 7, "wait_ms": 1000, "unsettled_ms": 0}
+AGO = timedelta(days=3)
+
+
+def forge_winner(publisher: User, written_s: float | None = None, **facts: Any) -> None:
+    """Three days old, with the evidence of prices that were real."""
+    at = timezone.now().replace(microsecond=0) - AGO
+    terms = {name: Decimal(price) for name, price in TERMS.items()}
+    dated = {"published_at": at, "expires_at": at + timedelta(days=7)}
+    instrument = make_published(user=make_user("somebody")).instrument
+    row = {"instrument": instrument, "user": publisher, "direction": "buy"} | terms | dated
+    is_demo, rules = facts.get("demo", False), facts.get("rules", 1)
+    signal = Signal.objects.create(is_demo=is_demo, rules=rules, **row)
+    quote = {"signal": signal, "source": "tick", "epoch": "e"}
+    entry = Evidence.objects.create(kind="entry", rule="quote", at=at, bid=BID, ask=ASK, seq=1, **quote)
+    names = {"user": f"publisher-{publisher.pk}", "symbol": instrument.symbol}
+    payload = publication_payload(signal, entry) | names | facts
+    if written_s is None:
+        add("publish", signal.pk, **payload)
+    else:
+        in_time(lambda now: add("publish", signal.pk, **({"written": later(now, written_s)} | payload)))
+    hit_at = at + timedelta(hours=1)
+    end = {"status": "closed", "closed_at": hit_at, "worst_r": Decimal("-0.0313")}
+    ended = closed_terms(row | end, instrument)
+    Signal.objects.filter(pk=signal.pk).update(**{name: ended[name] for name in RESULT if name in ended})
+    signal.refresh_from_db()
+    prices = {"bid": terms["take_profit"], "ask": "1.0901", "best": terms["take_profit"], "worst": BID}
+    hit = {"at": hit_at, "seq": 9} | prices
+    exit_ = Evidence.objects.create(kind="exit", rule="target", **hit, **quote)
+    add("close", signal.pk, **closure_payload(signal, exit_), pip_size=plain(instrument.pip_size))
+
+
+@pytest.mark.parametrize(
+    ("written_s", "facts"),
+    [
+        (-AGO.total_seconds(), {}),
+        (None, {"written": "now", "rules": 2}),
+        (0, {"rules": 2}),
+        (0, {"demo": True}),
+    ],
+)
+def test_winner_dated_back_is_refused(written_s: float | None, facts: dict[str, Any]) -> None:
+    anna = make_user()
+    make_published(user=anna)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        forge_winner(anna, written_s, **facts)
+
+
+@pytest.mark.parametrize("written_s", [None, 0])
+def test_winner_dated_back_by_the_rules_of_before_is_named(written_s: float | None) -> None:
+    forge_winner(make_user(), written_s)
+    assert "is dated" in verify().fault
+
+
+def test_publication_by_the_rules_of_before_is_named_once_the_others_have_begun() -> None:
+    publish_by_rules_2(number=1, symbol="EURUSD")
+    assert verify().fault == ""
+    make_published()
+    assert "follows the rules of before, and entry 1" in verify().fault
+
+
+def test_real_losers_are_not_removed_as_those_of_a_demo() -> None:
+    """Whatever the account says meanwhile."""
+    make_tiers()
+    loser = make_published()
+    close_at(loser, Decimal("1.0800"), Decimal("1.0801"), "stop_loss")
+    make_account(loser.user, is_demo=True)
+    with pytest.raises(IntegrityError, match="of the demo"), transaction.atomic():
+        remove_demo([loser.user_id])
+    Account.objects.update(is_demo=False)
+    assert verify().fault == ""
+
+
+def test_every_entry_says_when_it_was_written() -> None:
+    first = make_published()
+    close_at(first, BID, ASK)
+    make_published(user=first.user)
+    told = [json.loads(entry.payload) for entry in LedgerEntry.objects.order_by("position")]
+    written = [each["written"] for each in told]
+    assert written == sorted(written)
+    assert [(each["number"], each["demo"]) for each in told if each["kind"] == "publish"] == [
+        (1, False),
+        (2, False),
+    ]
+
+
+def test_what_is_written_after_the_clock_was_set_back_waits_for_it() -> None:
+    take_down_triggers()
+    ahead = later(database_clock(), 3600)
+    add("cancel", make_published().pk, written=ahead)
+    put_up_triggers()
+    make_published()
+    last = LedgerEntry.objects.latest("position")
+    assert json.loads(last.payload)["written"] == ahead
+
+
+def test_a_machine_that_stood_still_writes_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = database_clock()
+    looks = itertools.chain([later(now, -9), now], itertools.repeat(now))
+    monkeypatch.setattr("signals_feed.ledger.ledger.database_clock", lambda: next(looks))
+    make_published()
+    assert json.loads(LedgerEntry.objects.get().payload)["written"] == now
+
+
+def test_many_entries_are_written_in_several_turns() -> None:
+    with transaction.atomic():
+        LedgerEntry.objects.append([Fact("cancel", uuid.uuid4(), {}) for _ in range(2 * AT_ONCE + 1)])
+    last = LedgerEntry.objects.latest("position")
+    assert str(LedgerHead.objects.get()) == f"{2 * AT_ONCE + 1}:{last.hash}"
+
+
+def tick_of(signal: Signal, kind: str, rule: str, **more: Any) -> Evidence:
+    known = {"feed": "push:7", "simulated": False, "accepted_ms": 5, "settled": True, "unsettled_ms": 0}
+    at = signal.published_at + timedelta(seconds=2)
+    shown = {"source": "tick", "bid": BID, "ask": ASK, "at": at, "epoch": "e", "seq": 8} | known | more
+    return Evidence.objects.create(signal=signal, kind=kind, rule=rule, **shown)
+
+
+def close_by_rules_2() -> Signal:
+    """A whole story: armed, filled, asked to close, armed again after a restart, and closed."""
+    signal = publish_by_rules_2(number=1)
+    add_now("arm", signal.pk, **ARM)
+    add_now("arm", signal.pk, **(ARM | {"number": 2}))
+    fill = tick_of(signal, "fill", "fill")
+    Signal.objects.filter(pk=signal.pk).update(fill_price=ASK, filled_at=fill.at)
+    signal.refresh_from_db()
+    add_now("fill", signal.pk, **fill_payload(signal, fill))
+    add_now("close_request", signal.pk)
+    add_now("arm", signal.pk, **(ARM | {"for": "close_request"}))
+    exit_ = tick_of(signal, "exit", "current", best=BID, worst=BID)
+    figures = {"pnl": -1, "pnl_percent": "-0.0092", "pnl_r": "-0.0312", "best_r": 0, "worst_r": 0}
+    ended = {"status": "closed", "close_price": BID, "closed_at": exit_.at, "close_reason": "manual"}
+    Signal.objects.filter(pk=signal.pk).update(**ended, **figures)
+    signal.refresh_from_db()
+    add_now("close", signal.pk, rules=2, **closure_payload(signal, exit_))
+    return signal
+
+
+def test_a_story_by_rules_2_holds() -> None:
+    close_by_rules_2()
+    add_now("archive", uuid.UUID(int=0), day="2026-11-28", manifest_sha256="0" * 64)
+    assert verify().fault == ""
+
+
+@pytest.mark.parametrize(
+    ("alter", "sentence"),
+    [
+        (lambda: Signal.objects.update(fill_price="1.0843"), "fill_price is 1.0843"),
+        (lambda: Signal.objects.update(rank_unit="0.0031"), "rank_unit is 0.0031"),
+        (lambda: Signal.objects.update(is_demo=True), "demo is true"),
+        (lambda: Evidence.objects.filter(kind="fill").update(feed="kraken"), '"feed":"kraken"'),
+        (lambda: LedgerEntry.objects.filter(kind="arm").update(part=F("position")), "Entry 2 .* was altered"),
+    ],
+)
+def test_altered_rows_of_a_story_by_rules_2_are_named(alter: Callable[[], object], sentence: str) -> None:
+    close_by_rules_2()
+    take_down_triggers()
+    alter()
+    put_up_triggers()
+    assert re.search(sentence, verify().fault)
+
+
+RULES_AND_ARMS, WRITTEN, DATED = "A fill follows its arm", "says when it is written", "other than they are"
+Act = Callable[[Signal], object]
+REFUSED: dict[str, tuple[Act, str]] = {
+    "an arm of a signal by the rules of before": (
+        lambda _: add_now("arm", make_published().pk, **ARM),
+        RULES_AND_ARMS,
+    ),
+    "an arm with another number": (lambda new: add_now("arm", new.pk, "fill:2", **ARM), RULES_AND_ARMS),
+    "an arm too late": (lambda new: add_now("arm", new.pk, dated_s=4, written_s=4, **ARM), RULES_AND_ARMS),
+    "a fill without an arm": (lambda new: add_now("fill", new.pk, fill_price="1.0842"), RULES_AND_ARMS),
+    "a close by an older version": (
+        lambda new: add_now("close", new.pk, close_reason="stop_loss"),
+        RULES_AND_ARMS,
+    ),
+    "a close by hand that was not asked for": (
+        lambda new: add_now("close", new.pk, rules=2, close_reason="manual"),
+        RULES_AND_ARMS,
+    ),
+    "a day of the archive under another name": (
+        lambda _: add_now("archive", uuid.UUID(int=0), "2026-11-27", day="2026-11-28"),
+        RULES_AND_ARMS,
+    ),
+    "a second publication": (lambda new: add_now("publish", new.pk, "2"), "ledger_kind_is_known"),
+    "an arm twice": (
+        lambda new: (add_now("arm", new.pk, **ARM), add_now("arm", new.pk, **ARM)),
+        "written once|ledger_tells_a_part_once",
+    ),
+    "an entry without a time": (
+        lambda new: add("close", new.pk, rules=2, close_reason="stop_loss"),
+        WRITTEN,
+    ),
+    "a time in words": (lambda _: add_now("cancel", make_published().pk, written="now"), WRITTEN),
+    "a time to come": (lambda _: add_now("cancel", make_published().pk, written_s=6), WRITTEN),
+    "a time before the last one's": (
+        lambda new: (
+            add_now("close_request", new.pk, dated_s=3, written_s=3),
+            add_now("arm", new.pk, **ARM),
+        ),
+        WRITTEN,
+    ),
+    "a publication dated back": (lambda _: publish_by_rules_2(dated_s=-6), DATED),
+    "an arm dated back": (lambda new: add_now("arm", new.pk, dated_s=-6, **ARM), DATED),
+    "a request dated ahead": (lambda new: add_now("close_request", new.pk, dated_s=6), DATED),
+    "a cancellation dated back": (lambda new: add_now("cancel", new.pk, dated_s=-6), DATED),
+    "a publication that says it is the demo's": (
+        lambda new: add_now("publish", Signal.objects.create(**copy_of(new)).pk, demo=True),
+        "of the demo",
+    ),
+    "another signal as the demo's": (
+        lambda new: Signal.objects.create(**copy_of(new), is_demo=True),
+        "of the demo, or none",
+    ),
+    "a signal that becomes the demo's": (lambda new: change(new, is_demo=True), "for ever"),
+    "other rules": (lambda new: change(new, rules=1), "for ever"),
+    "another fill": (lambda new: [change(new, fill_price=price) for price in (ASK, BID)], "for ever"),
+}
+
+
+def copy_of(signal: Signal) -> dict[str, Any]:
+    given = {field.attname: getattr(signal, field.attname) for field in Signal._meta.concrete_fields}
+    return {name: value for name, value in given.items() if name not in ("id", "is_demo")}
+
+
+def change(signal: Signal, **columns: Any) -> int:
+    return Signal.objects.filter(pk=signal.pk).update(**columns)
+
+
+@pytest.mark.parametrize(("act", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_breaks_the_order_is_refused(act: Act, sentence: str) -> None:
+    new = publish_by_rules_2(dated_s=-3, written_s=-3)
+    with pytest.raises(IntegrityError, match=sentence), transaction.atomic():
+        act(new)
+
+
+def test_the_demo_is_dated_back_and_removed() -> None:
+    """By the rules that have begun, as by those of before."""
+    make_tiers()
+    demo = make_user("aurora")
+    make_account(demo, is_demo=True)
+    signal = publish_by_rules_2(by=demo, demo=True, dated_s=-86_400, number=1)
+    add_now("cancel", signal.pk, dated_s=-86_400)
+    remove_demo([demo.pk])
+    assert verify().fault == ""
+
+
+def entry(kind: str, second: float, **facts: Any) -> dict[str, Any]:
+    at = iso(round(1_000 * second))
+    own = {"publish": "published_at", "cancel": "cancelled_at"}.get(kind, "at")
+    return {"position": 1, "kind": kind, "signal": "one", "user_id": 7, "written": at, own: at} | facts
+
+
+def faults(*entries: dict[str, Any], is_demo: bool = False) -> list[str]:
+    order = OrderCheck()
+    return [fault for each in entries if (fault := order.fault(each, is_demo))]
+
+
+NEW = entry("publish", 10, rules=2, number=1, demo=False)
+OWN = ("arm", "at"), ("close_request", "at"), ("cancel", "cancelled_at")
+
+
+@pytest.mark.parametrize(
+    ("entries", "sentence"),
+    [
+        ([NEW, entry("arm", 9)], "before the one before it"),
+        ([NEW, entry("publish", 10)], "follows the rules of before"),
+        ([NEW | {"published_at": iso(4_999)}], "is dated"),
+        *(([NEW, entry(kind, 10) | {name: iso(15_001)}], "is dated") for kind, name in OWN),
+        ([NEW, {"kind": "fill", "signal": "one"}], "does not say when"),
+        ([NEW | {"number": 2}], "is number 2"),
+        ([entry("publish", 10), NEW], "is number 1"),
+        ([entry("close", 4_000), entry("publish", 399)], "is dated"),
+        ([NEW | {"written": 5}], "cannot be read"),
+    ],
+)
+def test_what_breaks_the_order_is_named(entries: list[dict[str, Any]], sentence: str) -> None:
+    assert sentence in faults(*entries)[0]
+
+
+def test_what_is_in_order_is_not_named() -> None:
+    late = NEW | {"published_at": iso(5_000)}
+    story = [late, entry("arm", 11), entry("close_request", 12), entry("cancel", 12), entry("close", 13)]
+    assert faults(*story) == []
+    demo = NEW | {"demo": True, "published_at": iso(0)}
+    assert faults(demo, entry("cancel", 11, cancelled_at=iso(1))) == []
+    dated_back = entry("close", 4_000), {**entry("publish", 0), "written": iso(4_000_000)}
+    assert faults(*dated_back, is_demo=True) == []
