@@ -58,6 +58,7 @@ from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
 from market.push.session import end_sockets
 from market.runtime import market
+from market.store import process_names, rules_of_writer
 from market.store.stored_sources import stored_sources
 from market.streams import market_streams
 from market.streams.metrics import StreamMetrics
@@ -81,6 +82,7 @@ from serving.readiness.answers import ReadinessMetrics, readiness
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
+from signals_feed.ledger import beginning
 from signals_feed.ledger.entries import LedgerTexts
 from signals_feed.ledger.guards import check_guards, make_way, put_up_triggers
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
@@ -164,6 +166,7 @@ def complete_migrations() -> None:
 
 def hand_down() -> None:
     hand_down_words()
+    hand_down_rules()
     # An instrument may name these feeds, and the market knows whether it is open, closed or stale.
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
@@ -204,6 +207,12 @@ def hand_down() -> None:
     keyring.seal, keyring.unseal = seal, unseal
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
+
+
+def hand_down_rules() -> None:
+    """New rules of signals begin once all processes know them, of which web processes and the engine tell."""
+    ProcessReport.known_rules = process_names.known_rules = beginning.KNOWN
+    beginning.oldest_known[:] = (ProcessReport.objects.oldest_rules, rules_of_writer)
 
 
 def hand_down_words() -> None:

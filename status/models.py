@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import connection, models, transaction
@@ -127,7 +127,7 @@ class ComponentMinute(models.Model):
 
 class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
     def put(self, process: str, ages_s: dict[str, float]) -> None:
-        report = ProcessReport(process=process, at=Now(), ages_s=ages_s)
+        report = ProcessReport(process=process, at=Now(), ages_s=ages_s, rules=ProcessReport.known_rules)
         self.bulk_create(
             [report], update_conflicts=True, unique_fields=["process"], update_fields=["at", "ages_s"]
         )
@@ -151,6 +151,11 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
         """How many report, on whichever machine."""
         return self.filter(at__gt=Now() - REPORTS_EXPECTED).count()
 
+    def oldest_rules(self) -> int | None:
+        """Those that every process that reports knows. None if none does."""
+        running = self.filter(at__gt=Now() - REPORTS_EXPECTED)
+        return running.order_by("rules").values_list("rules", flat=True).first()
+
     def prune(self) -> None:
         self.filter(at__lt=Now() - REPORTS_KEPT).delete()
 
@@ -162,6 +167,11 @@ class ProcessReport(models.Model):
     at = models.DateTimeField()
     ages_s = models.JSONField(default=dict)
     """How long ago each thing was in order."""
+    rules = models.SmallIntegerField(default=1, db_default=1)
+    """The newest rules of signals that it knows."""
+
+    known_rules: ClassVar[int] = 1
+    """By this process; handed down."""
 
     objects = ProcessReportQuerySet.as_manager()
 

@@ -9,7 +9,7 @@ from .candle_rows import (
 )
 from .checkpoints import tick_of, write_quote
 from .flow_minutes import FlowToWrite, read_flows, write_flows
-from .lease import LeaseLost, has_writer
+from .lease import LeaseLost, has_writer, rules_of_writer
 from .partitions import make_months
 from .process_names import is_alive, own_name
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
@@ -29,6 +29,7 @@ __all__ = [
     "present_kind",
     "read_flows",
     "read_minutes_since",
+    "rules_of_writer",
     "tick_of",
     "wanted_kind",
     "write_candles",

@@ -13,7 +13,7 @@ from django.utils import timezone
 from market.models import EngineState
 from market.prices.records import JournalPosition
 
-from .process_names import is_alive, own_name
+from .process_names import is_alive, own_name, rules_of
 
 TABLE = EngineState._meta.db_table
 
@@ -127,6 +127,12 @@ def has_writer() -> bool:
     if state is None or state.beat_at is None or is_alive(state.writer) is False:
         return False
     return database_now() - state.beat_at <= SILENT
+
+
+def rules_of_writer() -> int | None:
+    """The newest rules of signals that it knows. None where there is none, as far as anybody can say."""
+    writer = EngineState.objects.filter(pk=1).values_list("writer", flat=True).first()
+    return rules_of(writer) if writer and is_alive(writer) is not False else None
 
 
 def database_now() -> datetime:

@@ -5,6 +5,9 @@ import socket
 import uuid
 from pathlib import Path
 
+known_rules = 1
+"""The newest rules of signals that this process knows; handed down."""
+
 
 def own_name() -> str:
     """Another one each time."""
@@ -12,7 +15,14 @@ def own_name() -> str:
 
 
 def name_of(pid: int) -> str:
-    return f"{socket.gethostname()}:{pid}:{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
+    mark = f"{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
+    return f"{socket.gethostname()}:{pid}:{mark}.{known_rules}"
+
+
+def rules_of(name: str) -> int:
+    """Names that an earlier version gave do not tell."""
+    *_, rules = (*name.rpartition(":")[2].split("."), "", "", "")[:4]
+    return int(rules or 1)
 
 
 def place_of(name: str) -> str:

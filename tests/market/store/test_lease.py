@@ -107,13 +107,13 @@ def alive() -> str:
 
 
 def dead_whose_number_another_got() -> str:
-    named, _, started = alive().rpartition(".")
-    return f"{named}.{int(started) - 1}"
+    named, started, rules = alive().rsplit(".", 2)
+    return f"{named}.{int(started) - 1}.{rules}"
 
 
 def named_by_an_earlier_version() -> str:
     """It counts by its number alone."""
-    return alive().rpartition(".")[0]
+    return alive().rsplit(".", 2)[0]
 
 
 @pytest.mark.usefixtures("clock")
