@@ -142,6 +142,8 @@ class LastQuote(models.Model):
     candle_seqs = models.JSONField(null=True, blank=True)
     # The last number in each source's own numbering: what it sends again after a crash is known by it.
     source_seqs = models.JSONField(default=dict, blank=True)
+    # For how many milliseconds its prices were not settled, in all.
+    unsettled_ms = models.PositiveBigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = (

@@ -212,6 +212,11 @@ class MarketRuntime:
     def _note_status(self, status: engine_status.EngineStatus) -> None:
         self.status = status
 
+    def is_unsettled(self, symbol: str) -> bool:
+        """Or nobody has told this process yet."""
+        is_told = self._reader is None or self.status.at_ms > 0
+        return not is_told or symbol in self.status.unsettled
+
     @property
     def epoch(self) -> str:
         source = self._reader if self.runner is None else self.runner.bus
@@ -310,6 +315,11 @@ def quote(symbol: str) -> Quote | None:
 def epoch() -> str:
     """Of the numbers that this process' quotes have."""
     return market.epoch
+
+
+def is_unsettled(symbol: str) -> bool:
+    """Whether its price may be another than this process knows: one was refused and may yet be confirmed."""
+    return market.is_unsettled(symbol)
 
 
 def state(facts: InstrumentFacts) -> str:

@@ -59,9 +59,9 @@ class SignalTerms(NamedTuple):
 class SignalRefused(Exception):
     """The reason, in a sentence for the publisher; `field` is empty if no field is to blame."""
 
-    def __init__(self, field: str, sentence: str) -> None:
+    def __init__(self, field: str, sentence: str, code: str = "") -> None:
         super().__init__(sentence)
-        self.field = field
+        self.field, self.code = field, code
 
 
 def check(terms: SignalTerms, quote: Quoted, digits: int) -> tuple[Decimal, Decimal]:

@@ -93,18 +93,70 @@ RANGES = 15
 AGREEING = 3
 KEPT_SPREADS = 100
 
+# If no other outlier comes for so long, the first ones were no new level.
+SETTLED_AFTER_MS = 10_000
+
+
+class Settling:
+    """Whether the prices of an instrument are settled. From a refused outlier on they are not, until a level
+    is confirmed, three ticks at the old one are accepted, or no other outlier comes for a while. Times are
+    those of the engine's clock."""
+
+    __slots__ = ("_accepted", "_counted_ms", "_outlier_ms", "is_settled", "unsettled_ms")
+
+    def __init__(self) -> None:
+        self.is_settled = True
+        self.unsettled_ms = 0
+        """For how long they were not, in all, as far as that was counted."""
+        self._accepted = self._counted_ms = self._outlier_ms = 0
+
+    def unsettle(self, at_ms: int) -> None:
+        self.count(at_ms)
+        if self.is_settled:
+            self.is_settled, self._counted_ms = False, at_ms
+        self._accepted, self._outlier_ms = 0, at_ms
+
+    def go_on(self, unsettled_ms: int, at_ms: int) -> None:
+        """From what another engine counted. Nobody knows what that one has just refused."""
+        self.unsettled_ms = max(self.unsettled_ms, unsettled_ms)
+        self.unsettle(at_ms)
+
+    def accept(self, at_ms: int, *, confirms: bool) -> None:
+        self.pass_time(at_ms)
+        self._accepted += 1
+        if not self.is_settled and (confirms or self._accepted == AGREEING):
+            self._settle(at_ms)
+
+    def pass_time(self, at_ms: int) -> None:
+        settles_ms = self._outlier_ms + SETTLED_AFTER_MS
+        if not self.is_settled and at_ms >= settles_ms:
+            self._settle(settles_ms)
+
+    def count(self, at_ms: int) -> int:
+        """For how long they were not settled until now."""
+        self.pass_time(at_ms)
+        if not self.is_settled and at_ms > self._counted_ms:
+            self.unsettled_ms += at_ms - self._counted_ms
+            self._counted_ms = at_ms
+        return self.unsettled_ms
+
+    def _settle(self, at_ms: int) -> None:
+        self.unsettled_ms += max(0, at_ms - self._counted_ms)
+        self.is_settled = True
+
 
 class Outliers:
     """Of one instrument. A tick is refused if its mid is further from the last one than 50 median spreads,
     15 mean ranges of a minute and the instrument's share of the price, or if its trade is as far from its own
     mid."""
 
-    __slots__ = ("_agreeing", "_level", "_spreads", "last_price", "refused", "refused_ms")
+    __slots__ = ("_agreeing", "_level", "_spreads", "last_price", "refused", "refused_ms", "settling")
 
     def __init__(self) -> None:
         self._spreads: deque[float] = deque(maxlen=KEPT_SPREADS)
         self._level = 0.0
         self._agreeing = 0
+        self.settling = Settling()
         self.refused = 0
         self.refused_ms = 0
         self.last_price = 0.0
@@ -115,8 +167,11 @@ class Outliers:
     ) -> bool:
         """`minutes` are the last that were closed."""
         if self._is_far(tick, last, minutes, facts, at_ms):
+            self.settling.unsettle(at_ms)
             return False
         self._spreads.append(tick.ask - tick.bid)
+        if not self.settling.is_settled:
+            self.settling.accept(at_ms, confirms=self._agreeing == AGREEING)
         # Whatever was refused before this one is no new level.
         self._agreeing = 0
         return True

@@ -57,6 +57,10 @@ class Engine:
         """Instruments that took a tick since the last checkpoint."""
         self.records: list[AnyRecord] = []
         """What was decided and not yet handed on."""
+        self.unsettled: set[str] = set()
+        """The symbols whose prices are not settled."""
+        self.must_tell = False
+        """One of them is among these only now, and nobody was told."""
         self._looked_ms, self._turn = -1, 0
 
     def take(self, origin: str, batch: Sequence[Tick], at_ms: int) -> list[str | None]:
@@ -81,7 +85,11 @@ class Engine:
         if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)
             feed_state.refused[reason] += 1
+            if reason == "outlier":
+                self._note_unsettled(state)
             return reason
+        if self.unsettled and state.outliers.settling.is_settled:
+            self.unsettled.discard(tick.symbol)
         if tick.time_ms >= state.minute_ends_ms:
             self._end_windows(state, tick.time_ms)
             self._pass_time(state, tick.time_ms)
@@ -105,6 +113,11 @@ class Engine:
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread."""
+        for symbol in tuple(self.unsettled):
+            settling = self.instruments[symbol].outliers.settling
+            settling.pass_time(at_ms - late_ms)
+            if settling.is_settled:
+                self.unsettled.discard(symbol)
         until_ms = at_ms - self.grace_ms - late_ms
         for facts in self._due(until_ms):
             state = self.instrument(facts, at_ms)
@@ -134,6 +147,12 @@ class Engine:
                 state, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
             )
         state.is_open = is_open
+
+    def _note_unsettled(self, state: InstrumentState) -> None:
+        symbol = state.facts.symbol
+        if symbol not in self.unsettled and not state.outliers.settling.is_settled:
+            self.unsettled.add(symbol)
+            self.must_tell = True
 
     def missing_since(self, symbol: str, at_ms: int, most_ms: int) -> int | None:
         """When the first minute opened that is over and not known, if the market was open since."""
@@ -208,6 +227,7 @@ class Engine:
                 state.flow_seq,
                 kind_since_ms=state.kind_since_ms,
                 candle_seqs=dict(state.candle_seqs),
+                unsettled_ms=state.outliers.settling.unsettled_ms,
             )
             for symbol, state in self.instruments.items()
             if state.has_begun
@@ -224,7 +244,9 @@ class Engine:
                 numbers = state.seq, state.flow_seq, flow, dict(state.source_seqs)
                 kind = state.simulated, state.origin or state.source
                 made[state.facts.id] = Checkpoint(
-                    state.last, copied, *numbers, *kind, candle_seqs=dict(state.candle_seqs)
+                    *(state.last, copied, *numbers, *kind),
+                    candle_seqs=dict(state.candle_seqs),
+                    unsettled_ms=state.outliers.settling.unsettled_ms,
                 )
         return made
 
@@ -234,7 +256,8 @@ class Engine:
             facts = catalogue.known(symbol)
             if facts is not None:
                 state = self.instrument(facts, at_ms)
-                state.resume(checkpoint)
+                state.resume(checkpoint, at_ms)
+                self._note_unsettled(state)
                 self.price(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
@@ -244,7 +267,8 @@ class Engine:
             return
         state = self.instrument(facts, at_ms)
         if isinstance(record, TickAccepted | AbsorptionFound):
-            state.repeat(record)
+            state.repeat(record, at_ms)
+            self._note_unsettled(state)
             self.changed[record.symbol] = state
         if closed_by(record):
             state.repeat_candles(record)
@@ -253,7 +277,7 @@ class Engine:
 
     def clear(self) -> None:
         self.prices.clear()
-        for known in (self.feed_states, self.instruments, self.changed):
+        for known in (self.feed_states, self.instruments, self.changed, self.unsettled):
             known.clear()
         for waiting in (self.rows, self.minute_flows, self.records):
             waiting.clear()

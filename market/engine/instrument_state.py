@@ -158,6 +158,10 @@ class InstrumentState:
             taken.numbering, taken.source_seq = numbering(tick, origin), tick.source_seq
             self.source_seqs[taken.numbering] = taken.source_seq
         taken.accepted_ms, taken.source, taken.side = at_ms, self.source, tick.side
+        settling = self.outliers.settling
+        taken.unsettled_ms = settling.unsettled_ms
+        if not settling.is_settled:
+            taken.settled, taken.unsettled_ms = False, settling.count(at_ms)
         records.append(taken)
         return records
 
@@ -173,7 +177,7 @@ class InstrumentState:
         self.flow.note_absorption(found.time_ms)
         return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
-    def resume(self, checkpoint: Checkpoint) -> None:
+    def resume(self, checkpoint: Checkpoint, at_ms: int) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
         self.source_seqs, self.candle_seqs = dict(checkpoint.source_seqs), dict(checkpoint.candle_seqs)
         self.origin = checkpoint.source or self.choice.feed
@@ -185,19 +189,20 @@ class InstrumentState:
             # What prices it now is not what its series is of: that has to be ended first.
             self.simulated, self.choice.admits_nobody = checkpoint.simulated, True
             self.source = checkpoint.source or (DEMO if checkpoint.simulated else PUSH)
+        self._unsettle(checkpoint.unsettled_ms, at_ms)
 
-    def begin(self, checkpoint: Checkpoint, choice: FeedChoice) -> None:
+    def begin(self, checkpoint: Checkpoint, choice: FeedChoice, at_ms: int) -> None:
         """A series of the other kind; the numbers go on, because the streams do."""
         self._measure_anew()
-        self.outliers = Outliers()
+        unsettled_ms, self.outliers = self.outliers.settling.count(at_ms), Outliers()
         seq, flow_seq, candle_seqs = self.seq, self.flow_seq, self.candle_seqs
         self.choose(choice)
         self.simulated, self.minute_ends_ms, self.refilled_ms = checkpoint.simulated, 0, -1
         self.unsure_ms, self.is_refilled, self.is_backfilled = None, False, False
-        self.resume(checkpoint)
+        self.resume(checkpoint._replace(unsettled_ms=unsettled_ms), at_ms)
         self.seq, self.flow_seq, self.candle_seqs = seq, flow_seq, candle_seqs
 
-    def repeat(self, record: TickAccepted | AbsorptionFound) -> None:
+    def repeat(self, record: TickAccepted | AbsorptionFound, at_ms: int) -> None:
         """Go on from what another engine made of a tick."""
         if isinstance(record, AbsorptionFound):
             self.flow_seq = record.flow_seq
@@ -214,6 +219,14 @@ class InstrumentState:
             self.origin = record.numbering.removesuffix(TRADES)
         if record.flow_seq:
             self.flow_seq = record.flow_seq
+        self._unsettle(record.unsettled_ms, at_ms)
+
+    def _unsettle(self, unsettled_ms: int, at_ms: int) -> None:
+        """Go on where another engine or another series ended."""
+        if self.facts.outlier_percent and self.last is not None:
+            self.outliers.settling.go_on(unsettled_ms, at_ms)
+        else:
+            self.outliers.settling.unsettled_ms = unsettled_ms
 
     def repeat_candles(self, record: AnyRecord) -> None:
         """Go on from the numbers that another engine gave the candles it closed."""

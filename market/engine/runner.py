@@ -1,6 +1,7 @@
 """Runs the engine: its clock, its feeds, its writing. It owns the tasks."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,6 +29,9 @@ from .writer import EngineWriter
 fault = EachFault(logging.getLogger(__name__), "The market engine")
 CLOCK_S = 0.25
 TELL_S = 1.0
+
+# However often something has to be told at once.
+TELL_PAUSE_S = 0.1
 RETRY_S = 1.0
 REPEATED_AT_ONCE = 1_000
 
@@ -76,6 +80,7 @@ class Runner:
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._lateness = Lateness(engine.grace_ms / 1000)
         self._on_status = on_status
+        self._tell_now = asyncio.Event()
         self._steps = 0
         """How often the machine's clock was set, as far as that is told."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +139,8 @@ class Runner:
             # A numbering that begins anew is known to a successor before anything is acknowledged in it.
             await self.writer.flush()
         self._run(self._keep_time, 0, "market clock")
-        self._run(self._keep_telling, TELL_S, "market status")
+        self._tell_now.set()
+        self._run(self._keep_telling, TELL_PAUSE_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
         await self.feeds.refresh()
@@ -170,6 +176,8 @@ class Runner:
 
     def publish(self) -> None:
         """Hand on what was decided."""
+        if self.engine.must_tell:
+            self._tell_now.set()
         if self.engine.records:
             records, self.engine.records = self.engine.records, []
             for listener in self.listeners:
@@ -181,7 +189,7 @@ class Runner:
         if clock.steps != self._steps:
             # What was told before is of another time.
             self._steps = clock.steps
-            await self._keep_telling()
+            self.tell()
         if late_s < inf:
             self.engine.keep_time(at_ms, round(late_s * 1000))
             self.publish()
@@ -190,7 +198,17 @@ class Runner:
         await asyncio.sleep(min(CLOCK_S, left_ms / 1000))
 
     async def _keep_telling(self) -> None:
-        """Apart from the writing: how it is doing is asked most while the database does not answer."""
+        """Each second, and at once when prices are unsettled. Apart from the writing: how it is doing is
+        asked most while the database does not answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TELL_S - TELL_PAUSE_S):
+                await self._tell_now.wait()
+        self.tell()
+
+    def tell(self) -> None:
+        """How the engine is doing."""
+        self._tell_now.clear()
+        self.engine.must_tell = False
         # Between processes only one may speak; an engine within its process speaks to that alone.
         if self.writer.lease.is_held or isinstance(self.bus, LocalBus):
             writer = self.writer.writer if self.writer.lease.is_held else ""

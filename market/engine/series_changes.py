@@ -123,7 +123,7 @@ class SeriesChanges:
         choice = FeedChoice(engine.feeds(facts), at_ms)
         # Somebody may have changed it again meanwhile.
         choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
-        state.begin(checkpoint, choice)
+        state.begin(checkpoint, choice, at_ms)
         engine.prices.histories[facts.symbol] = history
         engine.price(state)
         last = checkpoint.last

@@ -53,6 +53,8 @@ class EngineStatus(msgspec.Struct, frozen=True):
     clock_off_ms: int = 0
     """The market's time from the machine's, which was set."""
     clock_steps: int = 0
+    unsettled: tuple[str, ...] = ()
+    """The symbols whose prices are not settled: a price beyond them was refused, and may yet be confirmed."""
     has_hole: bool = False
     """The journal of an engine within its process lacks something that the database lacks too."""
 
@@ -82,6 +84,7 @@ def status_of(
         waiting_rows=len(engine.rows),
         clock_off_ms=0 if clock is None else clock.off_ms,
         clock_steps=0 if clock is None else clock.steps,
+        unsettled=tuple(sorted(engine.unsettled)),
         has_hole=has_hole,
     )
 

@@ -41,10 +41,13 @@ class ClosedCandle(msgspec.Struct, gc=False, array_like=True):
 
 
 ClosedCandles = list[ClosedCandle] | None
-"""Those that a record closed, in their order. They stand last in it, where an older process does not look."""
+"""Those that a record closed, in their order."""
 
 
 class JournalRecord(msgspec.Struct, gc=False, array_like=True):
+    """A new field stands behind all others and has a default: a process of the version before does not look
+    there, and sends none."""
+
     symbol: str
 
 
@@ -72,6 +75,10 @@ class TickAccepted(JournalRecord, tag=0):
     side: int = 0
     """That of the trade, as in `Tick`."""
     closed: ClosedCandles = None
+    settled: bool = True
+    """False from a refused outlier on, until the prices are settled again."""
+    unsettled_ms: int = 0
+    """How long they were not, in this numbering until now."""
 
 
 class CandlesEnded(JournalRecord, tag=1):

@@ -26,7 +26,7 @@ PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", *PRI
 PUT_QUOTES = Upsert(
     LastQuote,
     *("instrument_id", "bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
-    *("simulated", "source", "candle_seqs"),
+    *("simulated", "source", "candle_seqs", "unsettled_ms"),
 )
 
 
@@ -47,6 +47,8 @@ class Checkpoint(NamedTuple):
     """Since when its prices are of their kind; None: always."""
     candle_seqs: Mapping[str, int] = {}
     """The last number of the closed candles of each timeframe."""
+    unsettled_ms: int = 0
+    """How long its prices were not settled, in all."""
 
     @property
     def awaits_first(self) -> bool:
@@ -140,6 +142,7 @@ def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
             checkpoint.simulated,
             checkpoint.source,
             encode(dict(checkpoint.candle_seqs)).decode(),
+            checkpoint.unsettled_ms,
         )
         for instrument_id, checkpoint in checkpoints
     )
@@ -162,6 +165,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
             row.source,
             None if row.kind_since is None else epoch_ms(row.kind_since),
             row.candle_seqs or {},
+            row.unsettled_ms,
         )
         for row in quotes
     }

@@ -38,6 +38,7 @@ from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms,
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
     "stale": "The quote of {symbol} is too old to trade on. Try again once a new price arrives.",
+    "unsettled": "The price of {symbol} may be about to jump. Try again in a few seconds.",
 }
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
 
@@ -179,15 +180,17 @@ def is_free_for_demo(name: str) -> bool:
 
 
 def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:
-    """The quote, unless the market is closed or the quote stale, as it also is once the engine is not heard:
-    others may know a newer price then."""
+    """The quote, unless the market is closed, its prices are unsettled, or the quote is stale, as it also is
+    once the engine is not heard: others may know a newer price then."""
     if not facts.hours.is_open(now_ms):
         state = "closed"
     elif quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000 or not market.is_heard():
         state = "stale"
+    elif market.is_unsettled(facts.symbol):
+        state = "unsettled"
     else:
         return quote
-    raise SignalRefused(field, NOT_TRADED[state].format(symbol=facts.symbol))
+    raise SignalRefused(field, NOT_TRADED[state].format(symbol=facts.symbol), state)
 
 
 def _sent_before(terms: SignalTerms, publisher: User, token: UUID | None) -> Signal | None:

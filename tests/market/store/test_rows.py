@@ -114,7 +114,8 @@ def make_checkpoint(
     tick = Tick(symbol, price, price + 0.00014, at_ms, 3.0)
     minute = PriceBar(NOON_MS, price, price + 1e-8, price - 1e-8, price, 1 / 3, price, price, "kraken+demo")
     seqs = {"kraken trades": 2**53, 'a"b': 1}
-    return Checkpoint(tick, minute, seq, 5, FLOW_STATE, seqs, simulated=True, source="demo")
+    flow = 5, FLOW_STATE, seqs
+    return Checkpoint(tick, minute, seq, *flow, simulated=True, source="demo", unsettled_ms=12_345)
 
 
 def test_checkpoint_that_is_written_is_read_again(lease: Lease) -> None:

@@ -125,7 +125,7 @@ def test_series_that_ends_closes_its_candles_then_and_the_numbers_go_on(engine: 
     state = state_of(engine)
     engine.apply_if_it_closes(state, MarketClosed("EURUSD", NEVER_MS), NOON_MS + 20_000)
     before = dict(state.candle_seqs)
-    state.begin(engine.checkpoints([state])[state.facts.id]._replace(candle_seqs={}), state.choice)
+    state.begin(engine.checkpoints([state])[state.facts.id]._replace(candle_seqs={}), state.choice, NOON_MS)
 
     assert {candle.ended_ms for candle in closed(engine.records)} == {NOON_MS + 20_000}
     assert state.candle_seqs == before == dict.fromkeys(TIMEFRAMES, 1)
@@ -208,6 +208,16 @@ def test_older_processes_read_records_without_what_they_closed_and_theirs_closed
     theirs = msgspec.msgpack.decode(msgspec.msgpack.encode(older), type=list[AnyRecord])
     assert theirs == [TickAccepted("EURUSD", 1.1, 1.2, NOON_MS, 1.0, 1), CandlesEnded("EURUSD", NOON_MS)]
     assert closed(theirs) == []
+
+
+FORMER = (
+    *("symbol", "bid", "ask", "time_ms", "volume", "seq", "flow_seq", "bid_volume", "ask_volume"),
+    *("cumulative_delta", "price", "numbering", "source_seq", "accepted_ms", "source", "side", "closed"),
+)
+
+
+def test_what_the_version_before_reads_of_a_tick_keeps_its_place() -> None:
+    assert TickAccepted.__struct_fields__[: len(FORMER)] == FORMER
 
 
 steps = st.lists(

@@ -13,6 +13,7 @@ from market import runtime as market
 from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.runner import Runner
+from market.engine.status import EngineStatus
 from market.prices.records import AnyRecord, Tick
 from signals_feed.judging.watcher import SignalWatcher
 from tests.core.events.following import follow
@@ -41,7 +42,7 @@ class WatchedEngine:
         self.watcher = SignalWatcher()
         follow(self.events, catalogue, self.watcher)
         self.records: list[AnyRecord] = []
-        self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher])
+        self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher], self._note_status)
 
     async def enter(self) -> WatchedEngine:
         await self.events.start()
@@ -51,8 +52,12 @@ class WatchedEngine:
         await self.settle()
         return self
 
+    def _note_status(self, status: EngineStatus) -> None:
+        market.market.status = status
+
     async def leave(self) -> None:
         await self.runner.stop()
+        market.market.status = EngineStatus()
         await self.events.stop()
 
     def tick(self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD") -> None:
@@ -79,6 +84,7 @@ class WatchedEngine:
         await stop_engine_tasks()
         await self.events.stop()
         await in_thread(self.runner.writer.lease.leave)
+        market.market.status = EngineStatus()
         market.prices.clear()
 
 
