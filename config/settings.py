@@ -204,6 +204,14 @@ KRAKEN_WS_URL = env.text("KRAKEN_WS_URL")
 KRAKEN_REST_URL = env.text("KRAKEN_REST_URL")
 BINANCE_WS_URL = env.text("BINANCE_WS_URL")
 BINANCE_REST_URL = env.text("BINANCE_REST_URL")
+# The venues' own. Prices from elsewhere are not said to be theirs.
+BUILT_IN_ADDRESSES = {
+    name: env.default(name)
+    for name in (
+        *("OANDA_STREAM_URL", "OANDA_REST_URL", "KRAKEN_WS_URL", "KRAKEN_REST_URL"),
+        *("BINANCE_WS_URL", "BINANCE_REST_URL"),
+    )
+}
 # Files such as SYMBOL.csv, played as if they came now: 1 is real speed, 10 is ten times as fast.
 REPLAY_DIR = Path(env.text("REPLAY_DIR", str(VAR_DIR / "replay")))
 REPLAY_SPEED = env.number("REPLAY_SPEED")

@@ -236,13 +236,13 @@ class MarketRuntime:
         elif self._reader is not None:
             self._reader.follower.follow(symbols or ())
 
-    async def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
-        """Ticks from outside; for each the reason why it was refused. `sent_ms` is as in `Runner.push`."""
+    async def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0, key: str = "") -> list[str | None]:
+        """Ticks from outside; for each the reason why it was refused. The rest is as in `Runner.push`."""
         if self._push_queue is not None:
-            return await self._push_queue.send(origin, ticks, sent_ms)
+            return await self._push_queue.send(origin, ticks, sent_ms, key)
         if self.runner is None:
             return ["not_running"] * len(ticks)
-        return self.runner.push(origin, ticks, sent_ms)
+        return self.runner.push(origin, ticks, sent_ms, key)
 
     def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
         """What is simulated goes on where the store ends, and not before it began."""

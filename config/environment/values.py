@@ -39,6 +39,10 @@ class Environment:
     def words(self, name: str, otherwise: list[str] | None = None) -> list[str]:
         return list(self._of(name, "words", otherwise))
 
+    def default(self, name: str) -> str:
+        """Whatever was given."""
+        return str(VARIABLES[name].value_of_default())
+
     def parsed(self, name: str) -> Any:
         """What the function made of it that stands in the table as `read`; None if nothing was given."""
         return self._values[name]

@@ -249,6 +249,10 @@ class FeedState:
         """What staff should do something about, of the connection that stands."""
         self.lag_ms = 0
         """How old the last tick was when it came."""
+        self.key = ""
+        """The public ID of the key that its ticks come with."""
+        self.is_moved = False
+        """The venue is reached at an address that is not its own."""
 
     def heard(self, at_ms: int) -> None:
         """A batch came; an empty one is a sign of life too."""

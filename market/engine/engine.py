@@ -63,10 +63,12 @@ class Engine:
         """One of them is among these only now, and nobody was told."""
         self._looked_ms, self._turn = -1, 0
 
-    def take(self, origin: str, batch: Sequence[Tick], at_ms: int) -> list[str | None]:
-        """What a feed sent: for each tick why it was refused. An empty batch is a sign of life."""
+    def take(self, origin: str, batch: Sequence[Tick], at_ms: int, key: str = "") -> list[str | None]:
+        """What a feed sent, with the key it came with: for each tick why it was refused. An empty batch is a
+        sign of life."""
         feed_state = self.feed_state(origin)
         feed_state.heard(at_ms)
+        feed_state.key = key
         return [self.accept(tick, at_ms, origin) for tick in batch]
 
     def accept(self, tick: Tick, at_ms: int, origin: str = "") -> str | None:
@@ -104,11 +106,13 @@ class Engine:
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
         records = state.number(tick, origin, at_ms)
+        taken = cast(TickAccepted, records[-1])
+        taken.key, taken.is_moved = feed_state.key, feed_state.is_moved
         self.changed[tick.symbol] = state
         self.records += records
-        if closed := self.prices.apply(records[-1], facts):
-            self._number(state, closed, cast(TickAccepted, records[-1]))
-            self._keep(state, closed, records[-1])
+        if closed := self.prices.apply(taken, facts):
+            self._number(state, closed, taken)
+            self._keep(state, closed, taken)
         return None
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 not_sent = LastingFault(logger, "Pushed ticks do not reach the engine")
 no_ticks = LastingFault(logger, "No pushed ticks are heard, trying again")
 no_answers = LastingFault(logger, "No answers of the engine are heard, trying again")
-Handler = Callable[[str, list[Tick], int], list[str | None]]
+Handler = Callable[[str, list[Tick], int, str], list[str | None]]
 Settle = Callable[[], Awaitable[object]]
 Answer = asyncio.Future[list[str | None] | None]
 REQUESTS = "ingest"
@@ -72,6 +72,7 @@ class PushRequest(msgspec.Struct, array_like=True):
     origin: str
     ticks: list[Tick]
     sent_ms: int = 0
+    key: str = ""
     """Has a default, because the version before does not send it."""
 
 
@@ -124,14 +125,14 @@ class PushQueue:
                 answer.set_result(None)
         await self._redis.aclose()
 
-    async def send(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
+    async def send(self, origin: str, ticks: list[Tick], sent_ms: int = 0, key: str = "") -> list[str | None]:
         """For each tick None, or the code of why it was not taken."""
         number = next(self._numbers)
         answer: Answer = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
             async with asyncio.timeout(self._patience_s):
-                await self._request(PushRequest(number, self._replies, origin, ticks, sent_ms))
+                await self._request(PushRequest(number, self._replies, origin, ticks, sent_ms, key))
                 codes = await answer
         except (RedisError, OSError) as error:
             not_sent.tell(str(error) or type(error).__name__)
@@ -201,7 +202,7 @@ def work(data: bytes, handler: Handler, answers: Any) -> None:
         return
     codes: list[str | None] | None = None
     try:
-        codes = handler(request.origin, request.ticks, request.sent_ms)
+        codes = handler(request.origin, request.ticks, request.sent_ms, request.key)
     except Exception:  # noqa: BLE001 - the top of a task: one request must not end all
         logger.exception("The engine failed at pushed ticks of %s", request.origin)
     answers.rpush(request.reply_to, encode(PushReply(request.number, codes)))

@@ -160,14 +160,14 @@ class Runner:
         await self.writer.leave()
         self.engine.clear()
 
-    def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
+    def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0, key: str = "") -> list[str | None]:
         """Ticks that somebody sent by himself, and may forget once they are taken. `sent_ms` is the newest
-        time that he gave one of them, or 0."""
+        time that he gave one of them, or 0; `key` the public ID of his key."""
         if not self.writer.lease.is_held or (not self.bus.is_whole and self.writer.is_refused):
             raise NothingKept
         if sent_ms:
             clock.hear(sent_ms, now_ms())
-        reasons = self.engine.take(origin, ticks, now_ms())
+        reasons = self.engine.take(origin, ticks, now_ms(), key)
         self.publish()
         return reasons
 

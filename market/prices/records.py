@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from instruments.sources import PUSH
+
 from .candles import PriceBar
 
 
@@ -79,6 +81,15 @@ class TickAccepted(JournalRecord, tag=0):
     """False from a refused outlier on, until the prices are settled again."""
     unsettled_ms: int = 0
     """How long they were not, in this numbering until now."""
+    key: str = ""
+    """The public ID of the key that pushed it; empty for other feeds, and where nobody says."""
+    is_moved: bool = False
+    """Its venue was reached at an address that is not the venue's own."""
+
+    @property
+    def feed(self) -> str:
+        """Who made the price: a venue, `push:<public ID of the key>`, `replay` or `demo`."""
+        return f"{PUSH}:{self.key}" if self.key else self.source.partition(":")[0]
 
 
 class CandlesEnded(JournalRecord, tag=1):

@@ -126,8 +126,9 @@ def _explain(error: Exception) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}." if where else f"{what}."
 
 
-Push = Callable[[str, list[Tick], int], Awaitable[list[str | None]]]
-"""Is given the sender, the ticks, and the newest time that the sender gave one of them, or 0."""
+Push = Callable[[str, list[Tick], int, str], Awaitable[list[str | None]]]
+"""Is given the sender, the ticks, the newest time that the sender gave one of them or 0, and the key's public
+ID."""
 
 
 class PushVerdict(msgspec.Struct):
@@ -146,7 +147,9 @@ async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Pu
     # A tick without a time of its own has that of its receipt, which says nothing of any clock.
     sent_ms = max((tick.time_ms for tick in ticks.values() if tick.time_ms != now_ms), default=0)
     # An empty message is a sign of life; one without a usable tick is none.
-    codes = await push(source.origin, list(ticks.values()), sent_ms) if ticks or not items else []
+    codes = list[str | None]()
+    if ticks or not items:
+        codes = await push(source.origin, list(ticks.values()), sent_ms, source.public_id)
     for index, code in zip(ticks, codes, strict=True):
         if code is not None:
             rejected.append(RejectedTick(index, code, sentence(code)))

@@ -83,6 +83,7 @@ class PushSource(msgspec.Struct, frozen=True):
     name: str
     symbols: frozenset[str]
     """What it may send; empty for all."""
+    public_id: str
     expires_at: float | None = None
 
     @property
@@ -96,7 +97,9 @@ class IngestKeyCache(MarkedKeyCache[PushSource]):
 
     def look_up(self, digests: Sequence[str]) -> PushSource | None:
         key = IngestKey.objects.filter(digest__in=digests, revoked_at=None).first()
-        return None if key is None else PushSource(key.pk, key.name, frozenset(key.symbols.split()))
+        return (
+            None if key is None else PushSource(key.pk, key.name, frozenset(key.symbols.split()), key.prefix)
+        )
 
     def drop(self, facts: dict[str, Any]) -> None:
         self.forget(lambda source: source.key_id == facts.get("key"))

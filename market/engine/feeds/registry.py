@@ -21,12 +21,17 @@ class Venue(NamedTuple):
     """The venue's symbol for ours."""
     make_feed: Callable[[dict[str, str]], MarketFeed]
     """From the venue's symbols by ours."""
+    addresses: tuple[str, ...]
+    """The settings that say where it is reached."""
+    other_own: tuple[str, ...] = ()
+    """Addresses of its own beside those that are built in."""
 
 
 VENUES = {
     "kraken": Venue(
         kraken.venue_symbol,
         lambda names: kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL),
+        ("KRAKEN_WS_URL", "KRAKEN_REST_URL"),
     ),
     "oanda": Venue(
         oanda.venue_symbol,
@@ -36,10 +41,13 @@ VENUES = {
             *(settings.OANDA_STREAM_URL, settings.OANDA_REST_URL),
             candle_price=settings.CANDLE_PRICE,
         ),
+        ("OANDA_STREAM_URL", "OANDA_REST_URL"),
+        oanda.LIVE_ADDRESSES,
     ),
     "binance": Venue(
         binance.venue_symbol,
         lambda names: binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL),
+        ("BINANCE_WS_URL", "BINANCE_REST_URL"),
     ),
 }
 FEEDS = (DEMO, REPLAY, *VENUES, PUSH)
@@ -68,6 +76,15 @@ def make_feed(
         venue = VENUES[name]
         return venue.make_feed(venue_symbols(name, instruments, venue.usual_name))
     raise LookupError(f"There is no feed {name!r}.")
+
+
+def is_moved(feed: str) -> bool:
+    """Whether it is a venue's, and comes from an address that is not the venue's own."""
+    venue = VENUES.get(feed)
+    if venue is None:
+        return False
+    own = (*venue.other_own, *(settings.BUILT_IN_ADDRESSES[name] for name in venue.addresses))
+    return any(getattr(settings, name).rstrip("/") not in own for name in venue.addresses)
 
 
 def venue_symbols(

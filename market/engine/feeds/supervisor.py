@@ -15,6 +15,7 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .feed import FeedPace, MarketFeed
+from .registry import is_moved
 from .venues.venue_history import LONGEST_MS
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class FeedSupervisor:
 
     async def _run_feed(self, name: str) -> None:
         receiver = EngineReceiver(self._engine, name, self._serves(name), self._publish)
+        self._engine.feed_state(name).is_moved = is_moved(name)
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:
             began_s = clock()

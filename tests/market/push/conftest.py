@@ -39,8 +39,8 @@ def engine_beside(server: Server) -> Iterator[None]:
         yield
         return
 
-    def take(origin: str, ticks: list[Any], sent_ms: int) -> list[str | None]:
-        return market.engine.take(origin, ticks, clock.now_ms())
+    def take(origin: str, ticks: list[Any], sent_ms: int, key: str) -> list[str | None]:
+        return market.engine.take(origin, ticks, clock.now_ms(), key)
 
     async def serve() -> tuple[PushQueue, asyncio.Task[None]]:
         inbox = PushQueue(settings.REDIS_URL)

@@ -23,7 +23,7 @@ from tests.market.running import make_runner
 
 pytestmark = pytest.mark.django_db
 STEP_MS, EVERY_MS, ON_ITS_WAY_MS = 10_000, 500, 40
-SOURCE = PushSource(1, "right", frozenset())
+SOURCE = PushSource(1, "right", frozenset(), "")
 
 
 class RightSource:
@@ -48,8 +48,8 @@ class RightSource:
             verdict = await intake.take(SOURCE, intake.read(json.dumps(tick).encode()), self._push)
             self.refused.update(tick.code for tick in verdict.rejected)
 
-    async def _push(self, origin: str, ticks: list[Tick], sent_ms: int) -> list[str | None]:
-        return self._runner.push(origin, ticks, sent_ms)
+    async def _push(self, origin: str, ticks: list[Tick], sent_ms: int, key: str) -> list[str | None]:
+        return self._runner.push(origin, ticks, sent_ms, key)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ import asyncio, sys, time
 from core.redis.connections import key_of
 from market.engine.push_queue import PushQueue
 from tests.patience import PATIENCE_S
-def take(origin, ticks, sent_ms):
+def take(origin, ticks, sent_ms, key):
     print(origin, flush=True)
     time.sleep(30 if origin == "slow" else 0)
     return [None] * len(ticks)
@@ -71,11 +71,11 @@ class Engine:
 
     def __init__(self) -> None:
         self.worked: list[tuple[str, list[Tick]]] = []
-        self.sent_ms = 0
+        self.sent_ms, self.key = 0, ""
 
-    def take(self, origin: str, ticks: list[Tick], sent_ms: int) -> list[str | None]:
+    def take(self, origin: str, ticks: list[Tick], sent_ms: int, key: str) -> list[str | None]:
         self.worked.append((origin, ticks))
-        self.sent_ms = sent_ms
+        self.sent_ms, self.key = sent_ms, key
         if origin == "faulty":
             raise ValueError("this one cannot be worked")
         return ["crossed" if tick.ask < tick.bid else None for tick in ticks]
@@ -121,24 +121,26 @@ async def test_verdicts_come_back_in_the_order_of_the_ticks(redis: PrivateRedis)
     engine, crossed = Engine(), Tick("EURUSD", 2.0, 1.0, 1)
     async with sending(redis) as inbox, serving(redis, engine):
         assert await inbox.send("push:desk", [TICK, crossed, TICK]) == [None, "crossed", None]
-        assert await inbox.send("push:desk", [], TICK.time_ms) == []
+        assert await inbox.send("push:desk", [], TICK.time_ms, "tw_ingest_Desk0001") == []
     assert engine.worked == [("push:desk", [TICK, crossed, TICK]), ("push:desk", [])]
-    assert engine.sent_ms == TICK.time_ms
+    assert (engine.sent_ms, engine.key) == (TICK.time_ms, "tw_ingest_Desk0001")
 
 
 class FormerRequest(msgspec.Struct, array_like=True):
-    """As release 0.1.0 has it."""
+    """As the version before has it."""
 
     number: int
     reply_to: str
     origin: str
     ticks: list[Tick]
+    sent_ms: int = 0
 
 
 def test_requests_pass_between_this_version_and_the_one_before() -> None:
-    old, new = FormerRequest(1, "here", "desk", [TICK]), PushRequest(1, "here", "desk", [TICK], TICK.time_ms)
+    old = FormerRequest(1, "here", "desk", [TICK], TICK.time_ms)
+    new = PushRequest(1, "here", "desk", [TICK], TICK.time_ms, "tw_ingest_Desk0001")
 
-    assert read_request(encode(old)) == PushRequest(1, "here", "desk", [TICK], 0)
+    assert read_request(encode(old)) == PushRequest(1, "here", "desk", [TICK], TICK.time_ms, "")
     assert msgspec.msgpack.decode(encode(new), type=FormerRequest) == old
 
 

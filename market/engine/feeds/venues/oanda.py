@@ -18,6 +18,9 @@ from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine, not_served
 from .venue_history import TIMEOUT_S, MinutesRequest
 from .venue_quotes import VenueQuotes, to_ms
 
+# Of its live accounts. Those of practice accounts are built in.
+LIVE_ADDRESSES = ("https://stream-fxtrade.oanda.com", "https://api-fxtrade.oanda.com")
+
 # A price with its whole depth has some 600 bytes; what goes on much longer is no line of theirs.
 LONGEST_LINE = 65_536
 
