@@ -191,6 +191,8 @@ DEMO_SEED = env.whole("DEMO_SEED")
 CANDLE_PRICE = env.text("CANDLE_PRICE")
 # A tick may come so long after the end of its minute, unless a later one came first.
 CLOSE_GRACE_MS = env.whole("CLOSE_GRACE_MS")
+# A fill waits at least so long after it was asked for.
+FILL_AFTER_MS = env.whole("FILL_AFTER_MS")
 # The market's time stays in order when the machine's clock is set. Off only where tests move that clock.
 STEADY_CLOCK = env.switch("STEADY_CLOCK")
 

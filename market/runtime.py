@@ -145,7 +145,9 @@ class MarketRuntime:
 
     def __init__(self) -> None:
         self.prices = Prices(settings.CANDLE_PRICE)
-        self.engine = Engine(self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS)
+        self.engine = Engine(
+            self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS, settings.FILL_AFTER_MS
+        )
         self.status = engine_status.EngineStatus()
         """What the engine last told of itself."""
         self.runner: Runner | None = None
@@ -320,6 +322,11 @@ def epoch() -> str:
 def is_unsettled(symbol: str) -> bool:
     """Whether its price may be another than this process knows: one was refused and may yet be confirmed."""
     return market.is_unsettled(symbol)
+
+
+def is_lagging(symbol: str) -> bool:
+    """Whether its prices come too late to be filled at."""
+    return symbol in market.status.lagging
 
 
 def state(facts: InstrumentFacts) -> str:

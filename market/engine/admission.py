@@ -234,6 +234,43 @@ MOST_COMPLAINTS = 20
 STEADY_MS = 10_000
 
 
+# How late ticks came is kept for an hour, in steps; what came later than the most is no longer told apart.
+LAG_MINUTES, LAG_STEP_MS, MOST_LAG_MS = 60, 50, 10_000
+
+
+class RecentLags:
+    """How late the ticks of a feed came within the last hour. Those are noted that came later than a fill
+    waits anyway; the others are only counted."""
+
+    __slots__ = ("_late", "_minutes")
+
+    def __init__(self) -> None:
+        self._late = Counter[int]()
+        self._minutes: deque[tuple[int, Counter[int]]] = deque([(0, self._late)], maxlen=LAG_MINUTES)
+        """For each minute, how many ticks came before it, and how many of it were how many steps late."""
+
+    def note(self, lag_ms: int) -> None:
+        self._late[min(lag_ms, MOST_LAG_MS) // LAG_STEP_MS] += 1
+
+    def turn(self, minutes: int, ticks: int) -> None:
+        """So many minutes went by; `ticks` had come until now."""
+        for _ in range(min(minutes, LAG_MINUTES)):
+            self._late = Counter[int]()
+            self._minutes.append((ticks, self._late))
+
+    def p99_ms(self, ticks: int) -> int:
+        """At most one in a hundred came later than this; 0 if so many were not noted."""
+        may_be_later = (ticks - self._minutes[0][0]) // 100
+        late = Counter[int]()
+        for _, each in self._minutes:
+            late.update(each)
+        for step in sorted(late, reverse=True):
+            may_be_later -= late[step]
+            if may_be_later < 0:
+                return (step + 1) * LAG_STEP_MS
+        return 0
+
+
 class FeedState:
     """One feed as the engine hears it."""
 
@@ -249,6 +286,7 @@ class FeedState:
         """What staff should do something about, of the connection that stands."""
         self.lag_ms = 0
         """How old the last tick was when it came."""
+        self.lags = RecentLags()
         self.key = ""
         """The public ID of the key that its ticks come with."""
         self.is_moved = False

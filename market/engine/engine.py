@@ -30,8 +30,10 @@ from market.store.flow_minutes import FlowToWrite
 
 from .admission import FeedChoice, FeedState
 from .instrument_state import InstrumentState
+from .listeners import FillTerms
 
 CLOSE_GRACE_MS = 2_000
+FILL_AFTER_MS = 1_000
 NEVER_MS = 1 << 52
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
@@ -41,8 +43,16 @@ MOST_AT_A_LOOK, TURNS = 100, 4
 class Engine:
     """All that happens to the prices of this process. It waits for nothing and asks no clock."""
 
-    def __init__(self, prices: Prices, default_feed: str = PUSH, grace_ms: int = CLOSE_GRACE_MS) -> None:
+    def __init__(
+        self,
+        prices: Prices,
+        default_feed: str = PUSH,
+        grace_ms: int = CLOSE_GRACE_MS,
+        fill_after_ms: int = FILL_AFTER_MS,
+    ) -> None:
         self.prices = prices
+        self.fill_after_ms = fill_after_ms
+        """How long a fill waits at least."""
         self.grace_ms = grace_ms
         """How long after the end of a minute its ticks may come."""
         self.default_feed = default_feed
@@ -62,6 +72,7 @@ class Engine:
         self.must_tell = False
         """One of them is among these only now, and nobody was told."""
         self._looked_ms, self._turn = -1, 0
+        self._lag_minute: int | None = None
 
     def take(self, origin: str, batch: Sequence[Tick], at_ms: int, key: str = "") -> list[str | None]:
         """What a feed sent, with the key it came with: for each tick why it was refused. An empty batch is a
@@ -87,8 +98,7 @@ class Engine:
         if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)
             feed_state.refused[reason] += 1
-            if reason == "outlier":
-                self._note_unsettled(state)
+            self._note_unsettled(state)
             return reason
         if self.unsettled and state.outliers.settling.is_settled:
             self.unsettled.discard(tick.symbol)
@@ -100,8 +110,10 @@ class Engine:
             self.price(state)
         state.unsure_ms = None
         feed_state.ticks += 1
-        feed_state.lag_ms = at_ms - tick.time_ms
-        if feed_state.lag_ms > self.grace_ms:
+        lag_ms = feed_state.lag_ms = at_ms - tick.time_ms
+        if lag_ms > self.fill_after_ms:
+            feed_state.lags.note(lag_ms)
+        if lag_ms > self.grace_ms:
             self._note_late(state, tick.time_ms, at_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
@@ -117,6 +129,7 @@ class Engine:
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread."""
+        self._turn_lags(at_ms // MINUTE_MS)
         for symbol in tuple(self.unsettled):
             settling = self.instruments[symbol].outliers.settling
             settling.pass_time(at_ms - late_ms)
@@ -151,6 +164,23 @@ class Engine:
                 state, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
             )
         state.is_open = is_open
+
+    def _turn_lags(self, minute: int) -> None:
+        if self._lag_minute is not None and minute > self._lag_minute:
+            for feed_state in self.feed_states.values():
+                feed_state.lags.turn(minute - self._lag_minute, feed_state.ticks)
+        self._lag_minute = minute
+
+    def fill_terms(self, symbol: str, at_ms: int) -> FillTerms:
+        state = self.instruments.get(symbol)
+        if state is None:
+            return FillTerms(self.fill_after_ms)
+        # The next engine counts on from what is told here.
+        self.changed[symbol] = state
+        feed_state, settling = self.feed_state(state.origin or state.source), state.outliers.settling
+        lag_ms = feed_state.lags.p99_ms(feed_state.ticks)
+        unsettled_ms = settling.count(at_ms)
+        return FillTerms(max(self.fill_after_ms, lag_ms), settling.is_settled, unsettled_ms)
 
     def _note_unsettled(self, state: InstrumentState) -> None:
         symbol = state.facts.symbol

@@ -15,6 +15,16 @@ class SymbolStanding(NamedTuple):
     """When its last closed minute ended; 0 before the first."""
 
 
+class FillTerms(NamedTuple):
+    """What a fill that is asked for now has to wait for."""
+
+    wait_ms: int
+    """No tick that is accepted before that fills it."""
+    settled: bool = True
+    unsettled_ms: int = 0
+    """As the ticks say it."""
+
+
 class EngineStart(NamedTuple):
     epoch: Callable[[], str]
     """Of the numbering, which may begin anew."""
@@ -22,6 +32,8 @@ class EngineStart(NamedTuple):
     """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
+    fill_terms: Callable[[str], FillTerms]
+    """Of a symbol, now."""
     standings: Mapping[str, SymbolStanding] = {}
     """By symbol, without the tail. What had higher numbers is in the tail, or the numbers are given again."""
 

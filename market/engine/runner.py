@@ -20,7 +20,7 @@ from market.store import retention
 from market.store.loading import LoadedMarket, load
 
 from .engine import Engine
-from .listeners import EngineListener, EngineStart, SymbolStanding
+from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
 from .status import EngineStatus, status_of, status_record
@@ -115,8 +115,9 @@ class Runner:
                 await asyncio.sleep(0)
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
+        start = EngineStart(self.epoch, self.writer.lease.hold, tail, self.fill_terms, standings)
         for listener in self.listeners:
-            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail, standings))
+            await listener.begin(start)
 
     def _standings(self) -> dict[str, SymbolStanding]:
         histories = self.engine.prices.histories
@@ -170,6 +171,9 @@ class Runner:
         reasons = self.engine.take(origin, ticks, now_ms(), key)
         self.publish()
         return reasons
+
+    def fill_terms(self, symbol: str) -> FillTerms:
+        return self.engine.fill_terms(symbol, now_ms())
 
     def epoch(self) -> str:
         return self.bus.journal_position.epoch

@@ -7,7 +7,7 @@ from market.prices.candles import DAY_MS
 from market.prices.order_flow import UNITS
 from market.prices.records import StatusRecord
 
-from .admission import FeedState
+from .admission import MOST_LAG_MS, FeedState
 from .engine import Engine
 from .instrument_state import InstrumentState
 
@@ -55,6 +55,8 @@ class EngineStatus(msgspec.Struct, frozen=True):
     clock_steps: int = 0
     unsettled: tuple[str, ...] = ()
     """The symbols whose prices are not settled: a price beyond them was refused, and may yet be confirmed."""
+    lagging: tuple[str, ...] = ()
+    """The symbols whose prices come too late to be filled at."""
     has_hole: bool = False
     """The journal of an engine within its process lacks something that the database lacks too."""
 
@@ -85,8 +87,19 @@ def status_of(
         clock_off_ms=0 if clock is None else clock.off_ms,
         clock_steps=0 if clock is None else clock.steps,
         unsettled=tuple(sorted(engine.unsettled)),
+        lagging=_lagging(engine),
         has_hole=has_hole,
     )
+
+
+def _lagging(engine: Engine) -> tuple[str, ...]:
+    late = {
+        name
+        for name, feed_state in engine.feed_states.items()
+        if feed_state.lags.p99_ms(feed_state.ticks) > MOST_LAG_MS
+    }
+    found = (symbol for symbol, state in engine.instruments.items() if state.origin in late)
+    return tuple(sorted(found)) if late else ()
 
 
 def status_record(status: EngineStatus) -> StatusRecord:

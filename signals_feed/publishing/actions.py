@@ -38,6 +38,7 @@ from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms,
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
     "stale": "The quote of {symbol} is too old to trade on. Try again once a new price arrives.",
+    "lagging": "The prices of {symbol} come more than 10 seconds late. Try again once they come in time.",
     "unsettled": "The price of {symbol} may be about to jump. Try again in a few seconds.",
 }
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
@@ -61,6 +62,8 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
         raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms, "symbol")
+    if market.is_lagging(facts.symbol):
+        raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
     entry, tradable = check(terms, quote, facts.digits)
     # The clock may have been set back: a signal is never older than its quote.
     at = moment(max(now_ms, quote.time_ms))

@@ -10,6 +10,12 @@ MARKET = VariableGroup(
             2_000,
             "How long after the end of a minute its ticks are accepted, unless a later one arrives first.",
         ),
+        whole(
+            "FILL_AFTER_MS",
+            1_000,
+            "How long after a signal's publication its fill waits at least; longer if its feed is later.",
+            highest=10_000,
+        ),
         switch(
             "STEADY_CLOCK",
             True,

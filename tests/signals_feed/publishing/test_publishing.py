@@ -27,6 +27,7 @@ from signals_feed.models import Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_calendar, make_instrument, make_user
+from tests.market.engine_status import tell, untold  # noqa: F401 - a fixture
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import make_publisher
 
@@ -83,6 +84,17 @@ def test_signal_at_the_market_is_published_with_its_quote(anna: User, of: Signal
     assert (signal.published_at, signal.expires_at) == (NOON, NOON + timedelta(days=7))
     assert (entry.kind, entry.bid, entry.ask) == ("entry", QUOTE.bid, QUOTE.ask)
     assert (entry.epoch, entry.seq) == ("e1", 7)
+
+
+@pytest.mark.usefixtures("untold")
+@pytest.mark.parametrize("code", ["unsettled", "lagging"])
+def test_nobody_publishes_what_may_have_another_price_by_now(anna: User, code: str) -> None:
+    tell(**{code: ("EURUSD",)})
+    with pytest.raises(SignalRefused) as refused:
+        publish(BUY, anna, QUOTE)
+    assert (refused.value.code, refused.value.field) == (code, "symbol")
+    tell(**{code: ("GBPUSD",)})
+    assert publish(BUY, anna, QUOTE).status == "active"
 
 
 @pytest.mark.parametrize(
