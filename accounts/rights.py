@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import Permission
+from collections.abc import Callable, Iterable
+
+from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 from django.db.models import Q
 
@@ -46,3 +48,17 @@ class CustomerRight:
 
 
 publishing_right = CustomerRight()
+
+
+class PowerRefused(Exception):
+    """Somebody is not given a power, or a key, now; says why."""
+
+
+class PowerGuard:
+    """Rooms above may refuse to let somebody have powers: each raises PowerRefused."""
+
+    refuse_powers: Callable[..., None] = staticmethod(lambda user, **powers: None)
+    refuse_role: Callable[[Group, Iterable[Permission]], None] = staticmethod(lambda group, permissions: None)
+
+
+power_guard = PowerGuard()

@@ -9,10 +9,11 @@ from functools import partial
 from allauth.mfa.signals import authenticator_used
 from django.apps import apps
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.contrib.sessions.models import Session
 from django.core.checks import Tags, register
 from django.core.signals import setting_changed
-from django.db.models.signals import post_delete, post_migrate, pre_migrate, pre_save
+from django.db.models.signals import m2m_changed, post_delete, post_migrate, pre_delete, pre_save
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows
@@ -31,7 +32,7 @@ from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
 from accounts.panel.first_run import sample
 from accounts.pruning import pruner
-from accounts.rights import publishing_right
+from accounts.rights import power_guard, publishing_right
 from accounts.sealing import resealer, seal, unseal
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
@@ -49,7 +50,7 @@ from demo.publisher_rules import STATEMENTS
 from demo.publishers import demo_publishers, start_in_demo
 from instruments.catalogue import catalogue
 from instruments.sources import known_feeds
-from market import runtime
+from market import own_prices, runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS
 from market.management.engine_health import engine_health
@@ -88,7 +89,7 @@ from signals_feed.ledger.guards import check_guards, make_way, put_up_triggers
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
-from signals_feed.publishers.own_signals import has_published, own_signals
+from signals_feed.publishers.own_signals import has_published, open_symbols, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
 from signals_feed.stream import signals
 from status.models import ProcessReport
@@ -113,6 +114,7 @@ def connect() -> None:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
     pre_save.connect(follow_rename, sender=User)
+    remember_price_rights()
     complete_migrations()
     logged_successes.read_settings()
     setting_changed.connect(logged_successes.read_settings)
@@ -156,6 +158,13 @@ def tell_of_logins() -> None:
     authenticator_used.connect(factors.tell_of_recovery_code)
 
 
+def remember_price_rights() -> None:
+    pre_save.connect(own_prices.note_before_save, sender=User)
+    pre_delete.connect(own_prices.note_before_change, sender=Group)
+    for changed in (User.user_permissions, User.groups, Group.permissions):
+        m2m_changed.connect(own_prices.note_before_change, sender=changed.through)
+
+
 def complete_migrations() -> None:
     """What `migrate` does besides."""
     post_migrate.connect(keep_roles)
@@ -193,6 +202,10 @@ def hand_down() -> None:
     publisher_page.statements = STATEMENTS
     # What staff switch on the page of an account.
     publishing_right.permission = PERMISSION
+    # Whoever has open signals is not let near the prices.
+    own_prices.open_signals.symbols_of = staticmethod(open_symbols)
+    power_guard.refuse_powers = staticmethod(own_prices.refuse_powers)
+    power_guard.refuse_role = staticmethod(own_prices.refuse_role)
     # The first steps of a new account show an instrument that trades now.
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
@@ -202,6 +215,10 @@ def hand_down() -> None:
     staying_rows.name_in_ledger = staticmethod(is_named_in_ledger)
     staying_rows.name_in_scores = staticmethod(has_given_scores)
     account_data.sections |= {"publisher_requests": own_requests, "publisher_decisions": own_decisions}
+    account_data.sections |= {
+        "ingest_keys": own_prices.own_ingest_keys,
+        "price_rights": own_prices.own_price_rights,
+    }
     # The log of checkpoints signs what the ledger has, with keys that are sealed as second factors are.
     signer.entries = LedgerTexts()
     keyring.seal, keyring.unseal = seal, unseal

@@ -1,5 +1,6 @@
 """What the market did: candles, last quotes, and how far imports and the engine came."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
@@ -216,6 +217,17 @@ class IngestKey(Key):
     symbols = models.TextField(
         blank=True, help_text="The symbols it may send, with spaces between them. Empty: all."
     )
+    # Null for keys of before, and for those that the operator made by a command. Without a constraint the
+    # version before, which does not know of it, can delete accounts.
+    account = models.ForeignKey(
+        "accounts.Account",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        db_constraint=False,
+        related_name="ingest_keys",
+    )
 
     class Meta(Key.Meta):
         constraints = (
@@ -226,6 +238,24 @@ class IngestKey(Key):
                 name="ingest_key_name_is_a_slug", condition=Q(name__regex=r"^[A-Za-z0-9_-]+\Z")
             ),
         )
+
+
+class FormerPriceRight(models.Model):
+    """When somebody was last known to be able to make the prices of some symbols; empty: all."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_constraint=False, related_name="+"
+    )
+    symbols = models.TextField(blank=True)
+    known_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("user", "symbols"), name="former_price_right_is_unique"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} until {self.known_at:%Y-%m-%d %H:%M}"
 
 
 class UnfinishedImport(models.Model):

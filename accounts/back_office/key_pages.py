@@ -30,6 +30,7 @@ from accounts.models import Account, ApiKey, Key
 from accounts.number_fields import WholeNumberField
 from accounts.one_line import refuse_unprintable
 from accounts.panel.keys import IssueKeyForm
+from accounts.rights import PowerRefused
 
 from .owners import OwnerTold
 from .staff_pages import StaffAdmin, button, label, staff_page
@@ -77,7 +78,7 @@ class KeyAdmin(StaffAdmin[K]):
                     self.refuse_beyond_reach(request, key)
                     self.log_addition(request, key, "Issued.")
                 return self.show_once(request, key, secret)
-            except TooManyKeys as error:
+            except (TooManyKeys, PowerRefused) as error:
                 form.add_error(None, str(error))
         title = f"Issue an {self.opts.verbose_name}"
         return self.ask(

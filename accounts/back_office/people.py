@@ -24,7 +24,7 @@ from accounts.ending.sessions import end_sessions
 from accounts.limits.tiers import save_user_access
 from accounts.login.factors import FACTOR_NAMES, publish_factor
 from accounts.models import Account, User
-from accounts.rights import READY_ROLE, publishing_right
+from accounts.rights import READY_ROLE, PowerRefused, power_guard, publishing_right
 from core.events.kinds import EventKind
 
 from .customers import VisitingUserFilter
@@ -49,9 +49,31 @@ class UserForm(UserChangeForm):  # type: ignore[misc]
         if "may_publish" in self.fields:
             self.initial["may_publish"] = publishing_right.is_held_by(self.instance)
 
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.keys() >= {*POWERS, RAW_POWERS}:
+            powers = {name: given[name] for name in POWERS}
+            try:
+                power_guard.refuse_powers(self.instance, **powers, permissions=given[RAW_POWERS])
+            except PowerRefused as error:
+                self.add_error(None, str(error))
+        return given
+
+
+class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.instance.pk is not None:
+            try:
+                power_guard.refuse_role(self.instance, given.get("permissions", ()))
+            except PowerRefused as error:
+                self.add_error(None, str(error))
+        return given
+
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
+    form = RoleForm
     called = ("role", "roles")
     sortable_by = None
 

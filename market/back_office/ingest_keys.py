@@ -6,21 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import KeyAdmin
+from accounts.back_office import NO_OWNER, KeyAdmin
+from accounts.models import Account
+from accounts.rights import PowerRefused
 from market.models import IngestKey
+from market.own_prices import account_of, refuse_open
 from market.push.keys import allow_symbols, check_symbols, issue_ingest_key, revoke_ingest_key
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[IngestKey]
 else:
     ModelForm = forms.ModelForm
-NEVER_EDITED = ("name", "prefix", "state", "created_at", "last_used_at", "revoked_at")
+NEVER_EDITED = ("name", "prefix", "belongs_to", "state", "created_at", "last_used_at", "revoked_at")
 
 
 class SymbolsForm(ModelForm):
+    owner = forms.CharField(
+        required=False,
+        help_text="The username of whoever it belongs to, who then publishes no signals of what it may send.",
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+    )
+
     class Meta:
         model = IngestKey
         fields = ("symbols",)
@@ -29,11 +39,36 @@ class SymbolsForm(ModelForm):
     def clean_symbols(self) -> str:
         return check_symbols(self.cleaned_data["symbols"])
 
+    def clean_owner(self) -> Account | None:
+        if not (username := self.cleaned_data["owner"]):
+            return None
+        if (account := account_of(username)) is None:
+            raise ValidationError(f"There is no user {username}.")
+        return account
+
+    def clean(self) -> None:
+        super().clean()
+        given = self.cleaned_data
+        account = self.instance.account or given.get("owner")
+        if self.instance.pk is not None and account is not None and "symbols" in given:
+            try:
+                refuse_open(account.user, given["symbols"])
+            except PowerRefused as error:
+                self.add_error(None, str(error))
+
 
 class IssueIngestKeyForm(SymbolsForm):
     class Meta(SymbolsForm.Meta):
         fields = ("name", "symbols")  # type: ignore[assignment]
         widgets = {**SymbolsForm.Meta.widgets, "name": UnfoldAdminTextInputWidget}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["owner"].help_text += " Empty: you."
+
+
+def issue(name: str, symbols: str, owner: Account | None, *, by: str) -> tuple[IngestKey, str]:
+    return issue_ingest_key(name, symbols, by=by, account=owner or account_of(by))
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -50,20 +85,31 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(IngestKey)
 class IngestKeyAdmin(KeyAdmin[IngestKey]):
+    # Whoever issues keys may revoke anybody's.
+    owner = NO_OWNER
     form = SymbolsForm
     issue_form = IssueIngestKeyForm  # type: ignore[assignment]
-    issue_one = staticmethod(issue_ingest_key)
+    issue_one = staticmethod(issue)
     revoke_one = staticmethod(revoke_ingest_key)
-    list_display = ("prefix", "name", "may_send", "state", "last_used_at", "created_at")
+    list_display = ("prefix", "name", "belongs_to", "may_send", "state", "last_used_at", "created_at")
+    list_select_related = ("account__user",)
     list_filter = (StateFilter,)
     search_fields = ("prefix__startswith", "name__startswith")
     search_help_text = "Prefix or name starts with…"
-    fields = (*NEVER_EDITED[:2], "symbols", *NEVER_EDITED[2:])
     readonly_fields = NEVER_EDITED
+
+    def get_fields(self, request: HttpRequest, obj: IngestKey | None = None) -> tuple[str, ...]:
+        whose = "owner" if obj is not None and obj.account is None else "belongs_to"
+        return (*NEVER_EDITED[:2], whose, "symbols", *NEVER_EDITED[3:])
+
+    @admin.display(description="Owner")
+    def belongs_to(self, key: IngestKey) -> str:
+        return "-" if key.account is None else key.account.user.get_username()
 
     @admin.display(description="May send")
     def may_send(self, key: IngestKey) -> str:
         return key.symbols or "all symbols"
 
     def save_model(self, request: HttpRequest, obj: IngestKey, form: Any, change: bool) -> None:
-        allow_symbols(obj, obj.symbols, by=request.user.get_username())
+        owner = form.cleaned_data.get("owner")
+        allow_symbols(obj, obj.symbols, by=request.user.get_username(), account=owner)

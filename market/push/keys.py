@@ -11,12 +11,14 @@ from django.utils import timezone
 from accounts.key_text import generate_key, prefix_of
 from accounts.keys import MarkedKeyCache
 from accounts.limits import throttle
+from accounts.models import Account
 from accounts.peppers import hashed
 from core.events.event_feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.models import Instrument
 from market.models import IngestKey
+from market.own_prices import note, refuse_open
 
 from .refusals import InvalidIngestKey, MissingIngestKey
 
@@ -35,12 +37,18 @@ LEAD = "tw_ingest_"
 
 
 @transaction.atomic
-def issue_ingest_key(name: str, symbols: str = "", *, by: str) -> tuple[IngestKey, str]:
-    """Make a key and return it with its secret, which is not kept."""
+def issue_ingest_key(
+    name: str, symbols: str = "", *, by: str, account: Account | None = None
+) -> tuple[IngestKey, str]:
+    """Make a key of the account, or of the operator, and return it with its secret, which is not kept. Raises
+    PowerRefused if the account has open signals there."""
+    if account is not None:
+        refuse_open(account.user, symbols)
     secret = generate_key(LEAD)
     key = IngestKey.objects.create(
         name=name,
         symbols=symbols,
+        account=account,
         prefix=prefix_of(secret, LEAD),
         **hashed(secret),
     )
@@ -49,8 +57,14 @@ def issue_ingest_key(name: str, symbols: str = "", *, by: str) -> tuple[IngestKe
 
 
 @transaction.atomic
-def allow_symbols(key: IngestKey, symbols: str, *, by: str) -> None:
-    IngestKey.objects.filter(pk=key.pk).update(symbols=symbols)
+def allow_symbols(key: IngestKey, symbols: str, *, by: str, account: Account | None = None) -> None:
+    """And give it to the account, if it has had none."""
+    stored = IngestKey.objects.select_for_update(of=("self",)).select_related("account__user").get(pk=key.pk)
+    if stored.account is not None and stored.revoked_at is None and stored.symbols != symbols:
+        note(stored.account.user, stored.symbols)
+    if (owner := stored.account or account) is not None:
+        refuse_open(owner.user, symbols)
+    IngestKey.objects.filter(pk=key.pk).update(symbols=symbols, account=owner)
     _publish(EventKind.INGEST_KEY_CHANGED, key, by)
 
 

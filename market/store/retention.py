@@ -18,6 +18,7 @@ from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, midnight, moment
 from instruments.models import Instrument
+from market import own_prices
 from market.models import Candle, OrderFlowMinute, UnfinishedImport
 from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import KEPT
@@ -79,6 +80,8 @@ async def tidy(now: datetime, *, drops: bool = True) -> None:
         removed[step.what] += step.number
         await asyncio.sleep(PAUSE_S)
     await in_thread(drop_given_up_imports, now)
+    await in_thread(own_prices.note_deciders)
+    await in_thread(own_prices.forget_old)
     if removed:
         logger.info("Dropped %d rows of old candles and order flow: %s", removed.total(), dict(removed))
 

@@ -16,6 +16,10 @@ def has_published(user: User) -> bool:
     return Signal.objects.filter(user=user).exists()
 
 
+def open_symbols(user: User) -> Iterable[str]:
+    return Signal.objects.active().filter(user=user).values_list("instrument__symbol", flat=True)
+
+
 def own_signals(user: User) -> Iterable[Mapping[str, object]]:
     own = Signal.objects.filter(user=user).order_by("published_at", "pk")
     rows: Iterable[Mapping[str, object]] = own.values(*OWN)

@@ -21,6 +21,7 @@ from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import LastQuote
+from market.own_prices import makes_price
 from market.store import hold_series
 from signals_feed import exits
 from signals_feed.closing import Closing, close_signal, close_signals
@@ -217,6 +218,10 @@ def _sent_before(terms: SignalTerms, publisher: User, token: UUID | None) -> Sig
 TOO_MANY = (
     "You published {most} signals within a minute, which is the limit. Wait a minute, then publish this one."
 )
+OWN_PRICE = (
+    "You can make the price of {symbol}, by an ingest key or as staff, or could within the last 30 days. "
+    "Nobody publishes signals on prices of their own."
+)
 TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close one, or wait until one ends."
 
 
@@ -228,6 +233,8 @@ def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, a
     most = settings.PUBLICATIONS_PER_MINUTE
     if most and own.filter(published_at__gt=at - timedelta(minutes=1)).count() >= most:
         raise SignalRefused("", TOO_MANY.format(most=most))
+    if makes_price(publisher, facts.symbol):
+        raise SignalRefused("symbol", OWN_PRICE.format(symbol=facts.symbol), "own_price")
     most = settings.ACTIVE_SIGNALS_PER_PUBLISHER
     if most and own.active().count() >= most:
         raise SignalRefused("", TOO_MANY_ACTIVE.format(most=most))

@@ -124,7 +124,10 @@ def publish(office: Office, **changes: str) -> Any:
 
 
 @pytest.mark.usefixtures("_market")
-def test_staff_publish_under_their_own_name(office: Office) -> None:
+def test_staff_publish_under_their_own_name() -> None:
+    curator = make_user("curator", is_staff=True)
+    curator.user_permissions.add(*Permission.objects.filter(codename__in=("view_signal", "publish_signal")))
+    office = Office(curator)
     asked = text_of(office.get(add_to(Signal)))
     assert "nobody publishes for somebody else" in asked
     assert 'type="hidden" name="token"' in asked
@@ -133,7 +136,7 @@ def test_staff_publish_under_their_own_name(office: Office) -> None:
     answer = publish(office)
     signal = Signal.objects.get()
     assert (signal.user, answer["Location"]) == (office.user, change(signal))
-    assert logged(signal) == [("boss", "Published.")]
+    assert logged(signal) == [("curator", "Published.")]
     assert published()[-1] == (EventKind.SIGNAL_PUBLISHED, office.user.get_username())
 
 

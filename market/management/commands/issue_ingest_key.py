@@ -5,9 +5,11 @@ from django.core.checks import Tags
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.rights import PowerRefused
 from core.program.commands import command
 from core.program.operators import operator
 from market.models import IngestKey
+from market.own_prices import account_of
 from market.push.keys import check_symbols, issue_ingest_key
 
 
@@ -19,8 +21,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="Names the source: its ticks come from push:NAME.")
         parser.add_argument("symbols", nargs="*", help="What it may send. None: all.")
+        parser.add_argument(
+            "--owner",
+            metavar="USERNAME",
+            help="Whose key it is: they publish no signals of what it may send. None: the operator's.",
+        )
 
-    def handle(self, *, name: str, symbols: list[str], **options: Any) -> None:
+    def handle(self, *, name: str, symbols: list[str], owner: str | None, **options: Any) -> None:
         try:
             IngestKey._meta.get_field("name").clean(name, None)
             allowed = check_symbols(" ".join(symbols))
@@ -32,5 +39,11 @@ class Command(BaseCommand):
                 f"{name} may push with this key and with {prefixes}: revoke those that nobody uses, by"
                 f" `{command('revoke_key PREFIX')}`."
             )
-        _, secret = issue_ingest_key(name, allowed, by=operator())
+        account = account_of(owner) if owner else None
+        if owner and account is None:
+            raise CommandError(f"There is no user {owner}.")
+        try:
+            _, secret = issue_ingest_key(name, allowed, by=operator(), account=account)
+        except PowerRefused as error:
+            raise CommandError(str(error)) from None
         self.stdout.write(secret)

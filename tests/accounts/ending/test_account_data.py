@@ -19,6 +19,8 @@ from accounts.limits.tiers import ask_for_tier, decline_request
 from accounts.models import Account, AiUsage, Tier, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from market.own_prices import note
+from market.push.keys import issue_ingest_key
 from news.models import ItemScore
 from signals_feed.publishers.requests import ask_to_publish
 from signals_feed.publishers.requests import decline_request as decline_publishing
@@ -45,6 +47,8 @@ SECTIONS = {
     "signals_feed_signal": ("signals",),
     "signals_feed_publisherrequest": ("publisher_requests", "publisher_decisions"),
     "news_itemscore": ("news_scores",),
+    "market_ingestkey": ("ingest_keys",),
+    "market_formerpriceright": ("price_rights",),
 }
 LEFT_OUT = {
     "signals_feed_ledgerentry": "everybody can read it, and it has the signals of that section",
@@ -71,6 +75,8 @@ def account() -> Account:
     item = make_news()
     ItemScore.objects.create(item=item, title=item.title, score=0.1, model="staff", by=NAME)
     ItemScore.objects.create(item=item, title=item.title, score=0.9, model="staff", by="boss")
+    issue_ingest_key("desk", by="test", account=account)
+    note(user)
     make_published_by_name(user=user)
     return account
 

@@ -1,4 +1,4 @@
-"""What a publisher with ordinary rights may try: to sell what they know to be worth less already."""
+"""What a publisher with ordinary rights may try: to sell what is worth less, or to make the price."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.prices.records import Tick
+from market.push.keys import ingest_key_cache, issue_ingest_key
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.rules import SignalRefused, SignalTerms
+from tests.factories import make_account
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import make_publisher
 
@@ -45,4 +47,35 @@ def test_nobody_sells_at_the_old_price_while_a_lower_one_is_refused_as_an_outlie
         return code
 
     assert run(act) == "unsettled"
+    assert not Signal.objects.exists()
+
+
+def test_owner_of_an_ingest_key_does_not_publish_and_then_push_the_price_to_the_target(
+    instrument: Instrument,
+) -> None:
+    anna = make_account(make_publisher()).user
+    _, secret = issue_ingest_key("desk", "EURUSD", by="test", account=anna.account)
+    terms = SignalTerms("EURUSD", "buy", Decimal("1.0830"), Decimal("1.0940"))
+
+    def buy() -> str:
+        try:
+            publish(terms, anna, current_quote("EURUSD"))
+        except SignalRefused as refused:
+            return refused.code
+        return ""
+
+    async def act(watched: WatchedEngine) -> str:
+        watched.tick(1.0840, 1.0841, NOON_MS)
+        code = await in_thread(buy)
+        await watched.settle()
+        source = await ingest_key_cache.ask(secret, ingest_key_cache.digest(secret))
+        assert source is not None
+        for number in range(1, 6):
+            tick = Tick("EURUSD", 1.0840 + number * 0.0020, 1.0841 + number * 0.0020, NOON_MS + number)
+            assert watched.engine.take(source.origin, [tick], tick.time_ms, source.public_id) == [None]
+            watched.runner.publish()
+        await watched.settle()
+        return code
+
+    assert run(act) == "own_price"
     assert not Signal.objects.exists()

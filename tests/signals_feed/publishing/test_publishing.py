@@ -89,11 +89,13 @@ def test_signal_at_the_market_is_published_with_its_quote(anna: User, of: Signal
 @pytest.mark.usefixtures("untold")
 @pytest.mark.parametrize("code", ["unsettled", "lagging"])
 def test_nobody_publishes_what_may_have_another_price_by_now(anna: User, code: str) -> None:
-    tell(**{code: ("EURUSD",)})
+    told: dict[str, Any] = {code: ("EURUSD",)}
+    tell(**told)
     with pytest.raises(SignalRefused) as refused:
         publish(BUY, anna, QUOTE)
     assert (refused.value.code, refused.value.field) == (code, "symbol")
-    tell(**{code: ("GBPUSD",)})
+    told[code] = ("GBPUSD",)
+    tell(**told)
     assert publish(BUY, anna, QUOTE).status == "active"
 
 
