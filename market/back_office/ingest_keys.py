@@ -12,6 +12,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.back_office import NO_OWNER, KeyAdmin
 from accounts.models import Account
+from accounts.one_line import refuse_unprintable
 from accounts.rights import PowerRefused
 from market.models import IngestKey
 from market.own_prices import account_of, refuse_open
@@ -27,6 +28,7 @@ NEVER_EDITED = ("name", "prefix", "belongs_to", "state", "created_at", "last_use
 class SymbolsForm(ModelForm):
     owner = forms.CharField(
         required=False,
+        validators=(refuse_unprintable,),
         help_text="The username of whoever it belongs to, who then publishes no signals of what it may send.",
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
     )

@@ -117,14 +117,12 @@ class Engine:
             self._note_late(state, tick.time_ms, at_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
-        records = state.number(tick, origin, at_ms)
-        taken = cast(TickAccepted, records[-1])
-        taken.key, taken.is_moved = feed_state.key, feed_state.is_moved
+        records = state.number(tick, origin, at_ms, feed_state)
         self.changed[tick.symbol] = state
         self.records += records
-        if closed := self.prices.apply(taken, facts):
-            self._number(state, closed, taken)
-            self._keep(state, closed, taken)
+        if closed := self.prices.apply(records[-1], facts):
+            self._number(state, closed, cast(TickAccepted, records[-1]))
+            self._keep(state, closed, records[-1])
         return None
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:

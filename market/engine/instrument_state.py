@@ -137,7 +137,7 @@ class InstrumentState:
             return "outlier"
         return reason
 
-    def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
+    def number(self, tick: Tick, origin: str, at_ms: int, feed_state: FeedState) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
         self.last, self.origin = tick, origin
         facts = self.facts
@@ -158,6 +158,10 @@ class InstrumentState:
             taken.numbering, taken.source_seq = numbering(tick, origin), tick.source_seq
             self.source_seqs[taken.numbering] = taken.source_seq
         taken.accepted_ms, taken.source, taken.side = at_ms, self.source, tick.side
+        if feed_state.key:
+            taken.key = feed_state.key
+        if feed_state.is_moved:
+            taken.is_moved = True
         settling = self.outliers.settling
         taken.unsettled_ms = settling.unsettled_ms
         if not settling.is_settled:

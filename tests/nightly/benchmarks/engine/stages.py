@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.sources import PUSH
-from market.engine.admission import FeedChoice, reason_to_refuse
+from market.engine.admission import FeedChoice, FeedState, reason_to_refuse
 from market.engine.bus.journal import encode
 from market.engine.engine import Engine
 from market.engine.instrument_state import InstrumentState
@@ -56,8 +56,9 @@ class Stages:
         books = {
             symbol: InstrumentState(facts, FeedChoice((PUSH,), 0)) for symbol, facts in self._facts.items()
         }
+        feed_state = FeedState()
         for tick in self._ticks:
-            self._records += books[tick.symbol].number(tick, PUSH, tick.time_ms)
+            self._records += books[tick.symbol].number(tick, PUSH, tick.time_ms, feed_state)
 
     def _apply(self) -> None:
         prices = Prices("bid")
