@@ -111,7 +111,8 @@ class Engine:
         state.unsure_ms = None
         feed_state.ticks += 1
         lag_ms = feed_state.lag_ms = at_ms - tick.time_ms
-        if lag_ms > self.fill_after_ms:
+        # What is simulated is late only because the machine slept, and nobody else knew it earlier.
+        if lag_ms > self.fill_after_ms and not state.simulated:
             feed_state.lags.note(lag_ms)
         if lag_ms > self.grace_ms:
             self._note_late(state, tick.time_ms, at_ms)
@@ -175,8 +176,8 @@ class Engine:
             return FillTerms(self.fill_after_ms)
         # The next engine counts on from what is told here.
         self.changed[symbol] = state
-        feed_state, settling = self.feed_state(state.origin or state.source), state.outliers.settling
-        lag_ms = feed_state.lags.p99_ms(feed_state.ticks)
+        feed_state, settling = self.feed_states.get(state.origin), state.outliers.settling
+        lag_ms = 0 if feed_state is None else feed_state.lags.p99_ms(feed_state.ticks)
         unsettled_ms = settling.count(at_ms)
         return FillTerms(max(self.fill_after_ms, lag_ms), settling.is_settled, unsettled_ms)
 

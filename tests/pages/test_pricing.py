@@ -101,6 +101,8 @@ SPOKEN_OF = {
     "account": "Your account",
     "rights": "Your account",
     "keys": "Your API keys",
+    "ingest_keys": "and ingest keys",
+    "price_rights": "When you could last make prices",
     "usage": "Your usage",
     "ai_usage": "AI calls",
     "tier_requests": "requests for another tier",

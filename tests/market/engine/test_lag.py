@@ -67,6 +67,12 @@ def test_what_came_late_an_hour_ago_counts_no_longer(engine: Engine) -> None:
     assert wait_ms(10 * LAG_MINUTES) == 500
 
 
+def test_what_is_simulated_is_never_late_though_the_machine_slept(engine: Engine) -> None:
+    make_instrument("XAUUSD", source="demo")
+    engine.accept(Tick("XAUUSD", 10.0, 10.0, NOON_MS), NOON_MS + 60_000, "demo")
+    assert engine.fill_terms("XAUUSD", NOON_MS).wait_ms == 500
+
+
 def test_terms_say_how_long_prices_were_unsettled_and_another_engine_counts_on_from_there(
     engine: Engine,
 ) -> None:
