@@ -144,7 +144,7 @@ class LastQuote(models.Model):
     # The last number in each source's own numbering: what it sends again after a crash is known by it.
     source_seqs = models.JSONField(default=dict, blank=True)
     # For how many milliseconds its prices were not settled, in all.
-    unsettled_ms = models.PositiveBigIntegerField(default=0, db_default=0)
+    unsettled_ms = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = (
@@ -226,6 +226,7 @@ class IngestKey(Key):
         editable=False,
         on_delete=models.SET_NULL,
         db_constraint=False,
+        db_index=False,
         related_name="ingest_keys",
     )
 

@@ -150,6 +150,8 @@ class MarketRuntime:
         )
         self.status = engine_status.EngineStatus()
         """What the engine last told of itself."""
+        self.is_untold = False
+        """It follows an engine that has not told it anything yet."""
         self.runner: Runner | None = None
         self._reader: BusReader | None = None
         self._replica: ReplicaWatch | None = None
@@ -165,6 +167,7 @@ class MarketRuntime:
             self._push_queue = PushQueue(bus_url())
             await self._push_queue.start()
             url = settings.BUS_REPLICA_URL or bus_url()
+            self.is_untold = True
             listener = BusListener(self._hear, self._keep, self._begin, lambda: self.followed())
             self._reader = reader = BusReader(url, self.prices, listener)
             checkpoints = await reader.start()
@@ -189,7 +192,7 @@ class MarketRuntime:
                 await part.stop()
         self._replica = self._push_queue = self._reader = self.runner = None
         self.engine.clear()
-        self.status = engine_status.EngineStatus()
+        self.status, self.is_untold = engine_status.EngineStatus(), False
 
     async def write_remains(self) -> None:
         """Of an engine that was killed, unless another one runs and has written them."""
@@ -215,9 +218,7 @@ class MarketRuntime:
         self.status = status
 
     def is_unsettled(self, symbol: str) -> bool:
-        """Or nobody has told this process yet."""
-        is_told = self._reader is None or self.status.at_ms > 0
-        return not is_told or symbol in self.status.unsettled
+        return self.is_untold or symbol in self.status.unsettled
 
     @property
     def epoch(self) -> str:
@@ -262,7 +263,7 @@ class MarketRuntime:
         self.liveness.heard(time.monotonic())
         for record in records:
             if type(record) is StatusRecord:
-                self.status = engine_status.read_status(record)
+                self.status, self.is_untold = engine_status.read_status(record), False
                 if self._reader is not None:
                     clock.lead(self.status.at_ms)
         for hear, _, _ in self._listeners:

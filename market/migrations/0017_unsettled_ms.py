@@ -10,6 +10,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="lastquote",
             name="unsettled_ms",
-            field=models.PositiveBigIntegerField(db_default=0, default=0),
+            field=models.BigIntegerField(db_default=0, default=0),
         ),
     ]

@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(
                 blank=True,
                 db_constraint=False,
+                db_index=False,
                 editable=False,
                 null=True,
                 on_delete=django.db.models.deletion.SET_NULL,

@@ -12,6 +12,7 @@ TYPES = {
     "DateTimeField": "timestamptz",
     "JSONField": "jsonb",
     "PositiveBigIntegerField": "bigint",
+    "BigIntegerField": "bigint",
     "PositiveSmallIntegerField": "smallint",
     "OneToOneField": "bigint",
     "ForeignKey": "bigint",

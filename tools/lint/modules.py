@@ -25,7 +25,7 @@ ROOMS = tuple(room for step in STEPS for room in step)
 PARTS = {
     "market": steps(
         "admin management urls → api back_office metrics checks → push overview → streams → runtime → engine"
-        " → simulated_past → store → models simulated → prices"
+        " → simulated_past → store → own_prices → models simulated → prices"
     ),
     "news": steps(
         "admin background management stream urls → feed ingest newsroom → entering → calibration → scoring"

@@ -89,6 +89,21 @@ def stage(
             server.run(runner.stop())
 
 
+@pytest.mark.django_db(transaction=True)
+def test_web_process_takes_no_price_for_settled_before_it_hears_an_engine(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with redis(tmp_path) as url:
+        settings.REDIS_URL = url
+        with Server() as server:
+            assert market.is_unsettled("EURUSD")
+            runner = Runner(Engine(Prices("bid")), no_feed, RedisBus(url))
+            server.run(runner.writer.wait_for_lease())
+            server.run(runner.start())
+            wait_until(lambda: not market.is_unsettled("EURUSD"))
+            server.run(runner.stop())
+
+
 def test_silent_source_makes_the_quote_stale_until_it_is_back(stage: Stage, clock: Traveller) -> None:
     stage.push(1.08)
     assert stage.headers() == ("open", 0)

@@ -62,7 +62,11 @@ def test_what_came_late_an_hour_ago_counts_no_longer(engine: Engine) -> None:
     engine.keep_time(NOON_MS)
     take(engine, 10, 2_000)
     assert [wait_ms(minute) for minute in (1, LAG_MINUTES - 1, LAG_MINUTES)] == [2_050, 2_050, 500]
-    take(engine, 10, 2_000, LAG_MINUTES * MINUTE_MS)
+    # Nor does what came in time.
+    take(engine, 2_000, 0, LAG_MINUTES * MINUTE_MS)
+    assert wait_ms(2 * LAG_MINUTES) == 500
+    take(engine, 10, 2_000, 2 * LAG_MINUTES * MINUTE_MS)
+    assert wait_ms(2 * LAG_MINUTES + 1) == 2_050
     # The engine's machine slept.
     assert wait_ms(10 * LAG_MINUTES) == 500
 

@@ -8,13 +8,10 @@ import pytest
 
 from market import runtime as market
 from market.engine.admission import SETTLED_AFTER_MS, Settling
-from market.engine.bus.bus_reader import BusReader
-from market.engine.bus.price_follower import BusListener
 from market.engine.engine import Engine
 from market.engine.status import read_status
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, StatusRecord, Tick, TickAccepted
-from market.runtime import MarketRuntime
 from tests.factories import make_instrument
 from tests.market.engine_status import tell, untold  # noqa: F401 - a fixture
 from tests.market.running import flush, make_runner, restarted
@@ -141,12 +138,6 @@ def test_every_process_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("untold")
-def test_a_process_knows_what_it_was_told_and_before_that_takes_no_price_for_settled() -> None:
+def test_a_process_knows_what_it_was_told() -> None:
     tell(unsettled=("EURUSD",))
     assert [market.is_unsettled(symbol) for symbol in ("EURUSD", "GBPUSD")] == [True, False]
-    beside = MarketRuntime()
-    listener = BusListener(*(lambda *_: None,) * 3, set)
-    beside._reader = BusReader("redis://127.0.0.1:1", beside.prices, listener)
-    assert beside.is_unsettled("GBPUSD")
-    beside.status = market.status()
-    assert not beside.is_unsettled("GBPUSD")
