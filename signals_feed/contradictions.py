@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from . import exits
-from .exits import CANCELLED, Tick
+from .exits import CANCELLED, Minute, Tick
 from .judge import Arm, Case, judge
 from .record import (
     ARM,
@@ -31,6 +31,7 @@ from .record import (
     item_of,
     ms_of,
     plain,
+    tick_of,
 )
 
 FILL_AFTER_MS, WRITTEN_WITHIN_MS = 1_000, 5_000
@@ -38,19 +39,44 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticErro
 
 
 def contradictions(
-    entries: Sequence[Payload], market: Iterable[Item] | None = None, until_ms: int = 0
+    entries: Sequence[Payload],
+    market: Iterable[Item] | None = None,
+    until_ms: int = 0,
+    *,
+    is_whole: bool = True,
 ) -> list[str]:
     """`entries` are the payloads of the signal in the ledger's order; without `market` they are judged from
-    their evidence only. With it, a signal that has ended by `until_ms` must have its `close`."""
+    their evidence only. With it, a signal that has ended by `until_ms` must have its `close`. `market` is not
+    whole if ticks are left out of it in which nothing happened."""
     try:
         case = Case(entries)
-        return [*_disorder(entries, case), *_against_judge(entries, case, market, until_ms)]
+        is_whole = is_whole and market is not None and case.is_new
+        items = _own_items(entries) if market is None else market
+        return [*_disorder(entries, case), *_against_judge(entries, case, items, until_ms, is_whole=is_whole)]
     except UNREADABLE as error:
         return [f"its entries cannot be read ({type(error).__name__}: {error})"]
 
 
+def by_windows(entries: Sequence[Payload], windows: Sequence[Payload]) -> list[str]:
+    """With every tick of some stretches, and the record's own evidence of what was outside them."""
+    try:
+        stretches: list[tuple[int, int, list[Item]]] = [
+            (each["since_ms"], each["until_ms"], [*map(tick_of, each["ticks"])]) for each in windows
+        ]
+        for item in _own_items(entries):
+            at_ms = item.opened_ms if isinstance(item, Minute) else item.accepted_ms or item.time_ms
+            is_there = any(since_ms <= at_ms <= until_ms for since_ms, until_ms, _ in stretches)
+            if isinstance(item, Minute) or not is_there:
+                stretches.append((at_ms, at_ms, [item]))
+    except UNREADABLE as error:
+        return [f"its ticks cannot be read ({type(error).__name__}: {error})"]
+    stretches.sort(key=lambda each: each[0])
+    items = [*chain.from_iterable(found for _, _, found in stretches)]
+    return contradictions(entries, items if windows else None, is_whole=False)
+
+
 def _against_judge(
-    entries: Sequence[Payload], case: Case, market: Iterable[Item] | None, until_ms: int
+    entries: Sequence[Payload], case: Case, market: Iterable[Item], until_ms: int, *, is_whole: bool
 ) -> Iterator[str]:
     of = {entry["kind"]: entry for entry in entries}
     fill, close = of.get(FILL), of.get(CLOSE)
@@ -60,8 +86,7 @@ def _against_judge(
             yield from _differences("result", close, _figures(case, paid, close["close_price"]), "")
         return
     misplaced: dict[Arm, Tick] = {}
-    items = _own_items(fill, close) if market is None else _compared(market, case, misplaced)
-    verdict = judge(entries, items, until_ms)
+    verdict = judge(entries, _compared(market, case, misplaced), until_ms)
     for arm, tick in misplaced.items():
         yield f"the arm after tick {arm.seq} is dated {iso(arm.at_ms)}, and tick {tick.seq} tells otherwise"
     made = verdict.close
@@ -70,7 +95,7 @@ def _against_judge(
     if close is not None and made is not None:
         if close["close_reason"] == CANCELLED and verdict.cause != case.cause:
             yield f"its cause is {_shown(case.cause)}, and the rules give {_shown(verdict.cause)}"
-        if market is None or not case.is_new:
+        if not is_whole:
             made = _as_far_as_known(case, made, close, paid)
     yield from _differences(CLOSE, close, made, verdict.state)
 
@@ -82,8 +107,9 @@ def _figures(case: Case, tradable: str, close_price: str) -> Payload:
     return {name: plain(value) for name, value in made._asdict().items()}
 
 
-def _own_items(*entries: Payload | None) -> list[Item]:
-    return [item_of(each["evidence"]) for each in entries if each is not None and each["evidence"]]
+def _own_items(entries: Sequence[Payload]) -> list[Item]:
+    """By which it was filled and closed."""
+    return [item_of(each["evidence"]) for each in entries[1:] if each.get("evidence")]
 
 
 def _compared(market: Iterable[Item], case: Case, misplaced: dict[Arm, Tick]) -> Iterator[Item]:
