@@ -28,10 +28,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = ""
+JUDGE = "6bc37b176435fe47e36f299e21ff771cf71d7a9e6bff31bfc0034618f6d2a56d"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
-HOW = ": that takes --ledger"
-LATE_MS, EXPIRED_MS, UNSEEN_MS = 60_000, 60_000, 3_600_000
+LATE_MS, EXPIRED_MS = 60_000, 60_000
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 Payload = Mapping[str, Any]
 
@@ -285,7 +284,8 @@ class Log:
             faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign it")
         self.until_ms = max((at_ms for _, at_ms in self.seen), default=0)
         when = f", last cosigned at {shown(self.until_ms)}" if self.seen else ""
-        report.tell(f"log {self.last.origin} with {self.last.size} entries", faults, when)
+        about = f"log {self.last.origin} with {self.last.size} entries, of publisher {bundle.user_id}"
+        report.tell(about, faults, when)
 
     def _faults(self, extends: Sequence[Sequence[bytes]]) -> Iterator[str]:
         for each in self.checkpoints:
@@ -368,8 +368,7 @@ class Signals:
         self._of: dict[str, list[Entry]] = defaultdict(list)
         for entry in sorted(bundle.entries):
             self._of[entry.signal].append(entry)
-        self._now_ms = max(bundle.made_ms, self._ms_of(ledger.written) if ledger and ledger.written else 0)
-        self._number, self._old, self._withheld, self._unseen = 0, 0, 0, 0
+        self._number, self._old, self._withheld = 0, 0, 0
 
     def tell(self, report: Report) -> None:
         for signal, entries in self._of.items():
@@ -383,14 +382,12 @@ class Signals:
             about = json.loads(raw)
             report.tell(f"signal {about['signal']}", [f"entry {position}, its {about['kind']}, is left out"])
         for count, what in (
-            (self._unseen, "signals have entries that no witness has seen"),
             (self._withheld, "signals are of withheld prices"),
             (self._ledger.withheld if self._ledger else 0, "entries of the ledger are withheld"),
         ):
             report.trusts += [f"{count} {what}"] if count else []
 
     def _note(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> str:
-        self._unseen += not self._log.seen_ms(entries[-1].position)
         if len(payloads) < len(entries):
             return ": its entries are in the ledger, and what they say is withheld"
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
@@ -429,6 +426,8 @@ class Signals:
         is_within = 0 <= index < last.size
         if not is_within or roots_by(entry.proof, index, last.size - 1, entry.leaf)[1] != last.root:
             yield f"entry {entry.position} is not in the tree that was signed"
+        if self._log.is_witnessed and not self._log.seen_ms(entry.position):
+            yield f"entry {entry.position} was not seen by a witness"
         known = self._ledger.own.pop(entry.position, b"") if self._ledger else b""
         if self._ledger and (known or entry.text) and leaf_hash(known) != entry.leaf:
             yield f"entry {entry.position} is another one in the ledger"
@@ -442,8 +441,6 @@ class Signals:
                 yield f"its {kind} is dated {shown(at_ms)}, and was not there at {shown(unseen_ms)}"
             if at_ms - LATE_MS > seen_ms > 0:
                 yield f"its {kind} is dated {shown(at_ms)}, and was there at {shown(seen_ms)}"
-            if self._log.is_witnessed and not seen_ms and at_ms + UNSEEN_MS < self._now_ms:
-                yield f"its {kind} is dated {shown(at_ms)}, and no witness has seen it"
 
     def _misplaced(self, publish: Payload) -> Iterator[str]:
         if publish["user_id"] != self._bundle.user_id:
@@ -461,7 +458,7 @@ class Signals:
 
     def _without_end(self, signal: str, publish: Payload, last: Payload) -> Iterator[str]:
         ends_ms = self._ms_of(publish["expires_at"])
-        if last["kind"] == "close" or ends_ms + EXPIRED_MS > (self._log.until_ms or self._now_ms):
+        if last["kind"] == "close" or ends_ms + EXPIRED_MS > (self._log.until_ms or self._bundle.made_ms):
             return
         newest = self._ledger.newest.get(publish["instrument_id"], "") if self._ledger else ""
         if signal not in self._bundle.waits:
@@ -491,7 +488,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.say(f"{report.faults} FAULTS." if report.faults else "All that could be judged holds.")
     for each in report.trusts:
         report.say(f"It trusts the operator: {each}.")
-    report.say(f"Whether signals are left out was {'' if ledger else 'NOT '}judged{'' if ledger else HOW}.")
+    how = "judged by the ledger" if ledger else "NOT judged: that takes --ledger"
+    report.say(f"Whether signals are left out was {how}.")
     return 1 if report.faults else 2 if report.trusts else 0
 
 

@@ -43,18 +43,19 @@ def half_away(value: Fraction, decimals: int) -> str:
 
 
 class HonestEngine:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, start_ms: int = START_MS) -> None:
+        self.start_ms = start_ms
         self.plan, self.sign = plan, 1 if plan.is_buy else -1
-        self.now_ms, self.bid, self.spread, self.seq, self.numbering = START_MS, 1000, 2, 40, 0
+        self.now_ms, self.bid, self.spread, self.seq, self.numbering = self.start_ms, 1000, 2, 40, 0
         self.unsettled_ms, self.unsettled_since_ms = 0, 0
         self.market: list[Tick | Minute] = []
         self.entries: list[Entry] = []
-        self.last = self._tick(START_MS - 5_000, is_settled=True)
+        self.last = self._tick(self.start_ms - 5_000, is_settled=True)
         # Higher is better for the publisher, also of a sell.
         self.shown = self._pays(self.last)
         self.entry = self.shown + plan.worse
         self.stop, self.target = self.entry - plan.risk, self.entry + plan.reward
-        self.expires_ms = START_MS + plan.expires_ms
+        self.expires_ms = self.start_ms + plan.expires_ms
         self.arms: dict[str, Entry] = {}
         self.unheard = {"fill"}
         self.filled: Tick | None = None
@@ -141,7 +142,7 @@ class HonestEngine:
         terms = {"entry": self.entry, "stop_loss": self.stop, "take_profit": self.target}
         fields: Entry = {name: str(self.sign * price) for name, price in terms.items()}
         fields |= {"direction": "buy" if self.sign == 1 else "sell", "tradable_price": str(abs(self.shown))}
-        fields |= {"published_at": iso(START_MS), "expires_at": iso(self.expires_ms)}
+        fields |= {"published_at": iso(self.start_ms), "expires_at": iso(self.expires_ms)}
         fields |= {
             "rules": 2,
             "number": 1,
@@ -151,7 +152,7 @@ class HonestEngine:
             "stale_ms": STALE_MS,
         }
         self._write("publish", **fields, evidence=self._evidence(self.last, "tick", "quote"))
-        self.written_ms = START_MS + self.plan.written_after_ms
+        self.written_ms = self.start_ms + self.plan.written_after_ms
 
     def _write(self, kind: str, **fields: Any) -> None:
         written = iso(self.now_ms + self.plan.written_after_ms)
@@ -273,7 +274,7 @@ class HonestEngine:
             rules=2,
             close_price=str(abs(price)),
             close_reason=reason,
-            closed_at=at or iso(max(at_ms, START_MS)),
+            closed_at=at or iso(max(at_ms, self.start_ms)),
             pnl=half_away(gained * 4, 1),
             pnl_percent=half_away(gained / abs(self.paid) * 100, 4),
             pnl_r=half_away(gained / risk, 4),
