@@ -1,10 +1,11 @@
 """Verifies a publisher's bundle offline, without the service that made it. Python 3.11 is all it needs.
 
-    python3 -I verify.py bundle.zip --key KEY --ledger FILE --binance FOLDER
+    python3 -I verify.py bundle.zip --fresh --key KEY --ledger FILE --binance FOLDER
 
 KEY is the public key of a witness, or of the log; give as many as you know. Get them, and this file, from
 somebody else than the service, which could have altered both. FILE has all payloads of the ledger, one a line
-(`leaf` and a hash where one is withheld), FOLDER daily files of Binance. All three may be left out.
+(`leaf` and a hash where one is withheld), FOLDER daily files of Binance. With --fresh, which is for a bundle
+that was made just now, one that shows how things stood earlier does not hold. All of these may be left out.
 
 It prints a line for each signal, and ends with 1 if anything does not hold, with 2 if all holds but some is
 the operator's word alone, as without the key of a witness, and else with 0.
@@ -25,18 +26,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
 JUDGE = "6bc37b176435fe47e36f299e21ff771cf71d7a9e6bff31bfc0034618f6d2a56d"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
-LATE_MS, EXPIRED_MS = 60_000, 60_000
+LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 Payload = Mapping[str, Any]
 
 
-class Fault(Exception):
-    """Something does not hold; the sentence says what."""
+class Refused(Exception):
+    """Nothing in the bundle can be believed; the sentence says why."""
 
 
 # Ed25519 (RFC 8032). Points are (x, y, z, t) with x/z, y/z, and t = xy/z.
@@ -136,7 +138,7 @@ def roots_by(proof: Sequence[bytes], index: int, last: int, found: bytes) -> tup
 def is_extended(old: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]) -> bool:
     if old == size:
         return old_root == root and not proof
-    if not 0 < old < size:
+    if not 0 < old < size or not proof:
         return False
     # The proof begins with the smallest complete subtree that ends the old tree, unless that is all of it.
     index, last = old - 1, size - 1
@@ -190,7 +192,9 @@ class Checkpoint(NamedTuple):
                 at_s = int.from_bytes(before, "big")
                 head = f"cosignature/v1\ntime {at_s}\n" if key.is_witness else ""
                 if not is_signed(key.public, f"{head}{self.text}".encode(), raw[4 + len(before) :]):
-                    raise Fault(f"the signature of {name} under the first {self.size} entries does not hold")
+                    raise Refused(
+                        f"the signature of {name} under the first {self.size} entries does not hold"
+                    )
                 return at_s
         return None
 
@@ -235,13 +239,12 @@ class Bundle:
     def _load_judge(self, sources: Mapping[str, bytes]) -> None:
         digests = (hashlib.sha256(source).digest() for source in sources.values())
         if hashlib.sha256(b"".join(digests)).hexdigest() != JUDGE:
-            raise Fault("its judge is not the one of this verify.py: take the verify.py of the same version")
+            raise Refused("its judge is not that of this version of verify.py")
         sys.modules["judge"] = package = ModuleType("judge")
         for name, source in sources.items():
             module = ModuleType(f"judge.{name}")
             module.__package__ = "judge"
-            sys.modules[module.__name__] = module
-            setattr(package, name, module)
+            sys.modules[module.__name__] = vars(package)[name] = module
             exec(compile(source, f"judge/{name}.py", "exec"), vars(module))  # noqa: S102 - see JUDGE
         judge: Any = package
         self.ms_of, self.item_of = judge.record.ms_of, judge.record.item_of
@@ -268,7 +271,7 @@ def shown(at_ms: int) -> str:
 class Log:
     """The checkpoints, one extending the other, and when witnesses saw them."""
 
-    def __init__(self, bundle: Bundle, given: Sequence[Key], report: Report) -> None:
+    def __init__(self, bundle: Bundle, given: Sequence[Key], report: Report, now_ms: float) -> None:
         self.checkpoints, self.last = bundle.checkpoints, bundle.checkpoints[-1]
         self.seen = list[tuple[int, int]]()
         """Of each cosignature: how many entries, and when, in milliseconds."""
@@ -283,6 +286,7 @@ class Log:
         elif not self.seen:
             faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign it")
         self.until_ms = max((at_ms for _, at_ms in self.seen), default=0)
+        faults += ["it is not fresh"] if self.until_ms + FRESH_MS < now_ms else []
         when = f", last cosigned at {shown(self.until_ms)}" if self.seen else ""
         about = f"log {self.last.origin} with {self.last.size} entries, of publisher {bundle.user_id}"
         report.tell(about, faults, when)
@@ -381,11 +385,8 @@ class Signals:
         for position, raw in sorted(self._ledger.own.items()) if self._ledger else ():
             about = json.loads(raw)
             report.tell(f"signal {about['signal']}", [f"entry {position}, its {about['kind']}, is left out"])
-        for count, what in (
-            (self._withheld, "signals are of withheld prices"),
-            (self._ledger.withheld if self._ledger else 0, "entries of the ledger are withheld"),
-        ):
-            report.trusts += [f"{count} {what}"] if count else []
+        if self._withheld or (self._ledger and self._ledger.withheld):
+            report.trusts.append("what is withheld was not judged")
 
     def _note(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> str:
         if len(payloads) < len(entries):
@@ -422,9 +423,8 @@ class Signals:
                 yield fault
 
     def _unproved(self, entry: Entry) -> Iterator[str]:
-        index, last = entry.position - 1, self._log.last
-        is_within = 0 <= index < last.size
-        if not is_within or roots_by(entry.proof, index, last.size - 1, entry.leaf)[1] != last.root:
+        index, (_, size, root, *_) = entry.position - 1, self._log.last
+        if not 0 <= index < size or roots_by(entry.proof, index, size - 1, entry.leaf)[1] != root:
             yield f"entry {entry.position} is not in the tree that was signed"
         if self._log.is_witnessed and not self._log.seen_ms(entry.position):
             yield f"entry {entry.position} was not seen by a witness"
@@ -473,16 +473,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--key", action="append", default=[], metavar="KEY")
     parser.add_argument("--ledger")
     parser.add_argument("--binance", type=Path)
+    parser.add_argument("--fresh", action="store_true")
     asked = parser.parse_args(arguments)
     report, ledger, days = Report(), None, None
     try:
         bundle = Bundle(asked.bundle)
-        log = Log(bundle, [*map(Key.read, asked.key)], report)
+        log = Log(bundle, [*map(Key.read, asked.key)], report, 1_000 * time() if asked.fresh else 0)
         ledger = Ledger(asked.ledger, log, bundle.user_id, report) if asked.ledger else None
         days = bundle.venue_days(asked.binance) if asked.binance else None
         Signals(bundle, log, ledger, days).tell(report)
-    except (Fault, *UNREADABLE, OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
-        report.tell("the whole", [f"{type(error).__name__}: {error}"])
+    except (Refused, *UNREADABLE, OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+        report.tell("bundle", [f"{type(error).__name__}: {error}"])
     if days:
         report.say(str(days))
     report.say(f"{report.faults} FAULTS." if report.faults else "All that could be judged holds.")
