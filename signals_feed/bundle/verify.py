@@ -275,16 +275,15 @@ class Log:
         self.checkpoints, self.last = bundle.checkpoints, bundle.checkpoints[-1]
         self.seen = list[tuple[int, int]]()
         """Of each cosignature: how many entries, and when, in milliseconds."""
-        self.is_witnessed = any(each.is_witness for each in given)
         # Those that the operator names, where none is given.
         named = {False: bundle.keys, True: bundle.keys} | {each.is_witness: given for each in given}
         self._witnesses = [each for each in named[True] if each.is_witness]
         self._logs = [each for each in named[False] if not each.is_witness]
         faults = [*self._faults(bundle.extends)]
-        if not self.is_witnessed:
+        if not any(each.is_witness for each in given):
             report.trusts.append("no key of a witness was given")
-        elif not self.seen:
-            faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign it")
+        elif max(self.seen, default=(0, 0))[0] < self.last.size:
+            faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign all of it")
         self.until_ms = max((at_ms for _, at_ms in self.seen), default=0)
         faults += ["it is not fresh"] if self.until_ms + FRESH_MS < now_ms else []
         when = f", last cosigned at {shown(self.until_ms)}" if self.seen else ""
@@ -426,8 +425,6 @@ class Signals:
         index, (_, size, root, *_) = entry.position - 1, self._log.last
         if not 0 <= index < size or roots_by(entry.proof, index, size - 1, entry.leaf)[1] != root:
             yield f"entry {entry.position} is not in the tree that was signed"
-        if self._log.is_witnessed and not self._log.seen_ms(entry.position):
-            yield f"entry {entry.position} was not seen by a witness"
         known = self._ledger.own.pop(entry.position, b"") if self._ledger else b""
         if self._ledger and (known or entry.text) and leaf_hash(known) != entry.leaf:
             yield f"entry {entry.position} is another one in the ledger"
@@ -486,7 +483,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.tell("bundle", [f"{type(error).__name__}: {error}"])
     if days:
         report.say(str(days))
-    report.say(f"{report.faults} FAULTS." if report.faults else "All that could be judged holds.")
+    report.say(f"Faults: {report.faults}." if report.faults else "All that could be judged holds.")
     for each in report.trusts:
         report.say(f"It trusts the operator: {each}.")
     how = "judged by the ledger" if ledger else "NOT judged: that takes --ledger"

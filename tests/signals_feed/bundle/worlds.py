@@ -70,7 +70,7 @@ def make_plan(rng: Random) -> Plan:
 def old_record(rng: Random, start_ms: int) -> Told:
     """A buy by the rules of before, until it ends by a level."""
     bid, stop, target = 1_000, 980, 1_030
-    market: list[Tick | Minute] = [Tick(*map(Decimal, (bid, bid + 2)), start_ms - 5_000, "old", 40)]
+    market: list[Tick | Minute] = [quote(bid, start_ms - 5_000, 40)]
     shown = {"source": "tick", "rule": "quote", "at": iso(start_ms - 5_000), "epoch": "old", "seq": 40}
     terms = {"direction": "buy", "entry": "1002", "stop_loss": str(stop), "take_profit": str(target)}
     times = {"published_at": iso(start_ms), "expires_at": iso(start_ms + 10**9)}
@@ -81,7 +81,7 @@ def old_record(rng: Random, start_ms: int) -> Told:
         bid += rng.choice([-9, -4, 4, 9])
         at_ms = start_ms + 1_000 * len(seen)
         seen.append(bid)
-        market.append(Tick(*map(Decimal, (bid, bid + 2)), at_ms, "old", 40 + len(market)))
+        market.append(quote(bid, at_ms, 40 + len(market)))
     price, best, worst = min(bid, target), min(max(seen), target), min(seen)
     rule, reason = ("stop", "stop_loss") if bid <= stop else ("target", "take_profit")
     in_r = [half_away(Fraction(each - 1_002, 22), 4) for each in (price, best, worst)]
@@ -95,32 +95,46 @@ def old_record(rng: Random, start_ms: int) -> Told:
     return entries, market
 
 
+def quote(bid: int, at_ms: int, seq: int) -> Tick:
+    return Tick(Decimal(bid), Decimal(bid + 2), at_ms, "old", seq)
+
+
 class World:
     """The signals of an installation, what its ledger says of them, and what was signed when."""
 
-    def __init__(self, seed: int, signals: int = 6) -> None:
-        rng = Random(seed)
+    def __init__(self, signals: Sequence[Signal], rng: Random) -> None:
         self.log = SigningKey("example.com/ledger", KeyType.ED25519, rng.randbytes(32))
         self.witness = SigningKey("witness.example", KeyType.COSIGNATURE, rng.randbytes(32))
-        self.signals, at_ms = list[Signal](), START_MS
-        for number in range(signals):
-            at_ms += rng.randrange(20_000, 3_000_000)
-            plan = None if number < signals // 3 else make_plan(rng)
-            pk = str(UUID(bytes=rng.randbytes(16)))
-            self.signals.append(Signal(pk, 1 + rng.randrange(PUBLISHERS), plan, at_ms, rng.randrange(2**32)))
-        self.entries = written(self.signals)
-        self.texts = texts_of(self.entries)
-        self.archived = {each.pk for each in self.signals if rng.random() < 0.7}
-        sizes = {len(self.texts), *(rng.randint(1, len(self.texts)) for _ in range(4))}
-        self.notes = {size: self.cosigned(size) for size in sizes}
+        self.signals = [*signals]
+        self.markets = {each.pk: each.told()[1] for each in signals if rng.random() < 0.7}
+        """As far as it is archived."""
+        self.withheld = set[str]()
+        self.tell(written(self.signals), rng)
 
-    def cosigned(self, size: int) -> Note:
+    def tell(self, entries: list[Entry], rng: Random) -> None:
+        """What the ledger says, and what the witness sees of it while it grows."""
+        self.entries, self.texts = entries, texts_of(entries)
+        sizes = {len(entries), *(rng.randint(1, len(entries)) for _ in range(4))}
+        self.notes = {size: self.cosigned(size) for size in sorted(sizes)}
+
+    def cosigned(self, size: int, seen_ms: int = 0) -> Note:
         note = signed(self.texts, size, self.log)
-        seen_ms = dated_ms(self.entries[size - 1]) + 2_000
+        seen_ms = seen_ms or max(map(dated_ms, self.entries[:size])) + 2_000
         return note._replace(signatures=(*note.signatures, sign(note.text, self.witness, seen_ms // 1_000)))
 
     def bundle(self, user_id: int) -> bytes:
         return bundle_of(self, user_id, self.texts, [*self.notes.values()])
+
+
+def make_world(seed: int, count: int = 6) -> World:
+    """The first third of its signals follow the rules of before."""
+    rng, signals, at_ms = Random(seed), list[Signal](), START_MS
+    for number in range(count):
+        at_ms += rng.randrange(20_000, 3_000_000)
+        plan = None if number < count // 3 else make_plan(rng)
+        pk = str(UUID(bytes=rng.randbytes(16)))
+        signals.append(Signal(pk, 1 + rng.randrange(PUBLISHERS), plan, at_ms, rng.randrange(2**32)))
+    return World(signals, rng)
 
 
 def dated_ms(entry: Entry) -> int:
@@ -177,7 +191,8 @@ def bundle_of(world: World, user_id: int, texts: Sequence[str], notes: Sequence[
     for payload, text in zip(payloads, texts, strict=True):
         if payload["signal"] in of:
             proof = merkle.inclusion_proof(tiles, payload["position"] - 1, size)
-            of[payload["signal"]].append(BundleEntry(payload["position"], payload["signal"], text, proof))
+            about = payload["position"], payload["signal"], text, proof
+            of[payload["signal"]].append(BundleEntry(*about, payload["signal"] in world.withheld))
     checkpoints, before = list[BundleCheckpoint](), 0
     for note in sorted(notes, key=lambda each: Checkpoint.read(each.text).size):
         new = Checkpoint.read(note.text).size
@@ -188,13 +203,12 @@ def bundle_of(world: World, user_id: int, texts: Sequence[str], notes: Sequence[
     waits = {each["signal"]: "without a tick" for each in payloads if is_over(each, payloads, now_ms)}
     keys = [str(world.log.verifier), str(world.witness.verifier)]
     facts = BundleFacts(user_id, now_ms, keys, waits, checkpoints)
-    markets = {each.pk: each.told()[1] for each in world.signals if each.pk in world.archived}
 
     def ticks_of(publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
-        market = markets.get(publish["signal"])
+        market = world.markets.get(publish["signal"])
         ticks = [each for each in market or () if isinstance(each, Tick)]
-        accepted = [(each.accepted_ms or each.time_ms, each) for each in ticks]
-        return market and [tick for at_ms, tick in accepted if since_ms <= at_ms <= until_ms]
+        found = [each for each in ticks if since_ms <= (each.accepted_ms or each.time_ms) <= until_ms]
+        return None if market is None else found
 
     file = io.BytesIO()
     write_bundle(file, facts, of.values(), ticks_of)

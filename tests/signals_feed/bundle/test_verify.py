@@ -1,0 +1,321 @@
+"""verify.py, alone in a folder with a bundle: honest ones hold, and what is false in the others is named."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from random import Random
+from zipfile import ZipFile
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from signals_feed.bundle import verify as verifier
+from signals_feed.bundle.verify import leaf_hash
+from signals_feed.bundle.writing import JUDGES, VERIFIER, digest_of
+from tests.signals_feed.honest_engine import START_MS, HonestEngine, Plan, iso
+from tests.signals_feed.test_judge import story, tick
+from transparency import merkle
+from transparency.keys import KeyType, SigningKey
+from transparency.merkle import Place
+from transparency.notes import sign
+
+from .forging import ACTS, forge
+from .worlds import Signal, Verdict, World, make_world, verify
+
+MOST_LINES = 500
+HOUR_MS = 3_600_000
+WON, LOST = story(tick(1), tick(60)), story(tick(1), tick(5), tick(-60))
+OPEN = story(tick(1), tick(5), tick(3))
+
+
+def make_signals(*plans: Plan | None) -> list[Signal]:
+    """Of one publisher, an hour apart."""
+    return [
+        Signal(f"s{number}", 7, plan, START_MS + number * HOUR_MS, 1) for number, plan in enumerate(plans)
+    ]
+
+
+def make_told(*plans: Plan | None) -> World:
+    return World(make_signals(*plans), Random(1))
+
+
+def judged(folder: Path, world: World, *more: str, has_ledger: bool = True) -> Verdict:
+    texts = world.texts if has_ledger else []
+    return verify(folder, world.bundle(world.signals[0].user_id), world.witness.verifier, texts, *more)
+
+
+def test_verifier_can_be_read_in_one_sitting_and_needs_the_standard_library_alone() -> None:
+    source = VERIFIER.read_text()
+    assert len(source.splitlines()) <= MOST_LINES
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            assert {each.name for each in node.names} <= sys.stdlib_module_names
+        elif isinstance(node, ast.ImportFrom):
+            assert str(node.module).partition(".")[0] in sys.stdlib_module_names
+
+
+def test_verifier_judges_by_the_modules_of_the_service() -> None:
+    assert tuple(path.stem for path in JUDGES) == verifier.MODULES
+    assert digest_of(JUDGES) == verifier.JUDGE, (
+        "the judge has changed: put its digest into verify.py as JUDGE"
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_honest_bundle_holds(tmp_path: Path, seed: int) -> None:
+    world = make_world(seed)
+    found = judged(tmp_path, world)
+    assert (found.code, found.faults) == (0, [])
+    own = {each.pk for each in world.signals if each.user_id == world.signals[0].user_id}
+    assert {line.split()[2].rstrip(":") for line in found.lines if "holds signal" in line} == own
+    assert found.lines[-1] == "Whether signals are left out was judged by the ledger."
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", ACTS)
+def test_forgery_of_what_a_witness_has_seen_is_named(tmp_path: Path, kind: str, seed: int) -> None:
+    world = make_world(seed)
+    forged = forge(world, kind, Random(f"{kind} {seed}"))
+    found = verify(tmp_path, forged.bundle, world.witness.verifier, forged.texts)
+    assert found.code == 1, forged.what
+    assert found.faults, forged.what
+
+
+def test_without_the_key_of_a_witness_it_trusts_the_operator(tmp_path: Path) -> None:
+    world = make_told(WON)
+    for key in ("", world.log.verifier):
+        found = verify(tmp_path, world.bundle(7), key, world.texts)
+        assert (found.code, found.faults) == (2, [])
+        assert "It trusts the operator: no key of a witness was given." in found.lines
+
+
+def test_key_of_another_log_or_witness_is_not_satisfied(tmp_path: Path) -> None:
+    world = make_told(WON)
+    for name, type_ in (("example.com/ledger", KeyType.ED25519), ("other.example", KeyType.COSIGNATURE)):
+        key = SigningKey.make(name, type_).verifier
+        assert verify(tmp_path, world.bundle(7), key, world.texts).code == 1
+    assert verify(tmp_path, world.bundle(7), "no key", world.texts).code == 1
+
+
+def test_without_the_ledger_it_says_that_completeness_was_not_judged(tmp_path: Path) -> None:
+    found = judged(tmp_path, make_told(WON), has_ledger=False)
+    assert found.code == 0
+    assert found.lines[-1] == "Whether signals are left out was NOT judged: that takes --ledger."
+
+
+def repacked(bundle: bytes, name: str, act: Callable[[bytes], bytes]) -> bytes:
+    made = BytesIO()
+    with ZipFile(BytesIO(bundle)) as old, ZipFile(made, "w") as new:
+        for each in old.namelist():
+            new.writestr(each, act(old.read(each)) if each == name else old.read(each))
+    return made.getvalue()
+
+
+def lines_without(word: bytes) -> Callable[[bytes], bytes]:
+    return lambda raw: b"".join(line for line in raw.splitlines(keepends=True) if word not in line)
+
+
+@pytest.mark.parametrize("pk", ["s1", "s2"])
+def test_signal_that_is_left_out_is_named(tmp_path: Path, pk: str) -> None:
+    world = make_told(WON, LOST, WON)
+    bundle = repacked(world.bundle(7), "entries.jsonl", lines_without(pk.encode()))
+    found = verify(tmp_path, bundle, world.witness.verifier, world.texts)
+    assert found.code == 1
+    assert {line.partition(":")[0] for line in found.faults} >= {f"FAULT signal {pk}"}
+    # Without the ledger the running numbers tell, but not of the last.
+    assert verify(tmp_path, bundle, world.witness.verifier).code == (1 if pk == "s1" else 0)
+
+
+def test_older_state_of_the_ledger_is_not_fresh(tmp_path: Path) -> None:
+    world = make_told(WON)
+    assert judged(tmp_path, world, "--fresh").code == 1
+    note, now_s = world.notes[len(world.texts)], round(datetime.now(UTC).timestamp())
+    line = sign(note.text, world.witness, now_s)
+    world.notes[len(world.texts)] = note._replace(signatures=(note.signatures[0], line))
+    assert not any("not fresh" in line for line in judged(tmp_path, world, "--fresh").lines)
+
+
+@pytest.mark.parametrize(
+    ("unseen_ms", "seen_ms", "is_demo", "code"),
+    [
+        (0, 0, False, 0),
+        (59_000, 0, False, 0),
+        (61_000, 0, False, 1),
+        (61_000, 0, True, 0),
+        (0, -61_000, True, 1),
+    ],
+)
+def test_date_that_contradicts_what_the_witness_saw_is_named(
+    tmp_path: Path, unseen_ms: int, seen_ms: int, is_demo: bool, code: int
+) -> None:
+    world = make_told(None, WON)
+    before, last, at_ms = 2, len(world.texts), world.signals[1].start_ms
+    entries = [{**each, "demo": is_demo} if each["kind"] == "publish" else each for each in world.entries]
+    world.tell(
+        [
+            each
+            | (
+                {"written": iso(at_ms + HOUR_MS)}
+                if is_demo and not seen_ms and each["signal"] == "s1"
+                else {}
+            )
+            for each in entries
+        ],
+        Random(1),
+    )
+    world.notes = {
+        before: world.cosigned(before, at_ms + unseen_ms),
+        last: world.cosigned(last, seen_ms and at_ms + seen_ms),
+    }
+    found = judged(tmp_path, world)
+    assert found.code == code, found.faults
+
+
+def reshaped(world: World, **fields: object) -> World:
+    """Its publications say something else of these."""
+    told = [each | (fields if each["kind"] == "publish" else {}) for each in world.entries]
+    world.tell(told, Random(1))
+    return world
+
+
+def test_signal_past_its_expiry_needs_a_reason_to_be_open(tmp_path: Path) -> None:
+    world = make_told(OPEN._replace(expires_ms=4_000), WON)
+    assert judged(tmp_path, world).code == 0
+    untold = repacked(world.bundle(7), "bundle.json", lambda raw: raw.replace(b'"s0": ', b'"s9": '))
+    found = verify(tmp_path, untold, world.witness.verifier, world.texts)
+    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
+    # The other signal of the instrument had a tick in the meantime.
+    found = judged(tmp_path, reshaped(world, instrument_id=0))
+    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
+
+
+def test_publication_by_the_rules_of_before_after_the_new_ones_is_named(tmp_path: Path) -> None:
+    found = judged(tmp_path, make_told(None, WON, None))
+    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s2"]
+
+
+def test_withheld_prices_are_hashes_in_their_place(tmp_path: Path) -> None:
+    world = make_told(WON, LOST)
+    world.withheld = {"s0"}
+    with ZipFile(BytesIO(world.bundle(7))) as packed:
+        lines = packed.read("entries.jsonl") + packed.read("ticks.jsonl")
+    assert b"s0" in lines
+    assert lines.count(b"stop_loss") == 2
+    hidden = [f"leaf {b64encode(leaf_hash(text.encode())).decode()}" for text in world.texts]
+    texts = [leaf if '"s0"' in text else text for text, leaf in zip(world.texts, hidden, strict=True)]
+    found = verify(tmp_path, world.bundle(7), world.witness.verifier, texts)
+    assert (found.code, found.faults) == (2, [])
+    assert "It trusts the operator: what is withheld was not judged." in found.lines
+
+
+@pytest.mark.parametrize(("is_demo", "code"), [(True, 0), (False, 1)])
+def test_only_signals_of_the_demo_are_removed(tmp_path: Path, is_demo: bool, code: int) -> None:
+    world = reshaped(make_told(OPEN), demo=is_demo)
+    world.tell(
+        [*world.entries, {"kind": "remove", "signal": "s0", "written": iso(START_MS + HOUR_MS)}], Random(1)
+    )
+    assert judged(tmp_path, world).code == code
+
+
+def test_archived_ticks_name_what_the_evidence_alone_does_not(tmp_path: Path) -> None:
+    world = make_told(WON)
+    world.markets = {}
+    assert judged(tmp_path, world).code == 0
+    # The stop was reached before the target, and the ledger has told of the target from the first.
+    world.markets = {"s0": HonestEngine(story(tick(1), tick(-60), tick(119)), START_MS).market}
+    found = judged(tmp_path, world)
+    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("1m", "{us},1000,{high},{low},1000,5,0"),
+        ("1s", "{ms},1000,{high},{low},1000,5,0"),
+        ("aggTrades", "1,{price},5,1,1,{ms},true,true"),
+    ],
+)
+@pytest.mark.parametrize(("low", "high", "code"), [(975, 1040, 0), (900, 950, 1), (1050, 1100, 1)])
+def test_prices_are_compared_with_those_of_binance(
+    tmp_path: Path, kind: str, row: str, low: int, high: int, code: int
+) -> None:
+    world = make_told(None)
+    day, rows = f"{datetime.fromtimestamp(START_MS / 1_000, UTC):%Y-%m-%d}", ["open_time" + "," * 7]
+    for at_ms in range(START_MS - 120_000, START_MS + 60_000, 1_000):
+        known = {"ms": at_ms, "us": at_ms * 1_000, "low": low, "high": high}
+        rows += [row.format(price=price, **known) for price in (low, high)]
+    with ZipFile(tmp_path / f"BTCUSDT-{kind}-{day}.zip", "w") as packed:
+        packed.writestr(f"BTCUSDT-{kind}-{day}.csv", "\n".join(rows))
+    found = judged(tmp_path, world, "--binance", ".")
+    assert found.code == code, found.lines
+    assert "2 ticks were compared with those of Binance." in found.lines
+    other = judged(tmp_path, make_told(WON), "--binance", ".")
+    assert (other.code, "0 ticks were compared with those of Binance." in other.lines) == (0, True)
+
+
+def test_day_without_a_file_is_not_compared(tmp_path: Path) -> None:
+    found = judged(tmp_path, make_told(None), "--binance", ".")
+    assert found.code == 0
+    assert any(line.startswith("0 ticks were compared") and "BTCUSDT on 2026" in line for line in found.lines)
+
+
+def test_bundle_draws_no_lines_of_its_own(tmp_path: Path) -> None:
+    honest = judged(tmp_path, make_told(WON))
+    found = judged(tmp_path, reshaped(make_told(WON), symbol="BTC\n\x1b[31mFAULT"))
+    assert len(found.lines) == len(honest.lines)
+    assert not found.faults
+
+
+def test_judge_of_another_version_is_not_executed(tmp_path: Path) -> None:
+    world = make_told(WON)
+    bundle = repacked(world.bundle(7), "judge/judge.py", lambda raw: raw + b"\nraise SystemExit(0)\n")
+    assert verify(tmp_path, bundle, world.witness.verifier).code == 1
+
+
+@pytest.mark.parametrize("raw", [b"", b"PK", b"{}"])
+def test_what_is_no_bundle_is_a_fault(tmp_path: Path, raw: bytes) -> None:
+    assert verify(tmp_path, raw).code == 1
+    bundle = repacked(make_told(WON).bundle(7), "bundle.json", lambda _: raw)
+    assert verify(tmp_path, bundle).code == 1
+
+
+def test_signatures_are_verified_as_everywhere() -> None:
+    rng = Random(1)
+    for kind in KeyType:
+        key = SigningKey("a", kind, rng.randbytes(32))
+        public, message = key.verifier.public, rng.randbytes(40)
+        signature = Ed25519PrivateKey.from_private_bytes(key.seed).sign(message)
+        assert verifier.is_signed(public, message, signature)
+        beyond = (int.from_bytes(signature[32:], "little") + verifier.ORDER).to_bytes(32, "little")
+        assert not verifier.is_signed(public, message, signature[:32] + beyond)
+        for place in (0, 31, 32, 63):
+            wrong = bytes(each ^ (number == place) for number, each in enumerate(signature))
+            assert not verifier.is_signed(public, message, wrong)
+            assert not verifier.is_signed(public, message + b"x", signature)
+        assert verifier.Key.read(str(key.verifier)).id == key.verifier.id
+    assert not verifier.is_signed(b"\2" + bytes(31), b"", bytes(64))
+
+
+def test_trees_are_those_of_the_log() -> None:
+    tree, leaves = verifier.Tree(), [leaf_hash(b"%d" % number) for number in range(20)]
+    tiles: dict[Place, bytes] = {}
+    merkle.append(tiles, 0, leaves)
+    for size, leaf in enumerate(leaves, 1):
+        tree.add(leaf)
+        root = merkle.root(tiles, size)
+        assert tree.root() == root
+        for index in range(size):
+            proof = merkle.inclusion_proof(tiles, index, size)
+            for given in (proof, proof[:-1], [*proof, root], [*proof[1:], root]):
+                is_proved = verifier.roots_by(given, index, size - 1, leaves[index])[1] == root
+                assert is_proved == merkle.proves_inclusion(leaves[index], index, size, given, root)
+            old, proof = merkle.root(tiles, index + 1), merkle.consistency_proof(tiles, index + 1, size)
+            for given in (proof, proof[:-1], [*proof, root], [*proof[1:], root]):
+                arguments = index + 1, old, size, root, given
+                assert verifier.is_extended(*arguments) == merkle.proves_consistency(*arguments)
