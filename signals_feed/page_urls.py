@@ -1,5 +1,6 @@
 from django.urls import path, re_path
 
+from .public_pages.bundle import publisher_bundle
 from .public_pages.checked import checked_publisher, checked_signals
 from .public_pages.leaderboard import leaderboard
 from .public_pages.ledger import ledger_page
@@ -13,6 +14,7 @@ urlpatterns = [
     re_path(r"^publishers/?$", leaderboard, name="publishers"),
     path("publishers/<str:user>", publisher_page, name="publisher_page"),
     path("publishers/<str:user>/scorecard.svg", publisher_scorecard, name="publisher_scorecard"),
+    path("publishers/<str:user>/bundle.zip", publisher_bundle, name="publisher_bundle"),
     re_path(r"^ledger/?$", ledger_page, name="ledger_page"),
     path("publishers/<str:user>/checked", checked_publisher, name="checked_publisher"),
     path("signals/checked", checked_signals, name="checked_signals"),

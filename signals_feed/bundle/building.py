@@ -1,0 +1,133 @@
+"""What goes into the bundle of a publisher, out of the ledger and its log."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import IO
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Value
+from django.db.models.functions import Upper
+from django.utils import timezone
+
+from accounts.models import PUBLISHER
+from core.times import epoch_ms, read_iso
+from instruments.catalogue import catalogue
+from market import runtime as market
+from signals_feed.exits import Tick
+from signals_feed.ledger.ledger import LedgerEntry, canonical
+from signals_feed.ledger.published_name import PublishedName
+from signals_feed.models import Signal
+from signals_feed.record import CLOSE, PUBLISH, Payload
+from transparency import merkle
+from transparency.models import LogKey, SignedCheckpoint, Tile
+
+from .writing import BundleCheckpoint, BundleEntry, BundleFacts, TicksOf, write_bundle
+
+BATCH = 200
+# Of a signal that is past its expiry: the tick that ends it may just have come.
+JUST_NOW = timedelta(minutes=1)
+WITHHELD, UNTRADED, ENDED = "withheld", "without a tradable tick since", "ended by now"
+
+
+def nothing_archived(publish: Payload, since_ms: int, until_ms: int) -> Sequence[Tick] | None:
+    return None
+
+
+class BundleBuilder:
+    ticks_of: TicksOf = staticmethod(nothing_archived)
+    """Handed down."""
+
+    def __init__(self, user_id: int, last: SignedCheckpoint) -> None:
+        """The ledger as it was when the last checkpoint was signed."""
+        self._user_id, self._last = user_id, last
+        self._withheld = {facts.id for facts in catalogue.all() if facts.is_withheld}
+        self._publications = self._find_publications()
+
+    def write(self, file: IO[bytes]) -> None:
+        keys = LogKey.objects.filter(origin=self._last.origin).order_by("pk")
+        facts = BundleFacts(
+            user_id=self._user_id,
+            made_ms=epoch_ms(self._last.signed_at),
+            keys=[*keys.values_list("verifier", flat=True), *(str(each.key) for each in settings.WITNESSES)],
+            waits=self._waits(timezone.now()),
+            checkpoints=[*self._extended(self._checkpoints())],
+        )
+        write_bundle(file, facts, self._entries(), self.ticks_of)
+
+    def _find_publications(self) -> list[LedgerEntry]:
+        """By the pseudonym; version 0.1.0 told the ledger the name."""
+        told = LedgerEntry.objects.filter(kind=PUBLISH, position__lte=self._last.size)
+        name = Upper(Value(canonical(f"{PUBLISHER}{self._user_id}")))
+        own = told.filter(signal__in=Signal.objects.filter(user=self._user_id).values("pk"))
+        named = told.alias(publisher=PublishedName("payload")).filter(publisher=name)
+        return sorted({*own, *named}, key=lambda each: each.position)
+
+    def _entries(self) -> Iterator[list[BundleEntry]]:
+        for start in range(0, len(self._publications), BATCH):
+            batch = self._publications[start : start + BATCH]
+            entries = LedgerEntry.objects.filter(signal__in=[each.signal for each in batch])
+            entries = entries.filter(position__lte=self._last.size).order_by("position")
+            tiles = Tile.objects.read(
+                merkle.tiles_for(self._last.size, *(each.position - 1 for each in entries))
+            )
+            of: dict[UUID, list[BundleEntry]] = defaultdict(list)
+            withheld = {each.signal for each in batch if instrument_of(each) in self._withheld}
+            for each in entries:
+                proof = merkle.inclusion_proof(tiles, each.position - 1, self._last.size)
+                about = each.position, str(each.signal), each.payload, proof
+                of[each.signal].append(BundleEntry(*about, each.signal in withheld))
+            yield from of.values()
+
+    def _checkpoints(self) -> list[SignedCheckpoint]:
+        """The last one; and of each publication the last that a witness saw without it, and the first with
+        it."""
+        found = {self._last.size: self._last}
+        own = SignedCheckpoint.objects.filter(origin=self._last.origin, size__lte=self._last.size)
+        for witness in settings.WITNESSES:
+            seen = own.filter(cosignatures__witness=str(witness.key))
+            upto = 0
+            for position in (each.position for each in self._publications):
+                if position > upto:
+                    without = seen.filter(size__lt=position).order_by("-size").first()
+                    first = seen.filter(size__gte=position).order_by("size").first()
+                    found |= {each.size: each for each in (without, first) if each is not None}
+                    upto = self._last.size if first is None else first.size
+        return [found[size] for size in sorted(found)]
+
+    def _extended(self, checkpoints: Sequence[SignedCheckpoint]) -> Iterator[BundleCheckpoint]:
+        before = 0
+        for each in checkpoints:
+            tiles = Tile.objects.read(merkle.tiles_for(each.size, max(0, before - 1)))
+            proof = merkle.consistency_proof(tiles, before, each.size)
+            yield BundleCheckpoint(each.with_cosignatures(newest=each is self._last), proof)
+            before = each.size
+
+    def _waits(self, now: datetime) -> dict[str, str]:
+        """Why signals have no end in the bundle though they are past their expiry."""
+        closes = LedgerEntry.objects.filter(
+            kind=CLOSE, signal__in=[each.signal for each in self._publications]
+        )
+        ended = dict(closes.values_list("signal", "position"))
+        found: dict[str, str] = {}
+        for each in self._publications:
+            is_ended = ended.get(each.signal, self._last.size + 1) <= self._last.size
+            if not is_ended and (ends_at := read_iso(json.loads(each.payload)["expires_at"])) < now:
+                why = ENDED if each.signal in ended else self._why_open(each, max(ends_at, now - JUST_NOW))
+                found |= {str(each.signal): why} if why else {}
+        return found
+
+    def _why_open(self, publication: LedgerEntry, since: datetime) -> str:
+        """Empty if there is no reason: it has had ticks."""
+        if instrument_of(publication) in self._withheld:
+            return WITHHELD
+        quote = market.quote(json.loads(publication.payload)["symbol"])
+        return UNTRADED if quote is None or quote.time_ms < epoch_ms(since) else ""
+
+
+def instrument_of(publication: LedgerEntry) -> int:
+    return int(json.loads(publication.payload)["instrument_id"])

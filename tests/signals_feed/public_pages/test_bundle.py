@@ -1,0 +1,184 @@
+"""GET /publishers/{name}/bundle.zip, and that what it answers holds."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from instruments.catalogue import catalogue
+from instruments.models import Instrument, WithheldSource
+from signals_feed.bundle import files
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.publishing.actions import remove_demo
+from tests.factories import make_account, make_user
+from tests.signals_feed.bundle.worlds import Verdict, verify
+from tests.signals_feed.published_signals import (
+    ASK,
+    BID,
+    SELL,
+    close_at,
+    make_published,
+    make_published_by_name,
+)
+from transparency.keys import KeyType, SigningKey
+from transparency.models import Cosignature, SignedCheckpoint
+from transparency.notes import Note, sign
+from transparency.offers import WitnessAddress
+from transparency.signing import signer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.services]
+WITNESS = SigningKey.make("witness.example", KeyType.COSIGNATURE)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, settings: Any) -> Path:
+    settings.VAR_DIR = tmp_path
+    settings.WITNESSES = [WitnessAddress(WITNESS.verifier, "https://witness.example")]
+    return tmp_path / files.FOLDER
+
+
+def get(name: str = "anna", **headers: str) -> Any:
+    return Client().get(f"/publishers/{name}/bundle.zip", headers=headers)
+
+
+def body(answer: Any) -> bytes:
+    async def collect() -> bytes:
+        return b"".join([block async for block in answer.streaming_content])
+
+    assert answer.status_code == 200
+    return asyncio.run(collect())
+
+
+def sign_ledger() -> SignedCheckpoint:
+    signed = signer.sign(timezone.now())
+    assert signed is not None
+    return signed
+
+
+def cosign(signed: SignedCheckpoint) -> None:
+    now = timezone.now()
+    line = sign(Note.read(signed.note.encode()).text, WITNESS, round(now.timestamp()))
+    Cosignature.objects.add(signed, str(WITNESS.verifier), now, str(line), now)
+
+
+def texts_of(size: int) -> list[str]:
+    entries = LedgerEntry.objects.filter(position__lte=size).order_by("position")
+    return [*entries.values_list("payload", flat=True)]
+
+
+def verified(folder: Path, bundle: bytes, size: int) -> Verdict:
+    return verify(folder, bundle, WITNESS.verifier, texts_of(size), "--fresh")
+
+
+def judged(found: Verdict) -> list[str]:
+    return [line for line in found.lines if line.startswith("holds signal")]
+
+
+def make_record() -> User:
+    anna = make_user("anna")
+    close_at(make_published(user=anna), BID, ASK)
+    make_published(user=make_user("bert"))
+    make_published(None, user=anna, **SELL)
+    return anna
+
+
+def test_bundle_holds_and_grows_with_what_a_witness_has_seen(tmp_path: Path) -> None:
+    anna = make_record()
+    cosign(first := sign_ledger())
+    found = verified(tmp_path, body(get()), first.size)
+    assert (found.code, found.faults, len(judged(found))) == (0, [], 2)
+    close_at(make_published(user=anna), BID, ASK)
+    second = sign_ledger()
+    assert len(judged(verified(tmp_path, body(get()), first.size))) == 2
+    cosign(second)
+    found = verified(tmp_path, body(get()), second.size)
+    assert (found.code, found.faults, len(judged(found))) == (0, [], 3)
+
+
+def test_without_a_witness_it_has_all_that_was_signed(tmp_path: Path) -> None:
+    make_record()
+    signed = sign_ledger()
+    found = verify(tmp_path, body(get()), texts=texts_of(signed.size))
+    assert (found.code, found.faults, len(judged(found))) == (2, [], 2)
+
+
+def test_publications_by_name_and_signals_that_are_gone_are_in_it(tmp_path: Path) -> None:
+    """As version 0.1.0 told the ledger, and a demo that was removed."""
+    anna = make_user("anna")
+    make_account(anna, is_demo=True)
+    gone = make_published(user=anna)
+    remove_demo([anna.pk])
+    make_published_by_name(user=anna)
+    cosign(signed := sign_ledger())
+    found = verified(tmp_path, body(get()), signed.size)
+    assert (found.code, found.faults, len(judged(found))) == (0, [], 2)
+    assert str(gone.pk) in "".join(judged(found))
+
+
+def test_prices_that_are_withheld_are_hashes_and_may_wait(tmp_path: Path) -> None:
+    began, over = (timezone.now() - timedelta(minutes=each) for each in (10, 5))
+    make_published(user=make_user("anna"), published_at=began, expires_at=over)
+    cosign(signed := sign_ledger())
+    assert verified(tmp_path, body(get()), signed.size).code == 0
+    Instrument.objects.update(source="kraken")
+    WithheldSource.objects.create(name="kraken", why="Its terms.")
+    catalogue.load_now()
+    for path in tmp_path.rglob("*.zip"):
+        path.unlink()
+    found = verified(tmp_path, body(get()), signed.size)
+    assert (found.code, found.faults) == (2, [])
+
+
+def test_bundle_is_built_once_for_a_checkpoint(folder: Path) -> None:
+    anna = make_record()
+    sign_ledger()
+    body(get())
+    (built,) = folder.glob("*.zip")
+    built.write_bytes(b"as it lies there")
+    answer = get()
+    assert body(answer) == b"as it lies there"
+    assert (answer["Content-Length"], answer["Content-Type"]) == ("16", "application/zip")
+    assert get(if_none_match=answer["ETag"]).status_code == 304
+    assert Client().head("/publishers/anna/bundle.zip")["Content-Length"] == "16"
+    make_published(user=anna)
+    sign_ledger()
+    body(get())
+    assert [path.name for path in folder.glob("*.zip")] != [built.name]
+    assert len([*folder.glob("*.zip")]) == 1
+
+
+def test_only_so_many_bundles_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_record()
+    sign_ledger()
+    monkeypatch.setattr(files, "MOST_KEPT", 1)
+    for name in ("anna", "bert"):
+        body(get(name))
+    assert [path.name.partition("-")[0] for path in folder.glob("*.zip")] == [
+        str(User.objects.get(username="bert").pk)
+    ]
+
+
+def test_one_bundle_is_built_at_a_time(folder: Path) -> None:
+    make_record()
+    sign_ledger()
+    folder.mkdir()
+    with folder.joinpath(files.LOCK).open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        answer = get()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert body(get())
+
+
+def test_before_the_first_checkpoint_it_is_not_there_yet() -> None:
+    make_record()
+    answer = get()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert get("nobody").status_code == 404
