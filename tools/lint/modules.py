@@ -32,8 +32,9 @@ PARTS = {
         " → sentiment → language_models → language models → addresses labels → digests"
     ),
     "signals_feed": steps(
-        "admin apps management page_urls stream → public_pages → api judging → publishing"
-        " → closing ledger_days → publishers stored_minutes → ledger → levels models → figures rules wire"
+        "admin apps management page_urls stream → public_pages → api bundle judging → publishing"
+        " → closing ledger_days → publishers stored_minutes → ledger → contradictions → judge venue_days"
+        " → record → levels models → figures rules wire → exits"
     ),
 }
 
