@@ -17,12 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from signals_feed import contradictions as contradicting
-from signals_feed import exits, record
+from signals_feed import exits, record, venue_days
 from signals_feed import judge as judging
-from signals_feed.contradictions import contradictions
-from signals_feed.exits import Minute
+from signals_feed.bundle.writing import windows
+from signals_feed.contradictions import by_windows, contradictions
+from signals_feed.exits import Minute, Tick
 from signals_feed.judge import judge
-from signals_feed.record import ms_of
+from signals_feed.record import Payload, ms_of
 
 from .honest_engine import START_MS, Entry, HonestEngine, Plan, half_away, iso
 
@@ -156,7 +157,7 @@ def altered_results(entries: Record) -> Iterator[tuple[str, Record]]:
                     yield f"{entry['kind']} {inside} {name}", made
 
 
-@pytest.mark.parametrize("module", [exits, record, judging, contradicting])
+@pytest.mark.parametrize("module", [exits, record, judging, contradicting, venue_days])
 def test_those_who_check_a_record_need_the_standard_library_alone(module: ModuleType) -> None:
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.Import):
@@ -189,6 +190,17 @@ def test_true_records_hold_with_every_tick_and_without(plan: Plan) -> None:
     assert judge(engine.entries, engine.market, engine.now_ms).state == engine.state
     assert faults(engine.entries, engine) == []
     assert contradictions(engine.entries) == []
+
+
+@with_stories
+def test_true_records_hold_with_the_ticks_around_what_decided(plan: Plan) -> None:
+    engine = HonestEngine(plan)
+    ticks = [each for each in engine.market if isinstance(each, Tick)]
+
+    def ticks_of(publish: Payload, since_ms: int, until_ms: int) -> list[Tick]:
+        return [each for each in ticks if since_ms <= each.accepted_ms <= until_ms]
+
+    assert by_windows(engine.entries, [*windows(engine.entries, ticks_of)]) == []
 
 
 @with_stories

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from transparency.merkle import Place
 from transparency.notes import sign
 
 from .forging import ACTS, forge
-from .worlds import Signal, Verdict, World, make_world, verify
+from .worlds import Signal, Verdict, World, bundle_of, make_world, verify
 
 MOST_LINES = 500
 HOUR_MS = 3_600_000
@@ -119,6 +120,53 @@ def repacked(bundle: bytes, name: str, act: Callable[[bytes], bytes]) -> bytes:
 
 def lines_without(word: bytes) -> Callable[[bytes], bytes]:
     return lambda raw: b"".join(line for line in raw.splitlines(keepends=True) if word not in line)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("entries.jsonl", rb"BTCUSD", b"ETHUSD"),
+        ("bundle.json", rb'"user_id": 7', b'"user_id": 8'),
+        ("bundle.json", rb'"proof": \[[^]]*\]', b'"proof": []'),
+        ("bundle.json", rb"\\u2014 witness.example [^\\]*", b""),
+        ("ticks.jsonl", rb'"bid": "1001"', b'"bid": "1000"'),
+    ],
+)
+def test_altered_bundle_is_named_by_itself(tmp_path: Path, name: str, old: bytes, new: bytes) -> None:
+    world = make_told(WON, LOST)
+    world.markets = {each.pk: each.told()[1] for each in world.signals}
+    assert judged(tmp_path, world, has_ledger=False).code == 0
+    bundle = repacked(world.bundle(7), name, lambda raw: re.sub(old, new, raw))
+    assert verify(tmp_path, bundle, world.witness.verifier).code == 1
+
+
+def test_checkpoint_of_another_log_is_named(tmp_path: Path) -> None:
+    """The operator may have two logs that one witness sees."""
+    world = make_told(WON, LOST)
+    world.notes[2] = world.cosigned(2)
+    assert judged(tmp_path, world).code == 0
+    world.log = world.log._replace(name="other.example/ledger")
+    world.notes[2] = world.cosigned(2)
+    world.log = world.log._replace(name="example.com/ledger")
+    assert judged(tmp_path, world).code == 1
+
+
+@pytest.mark.parametrize("has_ledger", [True, False])
+def test_wrong_positions_are_named(tmp_path: Path, has_ledger: bool) -> None:
+    world = make_told(WON)
+    world.texts = [text.replace('"position":2,', '"position":3,') for text in world.texts]
+    world.notes = {len(world.texts): world.cosigned(len(world.texts))}
+    bundle = bundle_of(world, 7, world.texts, [*world.notes.values()])
+    assert verify(tmp_path, bundle, world.witness.verifier, world.texts if has_ledger else ()).code == 1
+
+
+def test_ledger_that_goes_back_in_time_is_named(tmp_path: Path) -> None:
+    world = make_told(WON, LOST)
+    late = [each for each in world.entries if each["signal"] == "s1"]
+    world.tell([*late, *(each for each in world.entries if each["signal"] == "s0")], Random(1))
+    world.notes = {len(world.texts): world.cosigned(len(world.texts))}
+    found = judged(tmp_path, reshaped(world))
+    assert any(line.startswith("FAULT ledger") for line in found.faults)
 
 
 @pytest.mark.parametrize("pk", ["s1", "s2"])
