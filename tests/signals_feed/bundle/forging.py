@@ -150,13 +150,14 @@ def notes_by_a_false_witness(world: World, texts: list[str], same: int) -> list[
     return [each._replace(signatures=(*each.signatures, sign(each.text, key, now_s))) for each in notes]
 
 
-COVERS = (
+Cover = Callable[[World, list[str], int], list[Note]]
+COVERS: tuple[Cover, ...] = (
     *(notes_without, notes_of_before, notes_that_are_true, notes_alone),
     *(notes_with_moved_lines, notes_by_a_false_witness),
 )
 
 
-def forge(world: World, kind: str, rng: Random) -> Forgery:
+def forge(world: World, kind: str, rng: Random, under: Cover | None = None) -> Forgery:
     """By one of the ways, under one of the covers."""
     texts = world.texts
     # What the witness has seen to be the whole ledger was the truth then.
@@ -167,9 +168,9 @@ def forge(world: World, kind: str, rng: Random) -> Forgery:
         place for place, pair in enumerate(zip(texts, world.texts, strict=False)) if pair[0] != pair[1]
     )
     same = next(changed, min(len(texts), len(world.texts)))
-    cover = rng.choice(COVERS)
+    cover = under or rng.choice(COVERS)
     notes = {Checkpoint.read(each.text): each for each in cover(world, texts, same)}
     bundle = bundle_of(world, user_id, texts, [*notes.values()])
     # The forged ledger goes with it, or the true one.
-    ledger = texts if rng.random() < 0.8 else world.texts
+    ledger = texts if under or rng.random() < 0.8 else world.texts
     return Forgery(f"{kind}, {cover.__name__}", bundle, ledger)

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from zipfile import ZipFile
@@ -26,8 +27,8 @@ from transparency.keys import KeyType, SigningKey
 from transparency.merkle import Place
 from transparency.notes import sign
 
-from .forging import ACTS, forge
-from .worlds import Signal, Verdict, World, bundle_of, make_world, verify
+from .forging import ACTS, COVERS, Cover, forge
+from .worlds import Signal, Verdict, World, make_world, verify
 
 MOST_LINES = 500
 HOUR_MS = 3_600_000
@@ -78,11 +79,12 @@ def test_honest_bundle_holds(tmp_path: Path, seed: int) -> None:
     assert found.lines[-1] == "Whether signals are left out was judged by the ledger."
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kind", ACTS)
-def test_forgery_of_what_a_witness_has_seen_is_named(tmp_path: Path, kind: str, seed: int) -> None:
-    world = make_world(seed)
-    forged = forge(world, kind, Random(f"{kind} {seed}"))
+@pytest.mark.parametrize(
+    ("kind", "cover"), [*zip(ACTS, cycle(COVERS)), *(("hide", cover) for cover in COVERS)]
+)
+def test_forgery_of_what_a_witness_has_seen_is_named(tmp_path: Path, kind: str, cover: Cover) -> None:
+    world = make_world(2)
+    forged = forge(world, kind, Random(2), cover)
     found = verify(tmp_path, forged.bundle, world.witness.verifier, forged.texts)
     assert found.code == 1, forged.what
     assert found.faults, forged.what
@@ -151,13 +153,26 @@ def test_checkpoint_of_another_log_is_named(tmp_path: Path) -> None:
     assert judged(tmp_path, world).code == 1
 
 
-@pytest.mark.parametrize("has_ledger", [True, False])
-def test_wrong_positions_are_named(tmp_path: Path, has_ledger: bool) -> None:
-    world = make_told(WON)
-    world.texts = [text.replace('"position":2,', '"position":3,') for text in world.texts]
+def of_two_publishers() -> World:
+    one, other = make_signals(WON, LOST)
+    return World([one, other._replace(user_id=8)], Random(1))
+
+
+@pytest.mark.parametrize(("position", "has_ledger"), [(2, False), (6, True)])
+def test_wrong_positions_are_named(tmp_path: Path, position: int, has_ledger: bool) -> None:
+    """In the bundle, and in the ledger those of others too."""
+    world = of_two_publishers()
+    world.texts = [text.replace(f'"position":{position},', '"position":9,') for text in world.texts]
     world.notes = {len(world.texts): world.cosigned(len(world.texts))}
-    bundle = bundle_of(world, 7, world.texts, [*world.notes.values()])
-    assert verify(tmp_path, bundle, world.witness.verifier, world.texts if has_ledger else ()).code == 1
+    assert judged(tmp_path, world, has_ledger=has_ledger).code == 1
+
+
+def test_ledger_that_is_not_the_one_that_was_signed_is_named(tmp_path: Path) -> None:
+    world = of_two_publishers()
+    altered = [text.replace("BTCUSD", "ETHUSD") if '"user_id":8' in text else text for text in world.texts]
+    for texts in (altered, world.texts[:-1]):
+        found = verify(tmp_path, world.bundle(7), world.witness.verifier, texts)
+        assert [line.partition(" of ")[0] for line in found.faults] == ["FAULT ledger"]
 
 
 def test_ledger_that_goes_back_in_time_is_named(tmp_path: Path) -> None:

@@ -188,10 +188,9 @@ def bundle_of(world: World, user_id: int, texts: Sequence[str], notes: Sequence[
     payloads = [json.loads(text) for text in texts]
     own = [each["signal"] for each in payloads if each.get("user_id") == user_id]
     of: dict[str, list[BundleEntry]] = {signal: [] for signal in own}
-    for payload, text in zip(payloads, texts, strict=True):
+    for index, (payload, text) in enumerate(zip(payloads, texts, strict=True)):
         if payload["signal"] in of:
-            proof = merkle.inclusion_proof(tiles, payload["position"] - 1, size)
-            about = payload["position"], payload["signal"], text, proof
+            about = index + 1, payload["signal"], text, merkle.inclusion_proof(tiles, index, size)
             of[payload["signal"]].append(BundleEntry(*about, payload["signal"] in world.withheld))
     checkpoints, before = list[BundleCheckpoint](), 0
     for note in sorted(notes, key=lambda each: Checkpoint.read(each.text).size):
