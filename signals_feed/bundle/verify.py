@@ -285,7 +285,7 @@ class Log:
         elif max(self.seen, default=(0, 0))[0] < self.last.size:
             faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign all of it")
         self.until_ms = max((at_ms for _, at_ms in self.seen), default=0)
-        faults += ["it is not fresh"] if self.until_ms + FRESH_MS < now_ms else []
+        faults += ["no witness has cosigned it of late"] if self.until_ms + FRESH_MS < now_ms else []
         when = f", last cosigned at {shown(self.until_ms)}" if self.seen else ""
         about = f"log {self.last.origin} with {self.last.size} entries, of publisher {bundle.user_id}"
         report.tell(about, faults, when)
