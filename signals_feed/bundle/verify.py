@@ -123,7 +123,7 @@ def roots_by(proof: Sequence[bytes], index: int, last: int, found: bytes) -> tup
     it, and that of the whole one. Both are empty where it is of another length."""
     small = large = found
     for each in proof:
-        if not last:
+        if not last or len(each) != 32:
             return b"", b""
         if index % 2 or index == last:
             small, large = node_hash(each, small), node_hash(each, large)
@@ -247,7 +247,7 @@ class Bundle:
             sys.modules[module.__name__] = vars(package)[name] = module
             exec(compile(source, f"judge/{name}.py", "exec"), vars(module))  # noqa: S102 - see JUDGE
         judge: Any = package
-        self.ms_of, self.item_of = judge.record.ms_of, judge.record.item_of
+        self.rules, self.ms_of, self.item_of = judge.record.RULES, judge.record.ms_of, judge.record.item_of
         self.by_windows, self.venue_days = judge.contradictions.by_windows, judge.venue_days.BinanceDays
 
 
@@ -391,7 +391,8 @@ class Signals:
         if len(payloads) < len(entries):
             return ": its entries are in the ledger, and what they say is withheld"
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
-        why, end, is_before = self._bundle.waits.get(entries[0].signal), "open", True
+        why, is_before = self._bundle.waits.get(entries[0].signal), True
+        end = "removed with the demo" if last["kind"] == "remove" else "open"
         if last["kind"] == "close":
             end = f"{last['close_reason']}, {last['pnl_r']} R"
             is_before = seen_ms < self._ms_of(last.get("written", last["closed_at"]))
@@ -416,7 +417,7 @@ class Signals:
                 yield "it was removed, and is not of the demo"
             return
         yield from self._bundle.by_windows(payloads, self._bundle.windows[signal])
-        yield from self._without_end(signal, publish, payloads[-1])
+        yield from self._without_end(signal, payloads)
         for tick in (each.get("evidence") or {} for each in payloads if self._days):
             if "bid" in tick and (fault := self._days.fault(publish["symbol"], self._bundle.item_of(tick))):
                 yield fault
@@ -442,7 +443,7 @@ class Signals:
         if publish["user_id"] != self._bundle.user_id:
             yield f"it is of publisher {publish['user_id']}"
         number, new_from = publish.get("number", 0), self._ledger.new_from if self._ledger else 0
-        if not number:
+        if publish.get("rules") != self._bundle.rules:
             self._old += 1
             if self._number or 0 < new_from < publish["position"]:
                 yield "it was published by the rules of before, after the new ones had begun"
@@ -452,14 +453,18 @@ class Signals:
             yield f"its running number is {number}, and that of the signal before it {self._number}"
         self._number = number
 
-    def _without_end(self, signal: str, publish: Payload, last: Payload) -> Iterator[str]:
-        ends_ms = self._ms_of(publish["expires_at"])
-        if last["kind"] == "close" or ends_ms + EXPIRED_MS > (self._log.until_ms or self._bundle.made_ms):
+    def _without_end(self, signal: str, payloads: Sequence[Payload]) -> Iterator[str]:
+        publish, ends_ms = payloads[0], self._ms_of(payloads[0]["expires_at"])
+        if payloads[-1]["kind"] == "close" or ends_ms + EXPIRED_MS > (
+            self._log.until_ms or self._bundle.made_ms
+        ):
             return
         newest = self._ledger.newest.get(publish["instrument_id"], "") if self._ledger else ""
+        # By the tick of its fill it does not expire.
+        own = max((each["evidence"]["at"] for each in payloads if each.get("evidence")), default="")
         if signal not in self._bundle.waits:
             yield f"it expired at {shown(ends_ms)}, and has no end"
-        elif newest and self._ms_of(newest) > ends_ms + EXPIRED_MS:
+        elif newest > own and self._ms_of(newest) > ends_ms + EXPIRED_MS:
             yield f"it expired at {shown(ends_ms)}, has no end, and its instrument had a tick at {newest}"
 
 

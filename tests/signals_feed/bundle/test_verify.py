@@ -259,8 +259,12 @@ def test_signal_past_its_expiry_needs_a_reason_to_be_open(tmp_path: Path) -> Non
 
 
 def test_publication_by_the_rules_of_before_after_the_new_ones_is_named(tmp_path: Path) -> None:
-    found = judged(tmp_path, make_told(None, WON, None))
-    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s2"]
+    world = make_told(None, WON, None)
+    numbered = [each | ({"number": 3} if each["signal"] == "s2" else {}) for each in world.entries]
+    for entries in (world.entries, numbered):
+        world.tell(entries, Random(1))
+        found = judged(tmp_path, world)
+        assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s2"]
 
 
 def test_withheld_prices_are_hashes_in_their_place(tmp_path: Path) -> None:
