@@ -256,6 +256,9 @@ def test_signal_past_its_expiry_needs_a_reason_to_be_open(tmp_path: Path) -> Non
     # The other signal of the instrument had a tick in the meantime.
     found = judged(tmp_path, reshaped(world, instrument_id=0))
     assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
+    # The tick by which it is filled does not end it.
+    filled_later = story((50_000, "restart", ()), tick(1, after_ms=30_000), expires_ms=4_000)
+    assert judged(tmp_path, make_told(filled_later, WON)).code == 0
 
 
 def test_publication_by_the_rules_of_before_after_the_new_ones_is_named(tmp_path: Path) -> None:
