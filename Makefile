@@ -75,10 +75,10 @@ image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; 
 units-check: $(VENV)/.dev ## Install by docs/operate/install.md on a Debian of its own, boot it and its units; five minutes, as root.
 	@$(BIN)/python -m pytest -q tests/nightly/deploy/check_units.py
 
-# In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
+# In a place of its own: nothing else here needs it. What is left out ruff knows as S102, S104, S308 and S608, with
 # a reason beside each.
 bandit: $(VENV)/.bandit ## What may be unsafe in our code, by bandit.
-	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py tickwire_server \
+	@$(VENV)/bandit/bin/bandit -q -ll -s B102,B104,B308,B608,B703 -r manage.py tickwire_server \
 	    accounts analysis clients core config instruments market news operations signals_feed status demo pages serving transparency
 
 $(VENV)/.bandit:
