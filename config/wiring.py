@@ -266,6 +266,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
     EventKind.CANDLES_IMPORTED: (catalogue.reload, market.reload, watcher.close_held),
     EventKind.SIGNAL_PUBLISHED: (signals.wake, watcher.read_soon),
     EventKind.SIGNAL_CANCELLED: (watcher.read_soon,),
+    EventKind.CLOSE_REQUESTED: (watcher.read_soon,),
     EventKind.SIGNAL_CLOSED: (signals.wake, watcher.forget),
     EventKind.NEWS_PUBLISHED: (news.wake,),
     # The database is another one, so everything that is known by events is read again.

@@ -24,6 +24,7 @@ from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market.store import LeaseLost
 from signals_feed import exits
+from signals_feed.decisions import Decision, note_decisions, write_decisions
 from signals_feed.exits import Exit, exit_price, in_r, result
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Hit, Signal
@@ -84,15 +85,30 @@ def close_signals(closings: Collection[Closing]) -> set[UUID]:
     return set(closed)
 
 
+Ending = Closing | Decision
+
+
 @transaction.atomic
-def close_or_hold_back(closings: Collection[Closing], hold: Callable[[], None]) -> set[UUID]:
-    """Returns the ids of the signals that stay active because the prices that end them may not be handed on
-    now. `hold` raises if another engine has taken over."""
+def close_or_hold_back(
+    endings: Collection[Ending], hold: Callable[[], None]
+) -> tuple[set[UUID], dict[UUID, str]]:
+    """Returns the ids of the signals of which nothing is written because the prices may not be handed on now,
+    and what became of decisions. `hold` raises if another engine has taken over."""
     hold()
-    held = _held_back([closing.signal for closing in closings])
-    note_hits([closing for closing in closings if closing.signal in held])
-    close_signals([closing for closing in closings if closing.signal not in held])
-    return held
+    held = _held_back([each.signal for each in endings if isinstance(each, Closing) or each.has_prices])
+    note([each for each in endings if each.signal in held])
+    return held, write_endings([each for each in endings if each.signal not in held])
+
+
+def write_endings(endings: Collection[Ending]) -> dict[UUID, str]:
+    """What became of decisions."""
+    close_signals([each for each in endings if isinstance(each, Closing)])
+    return write_decisions([each for each in endings if isinstance(each, Decision)])
+
+
+def note(endings: Collection[Ending]) -> None:
+    note_hits([each for each in endings if isinstance(each, Closing)])
+    note_decisions([each for each in endings if isinstance(each, Decision)])
 
 
 def _held_back(signals: Collection[UUID]) -> set[UUID]:
@@ -182,12 +198,14 @@ IMPOSSIBLE = (IntegrityError, DataError, ArithmeticError)
 
 
 class Closer:
-    def __init__(self, hold: Callable[[], None]) -> None:
-        self._hold = hold
-        self.pending: dict[UUID, Closing] = {}
-        self.refused: dict[UUID, Closing] = {}
-        """Closings that the database refuses."""
-        self.held: dict[UUID, Closing] = {}
+    def __init__(
+        self, hold: Callable[[], None], told: Callable[[Decision, str], None] = lambda *_: None
+    ) -> None:
+        self._hold, self._told = hold, told
+        self.pending: dict[UUID, Ending] = {}
+        self.refused: dict[UUID, Ending] = {}
+        """Those that the database refuses."""
+        self.held: dict[UUID, Ending] = {}
         """Those whose prices may not be handed on; the database has them as hits."""
         self._permissions = 0
         """How often it has changed what may be handed on."""
@@ -202,11 +220,17 @@ class Closer:
             again=RETRY_S,
         )
 
-    def add(self, closing: Closing) -> None:
-        """The first closing of a signal counts."""
-        if closing.signal not in self.refused and closing.signal not in self.held:
-            self.pending.setdefault(closing.signal, closing)
-            self._wake.set()
+    def add(self, ending: Ending) -> None:
+        """The first closing of a signal counts; decisions follow one another."""
+        signal = ending.signal
+        if signal in self.refused:
+            return
+        if isinstance(ending, Decision):
+            earlier = self.held.pop(signal, None) or self.pending.get(signal)
+            self.pending[signal] = earlier.and_then(ending) if isinstance(earlier, Decision) else ending
+        elif signal not in self.held:
+            self.pending.setdefault(signal, ending)
+        self._wake.set()
 
     def forget(self, signal: UUID) -> None:
         self.pending.pop(signal, None)
@@ -217,10 +241,10 @@ class Closer:
         """What may be handed on may be more than before."""
         self._permissions += 1
         held, self.held = self.held, {}
-        for closing in held.values():
-            self.add(closing)
+        for ending in held.values():
+            self.add(ending)
 
-    def waiting(self) -> list[Closing]:
+    def waiting(self) -> list[Ending]:
         """Those that are not in the database yet."""
         return [*self.pending.values(), *self.refused.values()]
 
@@ -245,22 +269,27 @@ class Closer:
         else:
             self._wake.clear()
 
-    async def _close(self, some: list[Closing]) -> None:
-        permissions, held = self._permissions, set[UUID]()
+    async def _close(self, some: list[Ending]) -> None:
+        permissions, held, outcomes = self._permissions, set[UUID](), dict[UUID, str]()
         try:
-            held = await in_thread(close_or_hold_back, some, self._hold)
+            held, outcomes = await in_thread(close_or_hold_back, some, self._hold)
         except IMPOSSIBLE:
             if len(some) > 1:
-                for closing in some:
-                    await self._close([closing])
+                for ending in some:
+                    await self._close([ending])
                 return
             logger.exception("Signal %s cannot be closed; the others are", some[0].signal)
             self.refused[some[0].signal] = some[0]
         if held and permissions != self._permissions:
             # They are tried once more with the others that were held.
-            some = [closing for closing in some if closing.signal not in held]
-        for closing in some:
-            # If it is not held back it is closed now, by this or by somebody who came first.
-            is_pending = self.pending.pop(closing.signal, None) is not None
-            if is_pending and closing.signal in held:
-                self.held[closing.signal] = closing
+            some = [ending for ending in some if ending.signal not in held]
+        for ending in some:
+            # Nothing more was decided of it meanwhile.
+            is_all = self.pending.get(ending.signal) is ending
+            if is_all or isinstance(ending, Closing):
+                is_all = self.pending.pop(ending.signal, None) is not None
+            # If it is not held back it is written now, by this or by somebody who came first.
+            if is_all and ending.signal in held:
+                self.held[ending.signal] = ending
+            elif isinstance(ending, Decision) and (outcome := outcomes.get(ending.signal)):
+                self._told(ending, outcome)

@@ -301,6 +301,19 @@ class Hit(models.Model):
         return f"{self.signal_id} is hit"
 
 
+class Undelivered(models.Model):
+    """What the engine decided of a signal by rules 2, no later in the database than the ticks it follows
+    from, until it is written. A version that does not know these rules leaves it alone."""
+
+    signal = models.OneToOneField(
+        "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="undelivered"
+    )
+    decision = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"{self.signal_id} is decided"
+
+
 class WatchMark(models.Model):
     """The time up to which the stored prices have been judged. One row."""
 

@@ -39,6 +39,7 @@ class EventKind(StrEnum):
     SIGNAL_PUBLISHED = "signal.published"
     SIGNAL_CLOSED = "signal.closed"
     SIGNAL_CANCELLED = "signal.cancelled"
+    CLOSE_REQUESTED = "signal.close_requested"
     NEWS_PUBLISHED = "news.published"
     SIGNALS_REMOVED = "signals.removed"
     DATABASE_RESTORED = "database.restored"

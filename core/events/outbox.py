@@ -43,7 +43,7 @@ RETRY_S = 1.0
 class ControlEventManager(models.Manager["ControlEvent"]):
     def publish(self, kind: EventKind, *, by: str = "", **facts: Any) -> ControlEvent:
         """Write an event in the transaction of its fact, as the last act of that transaction."""
-        self._take_turn()
+        self.take_turn()
         event = self.create(kind=kind, by=by, facts=facts, account_id=facts.get("account"))
         self._tell_after_commit(event)
         return event
@@ -52,7 +52,7 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         self, kind: EventKind, each: Iterable[dict[str, Any]], *, by: str = ""
     ) -> list[ControlEvent]:
         """The same for many facts at once, whose events stand in their order."""
-        self._take_turn()
+        self.take_turn()
         events = self.bulk_create(
             ControlEvent(kind=kind, by=by, facts=facts, account_id=facts.get("account")) for facts in each
         )
@@ -60,7 +60,8 @@ class ControlEventManager(models.Manager["ControlEvent"]):
             self._tell_after_commit(event)
         return events
 
-    def _take_turn(self) -> None:
+    def take_turn(self) -> None:
+        """Facts without an event, as the ledger's, stand in commit order as well."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")
         if connection.vendor == "postgresql":

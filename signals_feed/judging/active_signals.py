@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 from uuid import UUID
 
+from core import clock
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
+from market.engine import FillTerms, SymbolStanding
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
+from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, Decision
 from signals_feed.exits import CANCELLED, EXPIRED, Exit, SignalLevels, at_current, by_minute, by_tick
+from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence, Signal
+from signals_feed.record import DEACTIVATED, FILL, RULES, Item, Payload
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, StoredMinutes, exact_price
 from signals_feed.stored_minutes import minute_of, read_minutes
+
+from .followed import Followed
 
 
 class SignalToWatch(NamedTuple):
@@ -27,9 +36,11 @@ class SignalToWatch(NamedTuple):
     levels: SignalLevels
     entry: Quoted | None
     """The quote it was published at; None for a signal older than this record."""
+    record: Sequence[Payload] = ()
+    """What the ledger says of it, by rules 2."""
 
     @classmethod
-    def of(cls, signal: Signal, evidence: Evidence | None) -> SignalToWatch:
+    def of(cls, signal: Signal, evidence: Evidence | None, entries: Sequence[Payload]) -> SignalToWatch:
         entry = None if evidence is None else evidence.quote
         ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
         levels = SignalLevels(
@@ -40,7 +51,14 @@ class SignalToWatch(NamedTuple):
             epoch_ms_after(ends_at),
             CANCELLED if signal.cancel_reason else EXPIRED,
         )
-        return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry)
+        return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry, entries)
+
+    def with_fill(self, decision: object) -> SignalToWatch:
+        """That was decided and is not in the ledger yet."""
+        is_filled = any(entry["kind"] == FILL for entry in self.record)
+        if not isinstance(decision, Decision) or decision.fill is None or is_filled:
+            return self
+        return self._replace(record=[*self.record, {"kind": FILL, **decision.fill}])
 
 
 def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
@@ -50,7 +68,20 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     if ids is not None:
         signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
     entry_of = {entry.signal_id: entry for entry in entries}
-    return [SignalToWatch.of(signal, entry_of.get(signal.pk)) for signal in signals]
+    # The rows first: what an entry says later than its row is heard of again.
+    rows = list(signals)
+    records = read_records([signal.pk for signal in rows if signal.rules == RULES])
+    return [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
+
+
+def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:
+    """What the ledger says of signals by rules 2."""
+    found: dict[UUID, list[Payload]] = defaultdict(list)
+    for begin in range(0, len(signals), IN_ONE_QUERY):
+        entries = LedgerEntry.objects.filter(signal__in=signals[begin : begin + IN_ONE_QUERY])
+        for signal, payload in entries.order_by("position").values_list("signal", "payload"):
+            found[signal].append(json.loads(payload))
+    return found
 
 
 def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:
@@ -58,7 +89,8 @@ def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[s
     symbol."""
     by_instrument = defaultdict(list)
     for each in found:
-        by_instrument[each.instrument_id, each.symbol].append(each)
+        if not each.record:
+            by_instrument[each.instrument_id, each.symbol].append(each)
     closings = []
     for (instrument_id, symbol), own in by_instrument.items():
         first_ms = max(since_ms, min(each.levels.since_ms for each in own))
@@ -69,14 +101,46 @@ def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[s
     return closings
 
 
+def read_missed(
+    found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]
+) -> dict[str, list[StoredMinute]]:
+    """By symbol, the minutes that signals by rules 2 are judged by, between the same moments."""
+    since: dict[tuple[int, str], int] = {}
+    for each in found:
+        if each.record:
+            key = each.instrument_id, each.symbol
+            since[key] = min(since.get(key, each.levels.since_ms), each.levels.since_ms)
+    return {
+        symbol: read_minutes(instrument_id, max(since_ms, first_ms), until_ms[symbol])
+        for (instrument_id, symbol), first_ms in since.items()
+    }
+
+
+# No more parameters than SQLite takes in one query.
+IN_ONE_QUERY = 500
 TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
 
 
 class ActiveSignals:
-    def __init__(self, epoch: Callable[[], str], close: Callable[[Closing], None], at_ms: int) -> None:
+    def __init__(
+        self,
+        epoch: Callable[[], str],
+        close: Callable[[Closing | Decision], None],
+        at_ms: int,
+        terms: Callable[[str], FillTerms],
+        standings: Mapping[str, SymbolStanding],
+    ) -> None:
         self.watches: dict[str, SymbolWatch] = {}
         self.watched: dict[UUID, Watched] = {}
+        self.followed: dict[UUID, Followed] = {}
+        """Those by rules 2."""
+        self._missed: dict[str, list[StoredMinute]] = {}
+        self.waiting: dict[str, list[Followed]] = {}
+        """By symbol, those of them for which every tick counts; the others are watched."""
         self.epoch, self._close = epoch, close
+        self._terms = terms
+        self._last = {symbol: (standing.seq, standing.time_ms) for symbol, standing in standings.items()}
+        """The last tick before the remembered ones."""
         self._begun_ms = at_ms
         self._dropped_ms: int | None = None
         """Ticks before this time were missed."""
@@ -85,12 +149,20 @@ class ActiveSignals:
         them too."""
 
     def settle(self) -> None:
-        self._refilled = None
+        self._refilled, self._missed = None, {}
         for watch in self.watches.values():
             watch.remember(RECENT)
 
     def clear(self, at_ms: int) -> None:
         """Start over; the remembered ticks can no longer be relied on."""
+        for watched in self.watched.values():
+            if followed := self.followed.get(watched.id):
+                self._bring_up(followed, watched)
+        self._last |= {
+            symbol: (watch.recent[-1].seq, watch.recent[-1].time_ms)
+            for symbol, watch in self.watches.items()
+            if watch.recent
+        }
         self.watches.clear()
         self.watched.clear()
         self._refilled = defaultdict(list)
@@ -105,6 +177,8 @@ class ActiveSignals:
             for watched in met:
                 if not self._judge(watch, watched, tick, before):
                     watch.add(watched)
+        if waiting := self.waiting.get(tick.symbol):
+            self._go_on(tuple(waiting), self._quote(tick))
 
     def refill(self, record: HistoryMinute) -> None:
         """Judge by a minute from a venue's history."""
@@ -120,16 +194,21 @@ class ActiveSignals:
             self._refilled[record.symbol].append(minute)
         for watched in watch.see(minute):
             self._judge_minute(watch, watched, minute)
+        self._go_on(tuple(self.waiting.get(record.symbol, ())), minute)
 
     def uncovered(self, found: Iterable[SignalToWatch]) -> list[SignalToWatch]:
         """Those that the remembered ticks do not judge alone. A signal that is watched has been judged by
         every tick, so a cancellation judges nothing of the past again."""
-        return [each for each in found if each.id not in self.watched and not self._covers(each)]
+        old = (each for each in found if not each.record)
+        return [each for each in old if each.id not in self.watched and not self._covers(each)]
 
     def admit(self, found: Iterable[SignalToWatch]) -> list[UUID]:
         """Watch the signals from the ticks they were published at; returns those whose tick is no longer
         remembered."""
-        return [each.id for each in found if not self._admit(each)]
+        for each in found:
+            if each.record:
+                self._follow(each)
+        return [each.id for each in found if not each.record and not self._admit(each)]
 
     def _admit(self, found: SignalToWatch) -> bool:
         watch = self.watches.get(found.symbol) or self._open(found.symbol)
@@ -150,6 +229,9 @@ class ActiveSignals:
         watched = self.watched.pop(signal, None)
         if watched is not None:
             self.watches[watched.symbol].remove(watched)
+        followed = self.followed.pop(signal, None)
+        if followed is not None:
+            self._wait_no_more(followed)
 
     def end(self, symbol: str, at_ms: int) -> None:
         """Close the signals that have expired or were cancelled, at the price of the last tick."""
@@ -157,6 +239,9 @@ class ActiveSignals:
         if watch.recent:
             quote = self._quote(watch.recent[-1])
             for watched in list(watch.ended(at_ms)):
+                if followed := self.followed.get(watched.id):
+                    self._end_at_next(followed, watched)
+                    continue
                 self._close_by_quote(watch, watched, at_current(watched.levels, quote), quote, TICK, at_ms)
 
     def _covers(self, found: SignalToWatch) -> bool:
@@ -187,6 +272,10 @@ class ActiveSignals:
         watch.add(again)
 
     def _judge_minute(self, watch: SymbolWatch, watched: Watched, minute: StoredMinute) -> bool:
+        if followed := self.followed.get(watched.id):
+            self._bring_up(followed, watched)
+            self._go_on((followed,), minute)
+            return followed.id not in self.followed
         exit_ = by_minute(watched.levels, minute)
         if exit_ is None:
             return False
@@ -215,6 +304,12 @@ class ActiveSignals:
     ) -> bool:
         """Whether the tick closes the signal."""
         quote = self._quote(tick)
+        if followed := self.followed.get(watched.id):
+            self._bring_up(followed, watched, before)
+            self._go_on((followed,), quote)
+            if followed.id in self.followed:
+                self._end_at_next(followed, watched)
+            return True
         exit_ = by_tick(watched.levels, quote)
         if exit_ is None:
             return False
@@ -228,7 +323,9 @@ class ActiveSignals:
 
     def _quote(self, tick: TickAccepted) -> Quoted:
         epoch = self.epoch()
-        return Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, epoch, tick.seq)
+        prices = exact_price(tick.bid), exact_price(tick.ask)
+        told = tick.accepted_ms, tick.feed, tick.settled, tick.unsettled_ms
+        return Quoted(*prices, tick.time_ms, epoch, tick.seq, *told)
 
     def _close_by_quote(
         self, watch: SymbolWatch, watched: Watched, exit_: Exit, quote: Quoted, source: str, at_ms: int
@@ -242,3 +339,142 @@ class ActiveSignals:
         watch.remove(watched)
         self.watched.pop(watched.id, None)
         return watch.seen(watched)
+
+    # By rules 2.
+
+    def _follow(self, found: SignalToWatch) -> None:
+        watch = self.watches.get(found.symbol) or self._open(found.symbol)
+        followed = self.followed.get(found.id)
+        if followed is not None:
+            if watched := self.watched.pop(found.id, None):
+                self._bring_up(followed, watched)
+                watch.remove(watched)
+            followed.read(found.record)
+            self._place(followed)
+            return
+        snapshot = partial(self._snapshot, found.symbol)
+        followed = self.followed[found.id] = Followed(found.id, found.symbol, found.record, snapshot)
+        followed.inherit(self.epoch())
+        refilled = () if self._refilled is None else self._refilled[found.symbol]
+        for minute in (*self._missed.get(found.symbol, ()), *refilled):
+            self._go_on((followed,), minute)
+        for tick in watch.recent:
+            self._go_on((followed,), self._quote(tick))
+        self._place(followed)
+
+    def _go_on(self, some: Iterable[Followed], item: Item) -> None:
+        for followed in some:
+            if decision := followed.take(item):
+                self.decide(followed, decision)
+
+    def decide(self, followed: Followed, decision: Decision) -> None:
+        self._close(decision)
+        if followed.is_over:
+            self.forget(followed.id)
+        else:
+            self._place(followed)
+
+    def see_missed(self, minutes: dict[str, list[StoredMinute]]) -> None:
+        """What was stored while nobody watched."""
+        self._missed = minutes
+        for followed in [each for each in self.followed.values() if each.symbol in minutes]:
+            if watched := self.watched.get(followed.id):
+                self._bring_up(followed, watched)
+            for minute in minutes[followed.symbol]:
+                self._go_on((followed,), minute)
+
+    def told(self, decision: Decision, outcome: str) -> None:
+        """What became of it in the database."""
+        followed = self.followed.get(decision.signal)
+        if followed is None:
+            return
+        if outcome in (CLOSED, UNARMED):
+            self.forget(followed.id)
+        elif followed.unwritten and set(followed.unwritten) <= set(decision.arms):
+            if found := followed.armed(are_written=outcome == WRITTEN):
+                self.decide(followed, found)
+            else:
+                self._place(followed)
+
+    def arm(self) -> None:
+        """Whatever is asked for and not armed."""
+        for followed in [each for some in self.waiting.values() for each in some]:
+            if not followed.unwritten and (lacking := followed.lacking):
+                self._close(followed.arm(lacking))
+
+    def expected(self) -> list[Decision]:
+        found = (each.expected() for some in self.waiting.values() for each in some)
+        return [decision for decision in found if decision is not None]
+
+    def of_symbol(self, symbol: str) -> list[Followed]:
+        """Brought up to the last tick."""
+        own = [each for each in self.followed.values() if each.symbol == symbol]
+        for followed in own:
+            if watched := self.watched.get(followed.id):
+                recent = self.watches[symbol].recent
+                self._bring_up(followed, watched, recent[-1] if recent else None)
+        return own
+
+    def end_inactive(self, symbol: str, at_ms: int, *, is_fresh: bool) -> None:
+        for followed in self.of_symbol(symbol):
+            if followed.walk is None or followed.unwritten or followed.case.cause:
+                continue
+            if is_fresh:
+                decision = followed.end_at_last(DEACTIVATED, at_ms, "", None)
+                followed.is_over = True
+            else:
+                decision = followed.cancel_at_next(INACTIVE, at_ms, self._terms(symbol).unsettled_ms)
+            self.decide(followed, decision)
+
+    def terms(self, symbol: str) -> FillTerms:
+        return self._terms(symbol)
+
+    def _place(self, followed: Followed) -> None:
+        """Every tick is judged for it, or it is watched."""
+        if followed.is_waiting or followed.unwritten:
+            if watched := self.watched.pop(followed.id, None):
+                self._bring_up(followed, watched)
+                self.watches[followed.symbol].remove(watched)
+            waiting = self.waiting.setdefault(followed.symbol, [])
+            if followed not in waiting:
+                waiting.append(followed)
+        elif followed.walk is not None and followed.id not in self.watched:
+            self._wait_no_more(followed)
+            watched = self.watched[followed.id] = Watched(followed.id, followed.symbol, followed.walk.levels)
+            for price in followed.walk.seen:
+                watched.see_quote(float(price), float(price))
+            self.watches[followed.symbol].add(watched)
+
+    def _end_at_next(self, followed: Followed, watched: Watched) -> None:
+        """It has expired, and waits for a settled tick."""
+        self._bring_up(followed, watched)
+        self._leave(self.watches[watched.symbol], watched)
+        followed.is_at_end = True
+        self._place(followed)
+
+    def _wait_no_more(self, followed: Followed) -> None:
+        waiting = self.waiting.get(followed.symbol, [])
+        if followed in waiting:
+            waiting.remove(followed)
+        if not waiting:
+            self.waiting.pop(followed.symbol, None)
+
+    def _bring_up(self, followed: Followed, watched: Watched, before: TickAccepted | None = None) -> None:
+        """Tell the judge what was seen while it was watched."""
+        walk, watch = followed.walk, self.watches[watched.symbol]
+        if walk is None:
+            return
+        if seen := watch.seen(watched):
+            walk.seen = [*walk.seen, seen.high, seen.low]
+        _, last_ms = self._last.get(watched.symbol, (0, 0))
+        if before is not None and walk.follows(last := self._quote(before)):
+            walk.last = last
+        elif before is None and last_ms > walk.last.time_ms:
+            walk.last = walk.last._replace(time_ms=last_ms)
+
+    def _snapshot(self, symbol: str, asked: str, number: int) -> Arming:
+        watch, terms = self.watches.get(symbol), self._terms(symbol)
+        seq, _ = self._last.get(symbol, (0, 0))
+        if watch is not None and watch.recent:
+            seq = watch.recent[-1].seq
+        return Arming(asked, number, clock.now_ms(), self.epoch(), seq, terms.wait_ms, terms.unsettled_ms)

@@ -32,11 +32,14 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord, HistoryMinute, TickAccepted, interval_start
-from signals_feed.closing import Closer, Closing, note_hits
+from signals_feed import record
+from signals_feed.closing import Closer, Closing, Ending, note
+from signals_feed.decisions import MARKET_CLOSED, Decision, read_decisions
 from signals_feed.models import Hit, Signal, WatchMark
-from signals_feed.publishing.actions import end_signals
 
-from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
+from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active, read_missed
+from .followed import Followed
+from .series import end_series
 
 logger = logging.getLogger(__name__)
 watching_waits = LastingFault(logger, "The watched signals wait for the database")
@@ -53,18 +56,20 @@ def read_mark_ms() -> int:
     return 0 if at is None else epoch_ms_after(at)
 
 
-def read_hits() -> list[Closing]:
-    """The closings that another watcher noted but could no longer carry out."""
-    Hit.objects.filter(signal__status=Signal.Status.CLOSED).delete()
-    return [msgspec.convert(hit.closing, Closing) for hit in Hit.objects.order_by("pk")]
+def read_hits() -> list[Ending]:
+    """What another watcher noted but could no longer carry out. A version that does not know rules 2 may have
+    noted closings of its own."""
+    Hit.objects.exclude(signal__status=Signal.Status.ACTIVE, signal__rules=1).delete()
+    hits = [msgspec.convert(hit.closing, Closing) for hit in Hit.objects.order_by("pk")]
+    return [*hits, *read_decisions()]
 
 
-def write_notes(hits: list[Closing], watched_until_ms: int) -> None:
+def write_notes(endings: list[Ending], watched_until_ms: int) -> None:
     """Runs in the transaction of the engine's checkpoint."""
-    if hits:
-        active = Signal.objects.active().filter(pk__in=[hit.signal for hit in hits])
+    if endings:
+        active = Signal.objects.active().filter(pk__in=[each.signal for each in endings])
         open_ = set(active.values_list("pk", flat=True))
-        note_hits([hit for hit in hits if hit.signal in open_])
+        note([each for each in endings if each.signal in open_])
     if watched_until_ms:
         at = moment(watched_until_ms)
         if not WatchMark.objects.filter(pk=1).update(watched_until=at):
@@ -95,15 +100,18 @@ class SignalWatcher:
         self._is_new = True
         """No signal has been read yet, or all must be read again."""
         self._is_reading = self._is_broken = False
+        self._unheard: list[AnyRecord] = []
+        """What came since it broke."""
         self._mark_ms = 0
         """The time up to which minutes had been judged when all signals were read."""
         self._closed_meanwhile: set[UUID] = set()
         """Signals closed while others were being read."""
 
     async def begin(self, start: EngineStart) -> None:
-        self.closer = Closer(start.hold)
+        self.closer = Closer(start.hold, self._told)
         await self.closer.loop.start()
-        self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms())
+        terms, standings = start.fill_terms, start.standings
+        self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms(), terms, standings)
         self._begin_anew()
         self._wake.set()
         self.hear(start.tail)
@@ -131,28 +139,37 @@ class SignalWatcher:
         active = self.active
         if active is None:
             return
+        if self._is_broken:
+            self._unheard += records
+            return
         try:
-            for record in records:
-                if type(record) is TickAccepted:
-                    active.take(record)
-                elif type(record) is HistoryMinute:
-                    active.refill(record)
+            for each in records:
+                if type(each) is TickAccepted:
+                    active.take(each)
+                elif type(each) is HistoryMinute:
+                    active.refill(each)
         except Exception:  # noqa: BLE001 - the engine goes on whatever breaks here
             logger.exception("A tick could not be judged: all signals are read again")
             self._is_new = self._is_broken = True
+            self._unheard += records
 
     def notes(self, *, is_behind: bool = False) -> Callable[[], None]:
         waiting = [] if self.closer is None else self.closer.waiting()
+        expected = [] if self.active is None else self.active.expected()
         is_settled = not (is_behind or self._is_new or self._is_reading or self.unread or self._judge_later)
         # The minute that is forming has been judged in part.
         until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
-        return partial(write_notes, waiting, until_ms)
+        return partial(write_notes, [*waiting, *expected], until_ms)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""
         await self.look()
         active, closer = self._parts()
-        return partial(end_signals, ending, [*closer.waiting(), *closer.held.values()], active.epoch())
+        followed = active.of_symbol(ending.symbol)
+        if followed:
+            await closer.work_off()
+        hits = [*closer.waiting(), *closer.held.values()]
+        return partial(end_series, ending, hits, active.epoch(), followed, clock.now_ms())
 
     def read_soon(self, facts: dict[str, Any]) -> None:
         if self.active is not None:
@@ -200,6 +217,10 @@ class SignalWatcher:
                 await self._read_unread()
             await self._judge_due()
             self._end_what_is_over()
+            self._end_unfilled()
+            self._end_inactive()
+            if self.active is not None:
+                self.active.arm()
 
     async def _read_all(self) -> None:
         active, closer = self._parts()
@@ -207,9 +228,19 @@ class SignalWatcher:
         if self._is_broken:
             active.clear(clock.now_ms())
             self._is_broken = False
+            unheard, self._unheard = self._unheard, []
+            for each in unheard:
+                # What breaks it again is passed over.
+                self.hear([each])
+                self._is_broken = False
+            self._unheard = []
         self._closed_meanwhile.clear()
-        for hit in await in_thread(read_hits):
+        hits = await in_thread(read_hits)
+        for hit in hits:
             closer.add(hit)
+        if any(isinstance(hit, Decision) for hit in hits):
+            # What it decided is in the ledger before that is read.
+            await closer.work_off()
         self._mark_ms = await in_thread(read_mark_ms)
         found = await in_thread(read_active)
         await self._judge(found, self._mark_ms)
@@ -246,10 +277,15 @@ class SignalWatcher:
         for closing in await in_thread(judge_stored, found, since_ms, until):
             active.forget(closing.signal)
             closer.add(closing)
+        if any(each.record for each in found):
+            active.see_missed(await in_thread(read_missed, found, since_ms, until))
 
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
-        over = closer.pending.keys() | closer.held.keys() | self._closed_meanwhile
+        decided = {**closer.pending, **closer.held}
+        over = {pk for pk, each in decided.items() if isinstance(each, Closing) or each.is_end}
+        over |= self._closed_meanwhile
+        found = [each.with_fill(decided.get(each.id)) for each in found]
         for signal in active.admit([each for each in found if each.id not in over]):
             self._judge_later[signal] = clock.now_ms() + STORED_AFTER_MS
 
@@ -270,6 +306,44 @@ class SignalWatcher:
                 facts = catalogue.find(symbol)
                 if facts is not None and market.state(facts) == "open":
                     active.end(symbol, now_ms)
+
+    def _end_unfilled(self) -> None:
+        """Those that wait for a fill and cannot have one any more."""
+        active, _ = self._parts()
+        now_ms = clock.now_ms()
+        for followed in [each for some in active.waiting.values() for each in some]:
+            if followed.walk is not None or followed.unwritten or followed.case.cause:
+                continue
+            unsettled_ms = active.terms(followed.symbol).unsettled_ms
+            if cause := self._why_unfilled(followed, now_ms, unsettled_ms):
+                active.decide(followed, followed.cancel(cause, now_ms, unsettled_ms))
+
+    def _end_inactive(self) -> None:
+        """At the last price of an instrument that is no longer offered, or at the first one after it is
+        again."""
+        active, _ = self._parts()
+        for symbol in {each.symbol for each in active.followed.values()}:
+            facts = catalogue.known(symbol)
+            if facts is not None and not facts.active:
+                now_ms, quote = clock.now_ms(), market.quote(symbol)
+                is_fresh = quote is not None and now_ms - quote.time_ms <= facts.stale_after_s * 1000
+                active.end_inactive(symbol, now_ms, is_fresh=is_fresh)
+
+    def _why_unfilled(self, followed: Followed, now_ms: int, unsettled_ms: int) -> str:
+        facts = catalogue.find(followed.symbol)
+        if facts is None:
+            return record.DEACTIVATED
+        if facts.is_withheld:
+            return record.WITHHELD
+        if not facts.hours.is_open(now_ms):
+            return MARKET_CLOSED
+        return record.NO_TICK if followed.has_run_out(now_ms, unsettled_ms) else ""
+
+    def _told(self, decision: Decision, outcome: str) -> None:
+        if self.active is not None:
+            self.active.told(decision, outcome)
+            if decision.cancel is not None and not decision.is_end:
+                self.unread.add(decision.signal)
 
     def _parts(self) -> tuple[ActiveSignals, Closer]:
         if self.active is None or self.closer is None:

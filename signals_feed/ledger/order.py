@@ -58,7 +58,8 @@ class OrderCheck:
         if entry.get("rules") == RULES:
             self._begun_at = self._begun_at or entry["position"]
             self._open[entry["signal"]] = is_demo
-        elif self._begun_at:
+        elif self._begun_at and not is_demo:
+            # The demo tells of a past that nobody saw.
             yield f"follows the rules of before, and entry {self._begun_at} those that have begun"
         elif self._written and not is_demo and _is_dated_back(entry["published_at"], self._written):
             yield f"is dated {entry['published_at']}, and an earlier one was written at {self._written}"

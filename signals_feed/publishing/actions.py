@@ -3,6 +3,7 @@ entry in one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from uuid import UUID
 
@@ -25,16 +26,23 @@ from market.own_prices import makes_price
 from market.store import hold_series
 from signals_feed import exits
 from signals_feed.closing import Closing, close_signal, close_signals
+from signals_feed.decisions import BY_STAFF, cancel_fact
+from signals_feed.ledger.beginning import begin_when_known
 from signals_feed.ledger.ledger import (
     Fact,
     LedgerEntry,
     cancellation_payload,
+    database_clock,
+    plain,
     publication_payload,
     published_names,
 )
 from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
 from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
+from signals_feed.publishers.purses import JUMP_IN_UNITS, JUMPS_OF_DAYS
+from signals_feed.record import RULES
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
+from signals_feed.stored_minutes import largest_jump
 
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
@@ -42,6 +50,10 @@ NOT_TRADED = {
     "lagging": "The prices of {symbol} come more than 10 seconds late. Try again once they come in time.",
     "unsettled": "The price of {symbol} may be about to jump. Try again in a few seconds.",
 }
+# An instrument whose jumps are stored for less is not ranked.
+LEAST_DAYS = 90
+# The ledger takes no publication that is dated longer ago than 5 seconds.
+SOON = timedelta(seconds=4)
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
 
 
@@ -66,30 +78,37 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     if market.is_lagging(facts.symbol):
         raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
     entry, tradable = check(terms, quote, facts.digits)
-    # The clock may have been set back: a signal is never older than its quote.
-    at = moment(max(now_ms, quote.time_ms))
-    signal = Signal(
-        user=publisher,
-        instrument=Instrument.objects.get(pk=facts.id),
-        direction=terms.direction,
-        entry=entry,
-        stop_loss=terms.stop_loss,
-        take_profit=terms.take_profit,
-        tradable_price=tradable,
-        token=token,
-        published_at=at,
-        expires_at=at + LIFETIME,
-    )
-    try:
-        with transaction.atomic():
-            _check_under_locks(publisher, facts, quote, at)
-            enter_feed(signal, quote)
-    except IntegrityError:
-        # The same form was sent at the same moment, and the other request was first.
-        if first := _sent_before(terms, publisher, token):
-            return first
-        raise
-    return signal
+    instrument, has_begun = Instrument.objects.get(pk=facts.id), begin_when_known()
+    while True:
+        # The clock may have been set back: a signal is never older than its quote.
+        at = published_now() if has_begun else moment(max(now_ms, quote.time_ms))
+        signal = Signal(
+            user=publisher,
+            instrument=instrument,
+            direction=terms.direction,
+            entry=entry,
+            stop_loss=terms.stop_loss,
+            take_profit=terms.take_profit,
+            tradable_price=tradable,
+            token=token,
+            published_at=at,
+            expires_at=at + LIFETIME,
+            rules=RULES if has_begun else 1,
+            rank_unit=rank_unit(instrument, at) if has_begun else None,
+        )
+        try:
+            with transaction.atomic():
+                _check_under_locks(publisher, facts, quote, at)
+                enter_feed(signal, quote)
+        except IntegrityError:
+            # The same form was sent at the same moment, and the other request was first.
+            if first := _sent_before(terms, publisher, token):
+                return first
+            if has_begun and published_now() - at > SOON:
+                # It waited so long for others that the ledger does not take its time any more.
+                continue
+            raise
+        return signal
 
 
 @transaction.atomic
@@ -115,15 +134,41 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
     # Under the lock of the event, so that no two are the same.
     number = Signal.objects.filter(user=signal.user_id).count()
-    kept = {"number": number, "demo": signal.is_demo}
+    kept = {"number": number, "demo": signal.is_demo} | _measures(signal)
     payload = publication_payload(signal, entry) | published_names(signal) | kept
     LedgerEntry.objects.append([Fact(LedgerEntry.Kind.PUBLISH, signal.pk, payload)])
 
 
+def _measures(signal: Signal) -> dict[str, object]:
+    """What the judge goes by, whatever staff change later."""
+    if signal.rules != RULES:
+        return {}
+    measures = {"pip_size": plain(signal.instrument.pip_size), "rank_unit": plain(signal.rank_unit)}
+    return {"rules": RULES, "stale_ms": signal.instrument.stale_after_s * 1000, **measures}
+
+
+def rank_unit(instrument: Instrument, now: datetime) -> Decimal | None:
+    """None if too little of its past is stored."""
+    for days in (JUMPS_OF_DAYS, LEAST_DAYS):
+        jump = largest_jump(instrument.pk, now - timedelta(days=days))
+        if jump is not None:
+            return jump / JUMP_IN_UNITS
+    return None
+
+
+def published_now() -> datetime:
+    """By the clock that all processes have in common, and the ledger goes by."""
+    return datetime.fromisoformat(database_clock())
+
+
 def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
-    """Its publisher closes it at the current price of the exit side, even if they may no longer publish."""
+    """Its publisher closes it, even if they may no longer publish: by the rules of before at the current
+    price of the exit side, by the present ones at the first tick that the engine then finds due."""
     if signal.user_id != by.pk:
         raise SignalRefused("", "Only its publisher can close a signal by hand.")
+    if signal.rules == RULES:
+        request_close(signal, by=by)
+        return
     facts = catalogue.known(signal.instrument.symbol)
     if facts is None or not facts.active:
         raise SignalRefused(
@@ -137,13 +182,33 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
         raise SignalNotActive("This signal has already been closed.")
 
 
+def request_close(signal: Signal, *, by: User) -> None:
+    """It cannot be taken back, and a second one is the same."""
+    kind, told = LedgerEntry.Kind.CLOSE_REQUEST, LedgerEntry.objects.filter(signal=signal.pk)
+    if not Signal.objects.active().filter(pk=signal.pk).exists():
+        raise SignalNotActive("This signal has already been closed.")
+    try:
+        with transaction.atomic():
+            ControlEvent.objects.publish(
+                EventKind.CLOSE_REQUESTED, by=by.get_username(), signal=str(signal.pk)
+            )
+            if told.filter(kind=LedgerEntry.Kind.CLOSE).exists():
+                raise SignalNotActive("This signal has already been closed.")
+            if not told.filter(kind=kind).exists():
+                LedgerEntry.objects.append([Fact(kind, signal.pk, {"at": database_clock()})])
+    except IntegrityError:
+        if not told.filter(kind=kind).exists():
+            raise
+
+
 @transaction.atomic
 def cancel(signal: Signal, *, reason: str, by: str) -> None:
     """Staff take a signal back: it closes at the next tradable price, and its result counts."""
     if not reason.strip():
         raise ValueError("A cancellation needs a written reason.")
-    # The market's time, because it ends at the market's next price.
-    at = max(moment(clock.now_ms()), signal.published_at)
+    # The market's time, because it ends at the market's next price; by the present rules its arm has that.
+    at = published_now() if signal.rules == RULES else moment(clock.now_ms())
+    at = max(at, signal.published_at)
     signal.cancel_reason, signal.cancelled_at = reason.strip(), at
     marked = (
         Signal.objects.active()
@@ -155,10 +220,9 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
     ControlEvent.objects.publish(
         EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )
-    LedgerEntry.objects.append(
-        # The ledger is public; only the event names the member of staff.
-        [Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal))]
-    )
+    # The ledger is public; only the event names the member of staff.
+    old = Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal))
+    LedgerEntry.objects.append([cancel_fact(signal, BY_STAFF) if signal.rules == RULES else old])
 
 
 @transaction.atomic
@@ -264,14 +328,15 @@ AT_PUBLICATION = " They may not be passed on: it closes at those of its publicat
 
 @transaction.atomic
 def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
-    """Close the signals that a tick has hit by that tick, and cancel all others at the last quote. Where
-    neither may be handed on, cancel all at the quote of their publication, which everybody has."""
-    own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
-    may_be_shown = _may_be_shown(ending)
+    """Of those by the rules of before, close the signals that a tick has hit by that tick, and cancel all
+    others at the last quote. Where neither may be handed on, cancel all at the quote of their publication,
+    which everybody has."""
+    own = Signal.objects.active().filter(instrument__symbol=ending.symbol, rules=1)
+    may_be_shown = may_last_be_shown(ending)
     if may_be_shown:
         close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
     signals = list(own.select_related("instrument"))
-    reason = SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)
+    reason = reason_of(ending)
     if not may_be_shown:
         reason += AT_PUBLICATION
     for signal in signals:
@@ -286,7 +351,11 @@ def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> No
     close_signals(closings)
 
 
-def _may_be_shown(ending: SeriesEnding) -> bool:
+def reason_of(ending: SeriesEnding) -> str:
+    return SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)
+
+
+def may_last_be_shown(ending: SeriesEnding) -> bool:
     """The prices of the old series, whatever is known of the new one."""
     facts = catalogue.known(ending.symbol)
     stored = () if facts is None else catalogue.stored_sources(facts.id)

@@ -17,7 +17,7 @@ from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted
-from tests.factories import make_instrument, make_user
+from tests.factories import make_account, make_instrument, make_user
 
 BID, ASK = Decimal("1.0841"), Decimal("1.0842")
 TERMS = {"entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900", "tradable_price": "1.0842"}
@@ -47,6 +47,14 @@ def make_published(instrument: Instrument | None = None, **terms: Any) -> Signal
     fields: dict[str, Any] = {name: Decimal(price) for name, price in TERMS.items()}
     fields |= {"direction": "buy", "user": terms.pop("user", None) or make_user()} | terms
     return put_in_feed(Signal(instrument=instrument, **fields))
+
+
+def make_waiting(**terms: Any) -> Signal:
+    """The same by rules 2: it waits for its fill. It is the demo's, which may be dated as the test's clock
+    is and not as the database's."""
+    user = terms.pop("user", None) or make_account(is_demo=True).user
+    instrument = terms.pop("instrument", None) or Instrument.objects.get(symbol="EURUSD")
+    return make_published(instrument, user=user, rules=2, **terms)
 
 
 def make_published_by_name(**terms: Any) -> Signal:

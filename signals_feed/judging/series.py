@@ -1,0 +1,58 @@
+"""Signals do not outlive the prices that they were published on: a change of kind ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from market.engine import SeriesEnding
+from signals_feed import record
+from signals_feed.closing import Closing, Ending
+from signals_feed.contradictions import FILL_AFTER_MS
+from signals_feed.decisions import Arming, Decision, write_decisions
+from signals_feed.exits import Tick
+from signals_feed.models import Signal
+from signals_feed.publishing.actions import end_signals, may_last_be_shown, reason_of
+from signals_feed.rules import exact_price
+
+from .active_signals import read_records
+from .followed import Followed
+
+
+@transaction.atomic
+def end_series(
+    ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: Sequence[Followed], at_ms: int
+) -> None:
+    """What was decided by a tick stays. All others are cancelled at the last price, or where that may not be
+    handed on, at that of their fill, which everybody has."""
+    end_signals(ending, [each for each in hits if isinstance(each, Closing)], epoch)
+    own = Signal.objects.active().filter(instrument__symbol=ending.symbol, rules=record.RULES)
+    may_be_shown, ids = may_last_be_shown(ending), set(own.values_list("pk", flat=True))
+    if may_be_shown:
+        write_decisions([each for each in hits if isinstance(each, Decision) and each.signal in ids])
+    left = list(own.values_list("pk", flat=True))
+    followed = {each.id: each for each in known}
+
+    def arming(asked: str, number: int) -> Arming:
+        return Arming(asked, number, at_ms, epoch, ending.seq, FILL_AFTER_MS, 0)
+
+    # Some are published in this moment, and not followed yet.
+    entries = read_records([pk for pk in left if pk not in followed])
+    followed |= {pk: Followed(pk, ending.symbol, each, arming) for pk, each in entries.items()}
+    cause = record.KIND_CHANGED if may_be_shown else record.WITHHELD
+    ends = [
+        followed[pk].end_at_last(cause, at_ms, reason_of(ending), last_of(ending, followed[pk]))
+        for pk in left
+    ]
+    write_decisions(ends)
+
+
+def last_of(ending: SeriesEnding, followed: Followed) -> Tick | None:
+    """The last tick of the series, if this engine did not see it."""
+    last, walk = ending.last, followed.walk
+    if last is None or walk is None or walk.last.time_ms >= last.time_ms:
+        return None
+    prices = exact_price(last.bid), exact_price(last.ask)
+    feed = ending.source.partition(":")[0]
+    return Tick(*prices, last.time_ms, seq=ending.seq, accepted_ms=last.time_ms, feed=feed)
