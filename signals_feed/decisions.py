@@ -85,7 +85,7 @@ class Decision(NamedTuple):
     arms: tuple[Arming, ...] = ()
     fill: dict[str, Any] | None = None
     cancel: Cancelling | None = None
-    close: dict[str, Any] | None = None
+    close: Payload | None = None
     is_unfilled: bool = False
     """It ends without a fill."""
 
@@ -135,7 +135,7 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
     # All rows before the first event, and always in the same order, as in closing.py.
     rows = Signal.objects.active().filter(pk__in=wanted).order_by("pk").select_related("instrument", "user")
     signals = {signal.pk: signal for signal in rows.select_for_update(of=("self",), no_key=True)}
-    entries: dict[UUID, list[Payload]] = defaultdict(list)
+    entries: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
     told = LedgerEntry.objects.filter(signal__in=list(signals)).exclude(kind=record.CLOSE)
     for about, payload in told.order_by("position").values_list("signal", "payload"):
         entries[about].append(json.loads(payload))
@@ -154,7 +154,7 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
 class Writing:
     """One decision, as far as the ledger does not have it yet."""
 
-    def __init__(self, signal: Signal, entries: list[Payload], decision: Decision) -> None:
+    def __init__(self, signal: Signal, entries: list[dict[str, Any]], decision: Decision) -> None:
         self.signal, self.decision, self.outcome = signal, decision, WRITTEN
         self.is_cancelled_now = self.is_filled_now = self.is_closed_now = False
         self.fill: Evidence | None = None
@@ -214,11 +214,12 @@ class Writing:
             own.update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
         )
 
-    def _close(self, close: dict[str, Any]) -> None:
+    def _close(self, close: Payload) -> None:
         signal, evidence = self.signal, close["evidence"]
         signal.status = Signal.Status.CLOSED
+        columns = {field.name: field for field in Signal._meta.concrete_fields}
         for name in RESULT:
-            setattr(signal, name, Signal._meta.get_field(name).to_python(close[name]))
+            setattr(signal, name, columns[name].to_python(close[name]))
         cancelling = self.decision.cancel
         if cancelling is not None and cancelling.cause in record.AT_LAST:
             signal.closed_at = signal.cancelled_at

@@ -165,6 +165,8 @@ class ActiveSignals:
         }
         self.watches.clear()
         self.watched.clear()
+        for followed in self.followed.values():
+            self._wait(followed)
         self._refilled = defaultdict(list)
         self._begun_ms = self._dropped_ms = at_ms
 
@@ -324,8 +326,8 @@ class ActiveSignals:
     def _quote(self, tick: TickAccepted) -> Quoted:
         epoch = self.epoch()
         prices = exact_price(tick.bid), exact_price(tick.ask)
-        told = tick.accepted_ms, tick.feed, tick.settled, tick.unsettled_ms
-        return Quoted(*prices, tick.time_ms, epoch, tick.seq, *told)
+        numbered = tick.time_ms, epoch, tick.seq
+        return Quoted(*prices, *numbered, tick.accepted_ms, tick.feed, tick.settled, tick.unsettled_ms)
 
     def _close_by_quote(
         self, watch: SymbolWatch, watched: Watched, exit_: Exit, quote: Quoted, source: str, at_ms: int
@@ -435,9 +437,7 @@ class ActiveSignals:
             if watched := self.watched.pop(followed.id, None):
                 self._bring_up(followed, watched)
                 self.watches[followed.symbol].remove(watched)
-            waiting = self.waiting.setdefault(followed.symbol, [])
-            if followed not in waiting:
-                waiting.append(followed)
+            self._wait(followed)
         elif followed.walk is not None and followed.id not in self.watched:
             self._wait_no_more(followed)
             watched = self.watched[followed.id] = Watched(followed.id, followed.symbol, followed.walk.levels)
@@ -451,6 +451,11 @@ class ActiveSignals:
         self._leave(self.watches[watched.symbol], watched)
         followed.is_at_end = True
         self._place(followed)
+
+    def _wait(self, followed: Followed) -> None:
+        waiting = self.waiting.setdefault(followed.symbol, [])
+        if followed not in waiting:
+            waiting.append(followed)
 
     def _wait_no_more(self, followed: Followed) -> None:
         waiting = self.waiting.get(followed.symbol, [])

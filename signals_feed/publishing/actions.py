@@ -77,25 +77,13 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     quote = _tradable(facts, quote, now_ms, "symbol")
     if market.is_lagging(facts.symbol):
         raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
-    entry, tradable = check(terms, quote, facts.digits)
-    instrument, has_begun = Instrument.objects.get(pk=facts.id), begin_when_known()
+    prices = check(terms, quote, facts.digits)
+    has_begun = begin_when_known()
     while True:
         # The clock may have been set back: a signal is never older than its quote.
         at = published_now() if has_begun else moment(max(now_ms, quote.time_ms))
-        signal = Signal(
-            user=publisher,
-            instrument=instrument,
-            direction=terms.direction,
-            entry=entry,
-            stop_loss=terms.stop_loss,
-            take_profit=terms.take_profit,
-            tradable_price=tradable,
-            token=token,
-            published_at=at,
-            expires_at=at + LIFETIME,
-            rules=RULES if has_begun else 1,
-            rank_unit=rank_unit(instrument, at) if has_begun else None,
-        )
+        signal = _made(terms, prices, publisher, facts, at, has_begun=has_begun)
+        signal.token = token
         try:
             with transaction.atomic():
                 _check_under_locks(publisher, facts, quote, at)
@@ -104,11 +92,37 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
             # The same form was sent at the same moment, and the other request was first.
             if first := _sent_before(terms, publisher, token):
                 return first
-            if has_begun and published_now() - at > SOON:
-                # It waited so long for others that the ledger does not take its time any more.
-                continue
-            raise
-        return signal
+            # It may have waited so long for others that the ledger does not take its time any more.
+            if not has_begun or published_now() - at < SOON:
+                raise
+        else:
+            return signal
+
+
+def _made(
+    terms: SignalTerms,
+    prices: tuple[Decimal, Decimal],
+    publisher: User,
+    facts: InstrumentFacts,
+    at: datetime,
+    *,
+    has_begun: bool,
+) -> Signal:
+    entry, tradable = prices
+    signal = Signal(
+        user=publisher,
+        instrument=Instrument.objects.get(pk=facts.id),
+        direction=terms.direction,
+        entry=entry,
+        stop_loss=terms.stop_loss,
+        take_profit=terms.take_profit,
+        tradable_price=tradable,
+        published_at=at,
+        expires_at=at + LIFETIME,
+    )
+    if has_begun:
+        signal.rules, signal.rank_unit = RULES, rank_unit(signal.instrument, at)
+    return signal
 
 
 @transaction.atomic

@@ -1,39 +1,202 @@
-"""By rules 2 the engine fills a signal after it was asked to: at which tick, and what follows from it."""
+"""By rules 2 the engine fills a signal after it was asked to: at which tick, and what follows from it. What
+it wrote is what the judge says of the same ticks: that is asked after each test."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
+import time_machine
 
 from core.threads import in_thread
+from instruments.catalogue import catalogue
+from instruments.models import Instrument
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
-from tests.market.ticking import NOON_MS
+from signals_feed.publishing.actions import cancel, close_by_hand
 from tests.signals_feed.published_signals import make_waiting
 
 from .watched_engine import WatchedEngine, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
+ARMED = ["publish", "arm fill:1"]
+FILLED = [*ARMED, "fill"]
+Step = tuple[Any, ...]
+FILL = (1_000, 1.0844)
 
 
-def told(signal: Signal) -> list[str]:
-    entries = LedgerEntry.objects.filter(signal=signal.pk).order_by("position")
+def told() -> list[str]:
+    entries = LedgerEntry.objects.order_by("position")
     return [f"{each.kind} {each.part}".strip() for each in entries]
 
 
-def test_a_signal_is_armed_then_filled_and_then_stopped() -> None:
-    async def act(watched: WatchedEngine) -> Signal:
-        watched.tick(1.0841, 1.0842, NOON_MS)
-        signal: Signal = await in_thread(make_waiting)
-        await watched.settle()
-        watched.tick(1.0850, 1.0851, NOON_MS + 999)
-        watched.tick(1.0844, 1.0845, NOON_MS + 1_000)
-        watched.tick(1.0805, 1.0806, NOON_MS + 2_000)
-        await watched.settle()
-        return signal
+class Story:
+    """One signal, a buy at 1.0842 from 1.0810 to 1.0900, and what happens to it."""
 
-    signal = run(act)
-    assert told(signal) == ["publish", "arm fill:1", "fill", "close"]
-    signal.refresh_from_db()
-    assert (str(signal.fill_price), str(signal.close_price)) == ("1.08450000", "1.08050000")
+    def __init__(self, watched: WatchedEngine, clock: time_machine.Traveller) -> None:
+        self.watched, self.clock = watched, clock
+
+    async def begin(self, *, is_settled: bool = True) -> None:
+        # Nothing happens but what a test says.
+        await self.watched.watcher.loop.stop()
+        self.tick(0, 1.0841)
+        await in_thread(make_waiting)
+        if is_settled:
+            await self.watched.settle()
+
+    async def go(self, *steps: Step) -> None:
+        for what, *how in steps:
+            if isinstance(what, str):
+                await getattr(self, what)(*how)
+            else:
+                self.tick(what, *how)
+        await self.watched.settle()
+
+    def tick(self, after_ms: int, bid: float, reason: str | None = None) -> None:
+        self.clock.shift(after_ms / 1000)
+        self.watched.tick(bid, bid + 0.0001, self.now_ms, reason=reason)
+
+    @property
+    def now_ms(self) -> int:
+        return self.watched.now_ms()
+
+    async def wait(self, ms: int) -> None:
+        self.clock.shift(ms / 1000)
+        await self.watched.settle()
+
+    async def ask(self) -> None:
+        signal = await in_thread(Signal.objects.select_related("instrument", "user").get)
+        await in_thread(close_by_hand, signal, by=signal.user, quote=None)
+        await self.watched.settle()
+
+    async def staff(self) -> None:
+        await in_thread(cancel, await in_thread(Signal.objects.get), reason="wrong symbol", by="alice")
+        await self.watched.settle()
+
+    async def staff_unheard(self) -> None:
+        await in_thread(cancel, await in_thread(Signal.objects.get), reason="wrong symbol", by="alice")
+
+    async def change(self, name: str, value: object) -> None:
+        await in_thread(partial(Instrument.objects.update, **{name: value}))
+        await in_thread(catalogue.load_now)
+        await self.watched.settle()
+
+    async def reprice(self) -> None:
+        await self.change("source", "replay")
+        await self.watched.runner.series.settle()
+
+    async def break_watcher(self) -> None:
+        self.watched.watcher.hear([None])  # type: ignore[list-item]
+
+
+STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
+    "a tick that comes too early fills nothing": ([(999, 1.0850)], ARMED, ("", "")),
+    "stopped": ([(999, 1.0850), FILL, (1, 1.0805)], [*FILLED, "close"], ("stop_loss", "1.0805")),
+    "target": ([FILL, (1, 1.0843), (1, 1.0910)], [*FILLED, "close"], ("take_profit", "1.09")),
+    "stopped by its fill": ([(1_000, 1.0800)], [*FILLED, "close"], ("stop_loss", "1.08")),
+    "filled beyond its target": (
+        [(1_000, 1.0900)],
+        [*FILLED, "cancel", "close"],
+        ("cancelled", "1.09"),
+    ),
+    "filled beyond its target, and cancelled before anybody heard": (
+        [(999, 1.0842), ("staff_unheard",), (1, 1.0900)],
+        [*ARMED, "cancel", "fill", "arm cancel:1", "close"],
+        ("cancelled", "1.09"),
+    ),
+    "no tick": ([("wait", 60_001)], [*ARMED, "cancel", "close"], ("cancelled", "1.0842")),
+    "a tick too late": ([(60_001, 1.0844)], [*ARMED, "cancel", "close"], ("cancelled", "1.0842")),
+    "a tick just in time": ([(60_000, 1.0844), ("wait", 1_000)], FILLED, ("", "")),
+    "the market closes": (
+        [("wait", 31 * 60_000)],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "cancelled before its fill": (
+        [(10, 1.0842), ("staff",), FILL],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "deactivated before its fill": (
+        [("change", "active", False)],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "deactivated after its fill": (
+        [FILL, (1, 1.0847), ("change", "active", False)],
+        [*FILLED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0847"),
+    ),
+    "deactivated while its quote was old": (
+        [
+            *(FILL, ("wait", 61_000), ("change", "active", False), ("wait", 1_000)),
+            *(("change", "active", True), (1_000, 1.0849)),
+        ],
+        [*FILLED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0849"),
+    ),
+    "asked to close": (
+        [FILL, (10, 1.0846), ("ask",), (999, 1.0848), (1, 1.0849)],
+        [*FILLED, "close_request", "arm close_request:1", "close"],
+        ("manual", "1.0849"),
+    ),
+    "asked to close twice, and the stop comes first": (
+        [FILL, (10, 1.0846), ("ask",), ("ask",), (500, 1.0808), (500, 1.0849)],
+        [*FILLED, "close_request", "arm close_request:1", "close"],
+        ("stop_loss", "1.0808"),
+    ),
+    "asked to close before its fill": (
+        [("ask",), FILL, (10, 1.0847)],
+        [*ARMED, "close_request", "arm close_request:1", "fill", "close"],
+        ("manual", "1.0847"),
+    ),
+    "asked to close on a closed market": (
+        [FILL, ("wait", 40 * 60_000), ("ask",), ("wait", 60 * 60_000), (0, 1.0850)],
+        [*FILLED, "close_request", "arm close_request:1", "close"],
+        ("manual", "1.085"),
+    ),
+    "cancelled after its fill": (
+        [FILL, ("staff",), (999, 1.0848), (1, 1.0847)],
+        [*FILLED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0847"),
+    ),
+    "the prices become simulated": (
+        [FILL, (5, 1.0846), ("reprice",)],
+        [*FILLED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0846"),
+    ),
+    "the prices become simulated before its fill": (
+        [(5, 1.0846), ("reprice",)],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "the watcher broke": (
+        [(5, 1.0841), ("break_watcher",), FILL, (5, 1.0805), ("wait", 1)],
+        [*FILLED, "close"],
+        ("stop_loss", "1.0805"),
+    ),
+    "the watcher broke after its fill": (
+        [FILL, (5, 1.0870), ("wait", 1), ("break_watcher",), (5, 1.0805), ("wait", 1)],
+        [*FILLED, "close"],
+        ("stop_loss", "1.0805"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_happens_to_a_signal_and_what_the_ledger_says(name: str, clock: time_machine.Traveller) -> None:
+    steps, entries, end = STORIES[name]
+
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(*steps)
+
+    run(act)
+    signal = Signal.objects.get()
+    assert told() == entries
+    price = None if signal.close_price is None else f"{signal.close_price.normalize():f}"
+    assert (signal.close_reason, price or "") == end
     assert verify().fault == ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from decimal import Decimal
 from typing import TypeVar
 
+from core import clock
 from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from instruments.catalogue import catalogue
@@ -14,12 +16,15 @@ from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.engine.status import EngineStatus
-from market.prices.records import AnyRecord, Tick
+from market.prices.records import AnyRecord, JournalPosition, Tick, TickAccepted
+from signals_feed.exits import Tick as JudgedTick
 from signals_feed.judging.watcher import SignalWatcher
 from tests.core.events.following import follow
 from tests.market.running import make_journal, no_feed, stop_engine_tasks
 
 T = TypeVar("T")
+TAPE: list[JudgedTick] = []
+"""Every tick of the test, for the judge."""
 
 
 class TailBus(LocalBus):
@@ -36,13 +41,16 @@ class TailBus(LocalBus):
 class WatchedEngine:
     """Nothing is written unless a test says so, and `settle` waits for all that follows from it."""
 
-    def __init__(self, tail: Iterable[AnyRecord] = ()) -> None:
+    def __init__(self, tail: Iterable[AnyRecord] = (), epoch: str = "") -> None:
         self.engine = Engine(market.prices)
         self.events = EventFeed()
         self.watcher = SignalWatcher()
         follow(self.events, catalogue, self.watcher)
         self.records: list[AnyRecord] = []
-        self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher], self._note_status)
+        bus = TailBus(list(tail))
+        if epoch:
+            bus.journal_position = JournalPosition(epoch, 0)
+        self.runner = Runner(self.engine, no_feed, bus, [self.watcher], self._note_status)
 
     async def enter(self) -> WatchedEngine:
         await self.events.start()
@@ -60,10 +68,29 @@ class WatchedEngine:
         market.market.status = EngineStatus()
         await self.events.stop()
 
-    def tick(self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD") -> None:
-        assert self.engine.accept(Tick(symbol, bid, ask, at_ms, 1.0), at_ms) is None
+    def tick(
+        self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD", reason: str | None = None
+    ) -> None:
+        assert self.engine.accept(Tick(symbol, bid, ask, at_ms, 1.0), at_ms) == reason
         self.records += self.engine.records
+        TAPE.extend(
+            JudgedTick(
+                *(
+                    Decimal(str(each.bid)),
+                    Decimal(str(each.ask)),
+                    each.time_ms,
+                    self.runner.epoch(),
+                    each.seq,
+                ),
+                *(each.accepted_ms, each.feed, each.settled, each.unsettled_ms),
+            )
+            for each in self.engine.records
+            if isinstance(each, TickAccepted)
+        )
         self.runner.publish()
+
+    def now_ms(self) -> int:
+        return clock.now_ms()
 
     async def settle(self) -> None:
         await self.events.read()
@@ -88,11 +115,11 @@ class WatchedEngine:
         market.prices.clear()
 
 
-def run(act: Callable[[WatchedEngine], Awaitable[T]], tail: Iterable[AnyRecord] = ()) -> T:
+def run(act: Callable[[WatchedEngine], Awaitable[T]], tail: Iterable[AnyRecord] = (), epoch: str = "") -> T:
     """Ends in order."""
 
     async def within() -> T:
-        watched = await WatchedEngine(tail).enter()
+        watched = await WatchedEngine(tail, epoch).enter()
         try:
             return await act(watched)
         finally:

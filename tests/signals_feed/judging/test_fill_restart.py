@@ -1,0 +1,127 @@
+"""Kills, failovers and a database that is away between the arm, the fill and the end: each is written once,
+by the tick by which it would have been otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import OperationalError
+
+from core.threads import in_thread
+from market.prices.records import AnyRecord
+from market.store.lease import LeaseLost
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Evidence, Undelivered
+from tests.databases.queries import around_statements
+
+from .test_fill import ARMED, FILL, FILLED, Step, Story, told
+from .test_restart import lose_the_lease
+from .watched_engine import TAPE, WatchedEngine, run
+
+pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
+Clock = time_machine.Traveller
+
+
+def killed(clock: Clock, *steps: Step, flush_after: int = 0) -> list[AnyRecord]:
+    """Armed, then written, then nothing more is written to the ledger; returns what the journal has since the
+    last checkpoint, which follows so many of the steps."""
+
+    async def within() -> list[AnyRecord]:
+        watched = await WatchedEngine(epoch="one").enter()
+        story = Story(watched, clock)
+        await story.begin()
+        await watched.stall()
+        for number, step in enumerate((None, *steps)):
+            if step is not None:
+                story.tick(*step)
+            if number == flush_after:
+                assert await watched.runner.writer.flush()
+                watched.records.clear()
+        await watched.kill()
+        return watched.records
+
+    return asyncio.run(within())
+
+
+async def go(watched: WatchedEngine, clock: Clock, *steps: Step) -> None:
+    await Story(watched, clock).go(*steps)
+
+
+def filled_by() -> int:
+    return Evidence.objects.get(kind="fill").seq
+
+
+@pytest.mark.parametrize("flush_after", [0, 1, 2, 3], ids=["journal", "arm", "fill", "end"])
+def test_what_was_decided_before_a_kill_is_written_after_it(clock: Clock, flush_after: int) -> None:
+    tail = killed(clock, (500, 1.0843), FILL, (5, 1.0805), flush_after=flush_after)
+    assert told() == ARMED
+    run(partial(go, clock=clock), tail, epoch="one")
+    assert told() == [*FILLED, "close"]
+    assert filled_by() == 3
+    assert (verify().fault, Undelivered.objects.count()) == ("", 0)
+
+
+def test_an_engine_that_goes_on_in_the_same_numbering_fills_by_the_arm_of_the_first(clock: Clock) -> None:
+    tail = killed(clock, (500, 1.0843))
+    run(lambda watched: go(watched, clock, (500, 1.0845)), tail, epoch="one")
+    assert (told(), filled_by()) == (FILLED, 3)
+
+
+def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: Clock) -> None:
+    killed(clock, (500, 1.0843), flush_after=1)
+    steps = (999, 1.0845), (1, 1.0846)
+    run(lambda watched: go(watched, clock, *steps), epoch="two")
+    assert told() == [*ARMED, "arm fill:2", "fill"]
+    assert filled_by() == 4
+
+
+def refuse(_: str, __: Callable[[], Any]) -> Any:
+    raise OperationalError("the database is away")
+
+
+@pytest.mark.parametrize("is_armed", [True, False])
+def test_while_the_database_is_away_ticks_fill_and_close_as_otherwise(clock: Clock, is_armed: bool) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await watched.stall()
+        await story.begin(is_settled=is_armed)
+        closer = watched.watcher.closer
+        assert closer is not None
+        if not is_armed:
+            await watched.events.read()
+            await watched.watcher.look()
+        for step in ((999, 1.0850), (1, 1.0844), (5, 1.0805)):
+            story.tick(*step)
+        with around_statements(refuse), pytest.raises(OperationalError):
+            await closer.work_off()
+        assert await in_thread(told) == (ARMED if is_armed else ["publish"])
+        # The checkpoint has what follows, whether or not the ledger has the arm.
+        assert await watched.runner.writer.flush()
+        assert await in_thread(Undelivered.objects.count) == 1
+        await watched.settle()
+
+    run(act)
+    assert (told(), filled_by()) == ([*FILLED, "close"], 3)
+    assert verify().fault == ""
+
+
+def test_engine_that_lost_the_lease_arms_and_fills_nothing(clock: Clock) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await watched.stall()
+        await story.begin()
+        await in_thread(lose_the_lease)
+        story.tick(1_000, 1.0844)
+        assert watched.watcher.closer is not None
+        with pytest.raises(LeaseLost):
+            await watched.watcher.closer.work_off()
+
+    run(act)
+    # Nobody has the tick.
+    TAPE.pop()
+    assert told() == ARMED
