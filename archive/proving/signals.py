@@ -13,6 +13,7 @@ from signals_feed.ledger.checking import record_of
 from signals_feed.ledger.ledger import LedgerEntry, Payload
 from signals_feed.ledger.verify import CurrentRows
 from signals_feed.models import Evidence, Signal
+from signals_feed.record import RULES
 from signals_feed.rules import exact_price
 
 from . import files
@@ -53,6 +54,9 @@ def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
     ledger = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
     rows = CurrentRows(ledger)
     entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in ("entry", "exit"))
+    if signal.rules == RULES:
+        # The archive does not say when ticks were accepted, which decides by these.
+        return Judged(signal, "; ".join(contradictions(record_of(signal, ledger, rows))))
     if exit_ is None or entry is None:
         raise NotJudged("it is older than evidence")
     record = record_of(signal, ledger, rows)

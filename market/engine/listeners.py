@@ -13,8 +13,6 @@ class SymbolStanding(NamedTuple):
     """The last number that was given to a tick of it."""
     closed_until_ms: int
     """When its last closed minute ended; 0 before the first."""
-    time_ms: int = 0
-    """That of the tick; 0 before the first."""
 
 
 class FillTerms(NamedTuple):

@@ -122,11 +122,7 @@ class Runner:
     def _standings(self) -> dict[str, SymbolStanding]:
         histories = self.engine.prices.histories
         return {
-            symbol: SymbolStanding(
-                state.seq,
-                histories[symbol].closed_until_ms if symbol in histories else 0,
-                0 if state.last is None else state.last.time_ms,
-            )
+            symbol: SymbolStanding(state.seq, histories[symbol].closed_until_ms if symbol in histories else 0)
             for symbol, state in self.engine.instruments.items()
         }
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from core import clock
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
-from market.engine import FillTerms, SymbolStanding
+from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
 from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, Decision
@@ -128,7 +128,7 @@ class ActiveSignals:
         close: Callable[[Closing | Decision], None],
         at_ms: int,
         terms: Callable[[str], FillTerms],
-        standings: Mapping[str, SymbolStanding],
+        last: Mapping[str, tuple[int, int]],
     ) -> None:
         self.watches: dict[str, SymbolWatch] = {}
         self.watched: dict[UUID, Watched] = {}
@@ -139,8 +139,8 @@ class ActiveSignals:
         """By symbol, those of them for which every tick counts; the others are watched."""
         self.epoch, self._close = epoch, close
         self._terms = terms
-        self._last = {symbol: (standing.seq, standing.time_ms) for symbol, standing in standings.items()}
-        """The last tick before the remembered ones."""
+        self._last = dict(last)
+        """Number and time of the last tick before the remembered ones."""
         self._begun_ms = at_ms
         self._dropped_ms: int | None = None
         """Ticks before this time were missed."""
@@ -326,8 +326,8 @@ class ActiveSignals:
     def _quote(self, tick: TickAccepted) -> Quoted:
         epoch = self.epoch()
         prices = exact_price(tick.bid), exact_price(tick.ask)
-        numbered = tick.time_ms, epoch, tick.seq
-        return Quoted(*prices, *numbered, tick.accepted_ms, tick.feed, tick.settled, tick.unsettled_ms)
+        made = Quoted(*prices, tick.time_ms, epoch, tick.seq, tick.accepted_ms, tick.feed)
+        return made._replace(settled=tick.settled, unsettled_ms=tick.unsettled_ms)
 
     def _close_by_quote(
         self, watch: SymbolWatch, watched: Watched, exit_: Exit, quote: Quoted, source: str, at_ms: int

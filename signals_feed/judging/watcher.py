@@ -110,8 +110,11 @@ class SignalWatcher:
     async def begin(self, start: EngineStart) -> None:
         self.closer = Closer(start.hold, self._told)
         await self.closer.loop.start()
-        terms, standings = start.fill_terms, start.standings
-        self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms(), terms, standings)
+        quotes = {symbol: market.quote(symbol) for symbol in start.standings}
+        last = {
+            symbol: (start.standings[symbol].seq, each.time_ms) for symbol, each in quotes.items() if each
+        }
+        self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms(), start.fill_terms, last)
         self._begin_anew()
         self._wake.set()
         self.hear(start.tail)

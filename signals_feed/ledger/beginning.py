@@ -6,8 +6,8 @@ from collections.abc import Callable
 from signals_feed.models import RulesBegun
 from signals_feed.record import RULES
 
-# The rules that this version can follow. Rules 2 need an engine that fills signals.
-KNOWN = 1
+# The rules that this version can follow.
+KNOWN = RULES
 
 oldest_known: list[Callable[[], int | None]] = []
 """Handed down: the oldest rules that some processes know; None if none of them runs."""

@@ -73,15 +73,25 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
         raise SignalRefused("symbol", f"No instrument {terms.symbol[:20]} is traded here.")
     if facts.is_withheld:
         raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
-    now_ms = clock.now_ms()
-    quote = _tradable(facts, quote, now_ms, "symbol")
+    quote = _tradable(facts, quote, clock.now_ms(), "symbol")
     if market.is_lagging(facts.symbol):
         raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
     prices = check(terms, quote, facts.digits)
+    return _publish(terms, prices, publisher, facts, quote, token)
+
+
+def _publish(
+    terms: SignalTerms,
+    prices: tuple[Decimal, Decimal],
+    publisher: User,
+    facts: InstrumentFacts,
+    quote: Quoted,
+    token: UUID | None,
+) -> Signal:
     has_begun = begin_when_known()
     while True:
         # The clock may have been set back: a signal is never older than its quote.
-        at = published_now() if has_begun else moment(max(now_ms, quote.time_ms))
+        at = published_now() if has_begun else moment(max(clock.now_ms(), quote.time_ms))
         signal = _made(terms, prices, publisher, facts, at, has_begun=has_begun)
         signal.token = token
         try:
@@ -121,7 +131,9 @@ def _made(
         expires_at=at + LIFETIME,
     )
     if has_begun:
-        signal.rules, signal.rank_unit = RULES, rank_unit(signal.instrument, at)
+        signal.rules = RULES
+        if (unit := rank_unit(signal.instrument, at)) is not None:
+            signal.rank_unit = unit
     return signal
 
 

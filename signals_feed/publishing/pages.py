@@ -155,11 +155,15 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
         messages.error(request, str(refusal))
     else:
         signal.refresh_from_db()
-        messages.success(
-            request,
-            f"Closed: {signal.direction} {signal.instrument.symbol}, {gains(signal)[0]}.",
-        )
+        messages.success(request, closed_words(signal))
     return redirect(address_of(signal.instrument.symbol))
+
+
+def closed_words(signal: Signal) -> str:
+    which = f"{signal.direction} {signal.instrument.symbol}"
+    if signal.closed_at is None:
+        return f"You asked to close: {which}. It closes at the next price, at least one second from now."
+    return f"Closed: {which}, {gains(signal)[0]}."
 
 
 def address_of(symbol: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
+import time_machine
+
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.prices.records import Tick
 from market.push.keys import ingest_key_cache, issue_ingest_key
+from signals_feed.ledger import beginning
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.rules import SignalRefused, SignalTerms
@@ -48,6 +52,34 @@ def test_nobody_sells_at_the_old_price_while_a_lower_one_is_refused_as_an_outlie
 
     assert run(act) == "unsettled"
     assert not Signal.objects.exists()
+
+
+@pytest.mark.parametrize(("rules", "earned"), [(1, Decimal("12")), (2, Decimal("-0.0238"))])
+def test_who_knows_the_next_price_earns_nothing_by_it(
+    instrument: Instrument,
+    clock: time_machine.Traveller,
+    monkeypatch: pytest.MonkeyPatch,
+    rules: int,
+    earned: Decimal,
+) -> None:
+    """The rules of before are the control."""
+    monkeypatch.setattr(beginning, "oldest_known", [lambda: rules])
+    # The demo's may be dated as the test's clock is.
+    anna = make_account(make_publisher(), is_demo=True).user
+    terms = SignalTerms("EURUSD", "buy", Decimal("1.0838"), Decimal("1.0877"))
+
+    async def act(watched: WatchedEngine) -> None:
+        watched.tick(1.0840, 1.0841, NOON_MS)
+        clock.shift(30)
+        await in_thread(lambda: publish(terms, anna, current_quote("EURUSD")))
+        await watched.settle()
+        clock.shift(1)
+        watched.tick(1.0879, 1.0880, NOON_MS + 31_000)
+        await watched.settle()
+
+    run(act)
+    signal = Signal.objects.get()
+    assert (signal.rules, signal.pnl_r) == (rules, earned)
 
 
 def test_owner_of_an_ingest_key_does_not_publish_and_then_push_the_price_to_the_target(

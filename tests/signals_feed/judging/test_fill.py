@@ -3,6 +3,8 @@ it wrote is what the judge says of the same ticks: that is asked after each test
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -12,10 +14,14 @@ import time_machine
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.decisions import CAUSES
+from signals_feed.ledger import ledger
+from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel, close_by_hand
+from signals_feed.record import NOT_ARMED, iso, ms_of
+from tests.patience import wait_until
 from tests.signals_feed.published_signals import make_waiting
 
 from .watched_engine import WatchedEngine, run
@@ -172,6 +178,22 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
         [*ARMED, "cancel", "arm cancel:1", "close"],
         ("cancelled", "1.0842"),
     ),
+    "prices are not settled when it is due": (
+        [
+            ("change", "outlier_percent", Decimal("0.5")),
+            *((900, 1.0600, "outlier"), (100, 1.0850), (1, 1.0850), (1, 1.0845), (1, 1.0846)),
+        ],
+        FILLED,
+        ("", ""),
+    ),
+    "what is not settled does not count": (
+        [
+            ("change", "outlier_percent", Decimal("0.5")),
+            *((50_000, 1.0600, "outlier"), ("wait", 9_000), ("wait", 10_000), (900, 1.0845)),
+        ],
+        FILLED,
+        ("", ""),
+    ),
     "the watcher broke": (
         [(5, 1.0841), ("break_watcher",), FILL, (5, 1.0805), ("wait", 1)],
         [*FILLED, "close"],
@@ -200,3 +222,23 @@ def test_what_happens_to_a_signal_and_what_the_ledger_says(name: str, clock: tim
     price = None if signal.close_price is None else f"{signal.close_price.normalize():f}"
     assert (signal.close_reason, price or "") == end
     assert verify().fault == ""
+
+
+def test_a_signal_that_the_engine_hears_of_too_late_is_never_armed(
+    clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def earlier() -> str:
+        return iso(ms_of(database_clock()) - 4_700)
+
+    async def act(watched: WatchedEngine) -> None:
+        # The database takes what is written up to 5 seconds ago.
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "database_clock", earlier)
+            await Story(watched, clock).begin(is_settled=False)
+        written = json.loads(await in_thread(lambda: LedgerEntry.objects.get().payload))["written"]
+        await in_thread(wait_until, lambda: seconds_between(written, database_clock()) > 5)
+        await watched.settle()
+
+    run(act)
+    assert told() == ["publish", "cancel", "close"]
+    assert Signal.objects.get().cancel_reason == CAUSES[NOT_ARMED]

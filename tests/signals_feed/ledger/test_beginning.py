@@ -30,7 +30,7 @@ def report(*rules: int) -> None:
         ((2, 2), "", True),
         ((2, 1), f"{NAME_OF_BEFORE}.2", False),
         ((2, 2), NAME_OF_BEFORE, False),
-        ((2, 2), own_name(), False),
+        ((2, 2), own_name(), True),
     ],
 )
 def test_they_begin_when_all_that_run_know_them(web: tuple[int, ...], writer: str, have: bool) -> None:
