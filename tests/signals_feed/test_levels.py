@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from market.engine import FillTerms
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
@@ -142,7 +143,7 @@ def ended(closings: list[Closing]) -> list[tuple[int, str]]:
 
 def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Closing]]:
     closings: list[Closing] = []
-    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active = ActiveSignals(lambda: "epoch", closings.append, 0, lambda _: FillTerms(1_000), {})
     active.settle()
     for bid, at_ms in ticks:
         active.take(bid_at(bid, at_ms))
@@ -163,7 +164,7 @@ def test_signal_that_was_hit_before_it_was_heard_of_saw_no_price_from_before_it(
 def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_watched() -> None:
     make_instrument(digits=0)
     closings: list[Closing] = []
-    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active = ActiveSignals(lambda: "epoch", closings.append, 0, lambda _: FillTerms(1_000), {})
     minute = PriceBar(60_000, 100, 100, 80, 90, 1, ask_high=101, ask_low=81)
     active.refill(HistoryMinute("EURUSD", minute, "bid"))
     active.admit([bought(1, 100, 90, 120, 50_000), bought(2, 100, 70, 120, 50_000)])

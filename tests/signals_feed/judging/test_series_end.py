@@ -21,7 +21,7 @@ from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Announcement, Hit, Signal
 from signals_feed.publishing.actions import cancel, publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
-from tests.factories import NOON, make_account, make_instrument
+from tests.factories import NOON, make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import make_published, make_publisher
@@ -127,9 +127,7 @@ def is_waited_for() -> bool:
 
 
 def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others() -> None:
-    # By rules 2 the demo's alone may be dated as the test's clock is.
     publisher, is_published, may_end = make_publisher(), Event(), Event()
-    make_account(publisher, is_demo=True)
 
     def publish_slowly() -> None:
         try:

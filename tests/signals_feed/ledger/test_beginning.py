@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.db.models import F
 from django.utils import timezone
 
+from config.wiring import hand_down_rules
 from market.models import EngineState
 from market.store.process_names import own_name
-from signals_feed.ledger.beginning import begin_when_known, have_begun
+from signals_feed.ledger.beginning import begin_when_known, have_begun, oldest_known
 from status.models import ProcessReport
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 NAME_OF_BEFORE = own_name().rpartition(".")[0]
+
+
+@pytest.fixture(autouse=True)
+def _as_the_service_begins() -> Iterator[None]:
+    hand_down_rules()
+    yield
+    oldest_known.clear()
 
 
 def report(*rules: int) -> None:

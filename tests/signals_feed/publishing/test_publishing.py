@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from io import StringIO
@@ -23,10 +24,12 @@ from instruments.models import Instrument, WithheldSource
 from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
-from signals_feed.models import Signal
+from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
+from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
+from signals_feed.record import FIELDS
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
-from tests.factories import NOON, make_calendar, make_instrument, make_user
+from tests.factories import NOON, make_calendar, make_candle, make_instrument, make_user
 from tests.market.engine_status import tell, untold  # noqa: F401 - a fixture
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import make_publisher
@@ -286,3 +289,32 @@ def test_command_says_why_not(anna: User, who: str, sentence: str) -> None:
 def test_command_takes_prices_only(stop: str) -> None:
     with pytest.raises(CommandError, match="is not a price"):
         told("anna", "EURUSD", "buy", "--stop", stop, "--target", "1")
+
+
+@pytest.mark.parametrize(("days", "unit"), [(89, "0.001"), (80, None)])
+def test_once_rules_2_have_begun_a_publication_says_what_the_judge_goes_by(
+    anna: User, instrument: Instrument, days: int, unit: str | None
+) -> None:
+    RulesBegun.objects.create(rules=2)
+    today = datetime.fromisoformat(database_clock())
+    for ago, opened in ((days, "1.0800"), (1, "1.0822")):
+        made = {"opened_at": today - timedelta(days=ago), "open": Decimal(opened), "high": Decimal("1.0830")}
+        make_candle(instrument, "1h", **made)
+    signal = publish(BUY, anna, QUOTE)
+    payload = json.loads(LedgerEntry.objects.get().payload)
+    assert set(FIELDS["publish"]) <= payload.keys()
+    assert (payload["rules"], payload["stale_ms"], payload["pip_size"]) == (2, 60_000, "0.0001")
+    # Half of what the price jumped by, if that is known of long enough.
+    assert payload["rank_unit"] == unit
+    # The clock of the database, and not that of the test.
+    assert seconds_between(payload["published_at"], payload["written"]) < 5
+    assert (signal.rules, signal.filled_at) == (2, None)
+
+
+def test_request_to_close_is_written_once_whatever_the_market_is_doing(anna: User) -> None:
+    RulesBegun.objects.create(rules=2)
+    signal = publish(BUY, anna, QUOTE)
+    for _ in range(2):
+        close_by_hand(signal, by=anna, quote=None)
+    kinds = LedgerEntry.objects.order_by("position").values_list("kind", flat=True)
+    assert list(kinds) == ["publish", "close_request"]
