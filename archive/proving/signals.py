@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from core.times import epoch_ms
+from signals_feed.checking import stored_record
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
-from signals_feed.ledger.checking import record_of
-from signals_feed.ledger.ledger import LedgerEntry, Payload
-from signals_feed.ledger.verify import CurrentRows
 from signals_feed.models import Evidence, Signal
-from signals_feed.record import RULES
+from signals_feed.record import Payload
 from signals_feed.rules import exact_price
 
 from . import files
@@ -51,15 +49,9 @@ def closed_on(day: date) -> list[Signal]:
 
 
 def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
-    ledger = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
-    rows = CurrentRows(ledger)
-    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in ("entry", "exit"))
-    if signal.rules == RULES:
-        # The archive does not say when ticks were accepted, which decides by these.
-        return Judged(signal, "; ".join(contradictions(record_of(signal, ledger, rows))))
+    record, entry, exit_ = stored_record(signal)
     if exit_ is None or entry is None:
         raise NotJudged("it is older than evidence")
-    record = record_of(signal, ledger, rows)
     if exit_.source == Evidence.Source.CANDLE:
         return Judged(signal, *_judge_minute(signal, record, exit_, days))
     ticks = _ticks(signal, entry, exit_, days)
@@ -87,7 +79,7 @@ def day_of(time_ms: int) -> date:
 
 
 def _judge_minute(
-    signal: Signal, record: list[Payload], exit_: Evidence, days: ArchivedDays
+    signal: Signal, record: Sequence[Payload], exit_: Evidence, days: ArchivedDays
 ) -> tuple[str, str]:
     """A fault, and a note. After an outage a minute may be filled in, or imported, after the night."""
     opened_ms, symbol = epoch_ms(exit_.at), signal.instrument.symbol
@@ -110,7 +102,7 @@ def _judge_minute(
     return "", "judged by its minute in the database, which was stored after the archive was made"
 
 
-def _judge_row(signal: Signal, record: list[Payload], opened_ms: int, row: files.ArchivedMinute) -> str:
+def _judge_row(signal: Signal, record: Sequence[Payload], opened_ms: int, row: files.ArchivedMinute) -> str:
     digits = signal.instrument.digits
     prices = row.open, row.low, row.high, row.ask_low, row.ask_high
     rounded = [None if price is None else exact_price(round(price, digits)) for price in prices]

@@ -17,8 +17,8 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time
+from signals_feed.checking import pip_size_of
 from signals_feed.ledger import proof
-from signals_feed.ledger.checking import pip_size_of
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import RULES

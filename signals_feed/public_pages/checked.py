@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from core.plain_json import encode
 from signals_feed.api.signals import uuid_of
-from signals_feed.ledger.checking import check_signals
+from signals_feed.checking import check_signals
 from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import Publisher, find
 

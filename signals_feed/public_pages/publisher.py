@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from signals_feed.ledger.checking import check_signals
+from signals_feed.checking import check_signals
 from signals_feed.models import Signal
 from signals_feed.publishers import equity
 from signals_feed.publishers.lookup import find, scorecards

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
+from signals_feed.checking import check_signals
 from signals_feed.exits import paid_entry
 from signals_feed.figures import exact_time, in_words, tick_number
-from signals_feed.ledger.checking import check_signals
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.active import result_now
 

@@ -22,8 +22,8 @@ from core.times import age_text, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
+from signals_feed.checking import check_signals
 from signals_feed.figures import NARROW, gains, in_words
-from signals_feed.ledger.checking import check_signals
 from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.publishers.paging import read_page
 from signals_feed.rules import SignalRefused, SignalTerms

@@ -19,10 +19,10 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from core.times import epoch_ms_after
+from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.closing import Closing, close_signal
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import TARGET
-from signals_feed.ledger.checking import ResultCheck, check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.names import HeldName, is_taken, named_in_ledger
