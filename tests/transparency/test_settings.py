@@ -34,6 +34,8 @@ def test_keys_and_addresses_are_read_with_commas_between_them() -> None:
         ("LEDGER_ORIGIN", "x" * 201),
         ("WITNESS_NAME", "our+witness"),
     ],
+    # The keys are made anew in each process.
+    ids=range(8),
 )
 def test_what_cannot_be_read_is_named(name: str, text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=name):

@@ -41,6 +41,8 @@ def report(*rules: int) -> None:
         ((2, 2), NAME_OF_BEFORE, False),
         ((2, 2), own_name(), True),
     ],
+    # Names of writers hold the number of the process.
+    ids=range(6),
 )
 def test_they_begin_when_all_that_run_know_them(web: tuple[int, ...], writer: str, have: bool) -> None:
     report(*web)
