@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "6bc37b176435fe47e36f299e21ff771cf71d7a9e6bff31bfc0034618f6d2a56d"
+JUDGE = "53a3300221c62cbd6e5607eb43e718fe2edc21d00bf1daf7987a310362e3a860"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)

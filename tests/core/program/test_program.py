@@ -63,6 +63,7 @@ def test_no_folder_or_two_are_refused(words: list[str]) -> None:
         take_data_folder(words)
 
 
+@pytest.mark.django_db
 def test_operator_is_called_as_no_user_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
     assert operator() == "ada (operator)"
