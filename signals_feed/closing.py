@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from decimal import Decimal
@@ -207,6 +208,8 @@ class Closer:
         """Those that the database refuses."""
         self.held: dict[UUID, Ending] = {}
         """Those whose prices may not be handed on; the database has them as hits."""
+        self._tried: deque[Decision] = deque(maxlen=MOST_AT_ONCE)
+        """Refused once."""
         self._permissions = 0
         """How often it has changed what may be handed on."""
         self._wake = asyncio.Event()
@@ -277,6 +280,10 @@ class Closer:
             if len(some) > 1:
                 for ending in some:
                     await self._close([ending])
+                return
+            if isinstance(some[0], Decision) and some[0] not in self._tried:
+                # What the ledger takes depends on the time, which has passed since that was looked at.
+                self._tried.append(some[0])
                 return
             logger.exception("Signal %s cannot be closed; the others are", some[0].signal)
             self.refused[some[0].signal] = some[0]

@@ -31,7 +31,7 @@ from .ledger.ledger import (
     plain,
     seconds_between,
 )
-from .models import Announcement, Evidence, Signal, Undelivered
+from .models import Announcement, Evidence, Reached, Signal, Undelivered
 from .record import ARM, CANCEL, FILL, Payload, iso
 
 WRITTEN, CLOSED, UNARMED, TOO_OLD = "written", "closed before", "not armed in time", "armed too long ago"
@@ -147,6 +147,7 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
         if writing.update():
             writings.append(writing)
     _tell(writings)
+    Reached.objects.filter(signal__in=[each.signal.pk for each in writings if each.is_closed_now]).delete()
     Undelivered.objects.filter(signal__in=list(signals)).delete()
     return outcomes
 

@@ -155,6 +155,11 @@ class LevelIndex:
         worst = min(watched.worst, -self._lows.since(watched.mark[1]))
         return self.sign * best, self.sign * worst
 
+    @property
+    def reach(self) -> tuple[float, float, int]:
+        """Other than before once the extremes of any signal are."""
+        return self._highs.values[-1], self._lows.values[-1], len(self.stops)
+
     def _look(self) -> None:
         self.stop_at = -_top(self.stops)
         self.target_at = _top(self.targets)

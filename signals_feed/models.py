@@ -314,6 +314,19 @@ class Undelivered(models.Model):
         return f"{self.signal_id} is decided"
 
 
+class Reached(models.Model):
+    """How far the exit side went since the fill of an active signal by rules 2, up to the last checkpoint."""
+
+    signal = models.OneToOneField(
+        "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="reached"
+    )
+    high = price_field()
+    low = price_field()
+
+    def __str__(self) -> str:
+        return f"{self.signal_id} saw {self.low} to {self.high}"
+
+
 class WatchMark(models.Model):
     """The time up to which the stored prices have been judged. One row."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -21,7 +22,7 @@ from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, D
 from signals_feed.exits import CANCELLED, EXPIRED, Exit, SignalLevels, at_current, by_minute, by_tick
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.levels import RECENT, SymbolWatch, Watched
-from signals_feed.models import Evidence, Signal
+from signals_feed.models import Evidence, Reached, Signal
 from signals_feed.record import DEACTIVATED, FILL, RULES, Item, Payload
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, StoredMinutes, exact_price
 from signals_feed.stored_minutes import minute_of, read_minutes
@@ -38,6 +39,8 @@ class SignalToWatch(NamedTuple):
     """The quote it was published at; None for a signal older than this record."""
     record: Sequence[Payload] = ()
     """What the ledger says of it, by rules 2."""
+    reached: tuple[Decimal, ...] = ()
+    """How far the price went before the last checkpoint."""
 
     @classmethod
     def of(cls, signal: Signal, evidence: Evidence | None, entries: Sequence[Payload]) -> SignalToWatch:
@@ -71,7 +74,10 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     # The rows first: what an entry says later than its row is heard of again.
     rows = list(signals)
     records = read_records([signal.pk for signal in rows if signal.rules == RULES])
-    return [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
+    found = [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
+    active = Reached.objects.filter(signal__status=Signal.Status.ACTIVE)
+    reached = {row.signal_id: (row.high, row.low) for row in active} if records else {}
+    return [each._replace(reached=reached.get(each.id, ())) for each in found]
 
 
 def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:
@@ -116,6 +122,18 @@ def read_missed(
     }
 
 
+class Noted(NamedTuple):
+    """How far prices went, as a checkpoint says it."""
+
+    seen: dict[UUID, SeenExtremes]
+    unnoted: dict[UUID, SeenExtremes] = {}  # noqa: RUF012 - never changed
+
+    def written(self) -> None:
+        for signal, seen in self.seen.items():
+            if self.unnoted.get(signal) is seen:
+                del self.unnoted[signal]
+
+
 # No more parameters than SQLite takes in one query.
 IN_ONE_QUERY = 500
 TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
@@ -135,6 +153,8 @@ class ActiveSignals:
         self.followed: dict[UUID, Followed] = {}
         """Those by rules 2."""
         self._missed: dict[str, list[StoredMinute]] = {}
+        self._reach: dict[str, object] = {}
+        self._unnoted: dict[UUID, SeenExtremes] = {}
         self.waiting: dict[str, list[Followed]] = {}
         """By symbol, those of them for which every tick counts; the others are watched."""
         self.epoch, self._close = epoch, close
@@ -357,6 +377,8 @@ class ActiveSignals:
         snapshot = partial(self._snapshot, found.symbol)
         followed = self.followed[found.id] = Followed(found.id, found.symbol, found.record, snapshot)
         followed.inherit(self.epoch())
+        if followed.walk is not None:
+            followed.walk.seen += found.reached
         refilled = () if self._refilled is None else self._refilled[found.symbol]
         for minute in (*self._missed.get(found.symbol, ()), *refilled):
             self._go_on((followed,), minute)
@@ -407,6 +429,18 @@ class ActiveSignals:
     def expected(self) -> list[Decision]:
         found = (each.expected() for some in self.waiting.values() for each in some)
         return [decision for decision in found if decision is not None]
+
+    def reached(self) -> Noted:
+        """How far the prices went, of those of whom the database does not know it."""
+        for symbol, watch in self.watches.items():
+            reach = watch.buys.reach, watch.sells.reach
+            if self._reach.get(symbol) == reach:
+                continue
+            self._reach[symbol] = reach
+            for watched in (*watch.buys.all_watched(), *watch.sells.all_watched()):
+                if watched.id in self.followed and (seen := watch.seen(watched)):
+                    self._unnoted[watched.id] = seen
+        return Noted(dict(self._unnoted), self._unnoted)
 
     def of_symbol(self, symbol: str) -> list[Followed]:
         """Brought up to the last tick."""

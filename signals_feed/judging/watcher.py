@@ -21,6 +21,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from django.db import transaction
 
 from core import clock
 from core.background import BackgroundLoop
@@ -35,9 +36,10 @@ from market.prices import AnyRecord, HistoryMinute, TickAccepted, interval_start
 from signals_feed import record
 from signals_feed.closing import Closer, Closing, Ending, note
 from signals_feed.decisions import MARKET_CLOSED, Decision, read_decisions
-from signals_feed.models import Hit, Signal, WatchMark
+from signals_feed.models import Hit, Reached, Signal, WatchMark
+from signals_feed.rules import SeenExtremes
 
-from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active, read_missed
+from .active_signals import ActiveSignals, Noted, SignalToWatch, judge_stored, read_active, read_missed
 from .followed import Followed
 from .series import end_series
 
@@ -64,16 +66,32 @@ def read_hits() -> list[Ending]:
     return [*hits, *read_decisions()]
 
 
-def write_notes(endings: list[Ending], watched_until_ms: int) -> None:
+def write_notes(endings: list[Ending], reached: Noted, watched_until_ms: int) -> None:
     """Runs in the transaction of the engine's checkpoint."""
     if endings:
-        active = Signal.objects.active().filter(pk__in=[each.signal for each in endings])
-        open_ = set(active.values_list("pk", flat=True))
+        open_ = read_open([each.signal for each in endings])
         note([each for each in endings if each.signal in open_])
+    if reached.seen:
+        note_reached(reached.seen)
+        transaction.on_commit(reached.written)
     if watched_until_ms:
         at = moment(watched_until_ms)
         if not WatchMark.objects.filter(pk=1).update(watched_until=at):
             WatchMark.objects.create(pk=1, watched_until=at)
+
+
+def note_reached(seen: dict[UUID, SeenExtremes]) -> None:
+    ids = sorted(seen)
+    for begin in range(0, len(ids), AT_ONCE):
+        open_ = sorted(read_open(ids[begin : begin + AT_ONCE]))
+        rows = [Reached(signal_id=pk, high=seen[pk].high, low=seen[pk].low) for pk in open_]
+        Reached.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["signal"], update_fields=["high", "low"]
+        )
+
+
+def read_open(signals: Collection[UUID]) -> set[UUID]:
+    return set(Signal.objects.active().filter(pk__in=signals).values_list("pk", flat=True))
 
 
 class SignalWatcher:
@@ -162,7 +180,8 @@ class SignalWatcher:
         is_settled = not (is_behind or self._is_new or self._is_reading or self.unread or self._judge_later)
         # The minute that is forming has been judged in part.
         until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
-        return partial(write_notes, [*waiting, *expected], until_ms)
+        reached = Noted({}) if self.active is None else self.active.reached()
+        return partial(write_notes, [*waiting, *expected], reached, until_ms)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""

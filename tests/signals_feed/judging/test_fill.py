@@ -13,7 +13,8 @@ import time_machine
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.models import Instrument
+from instruments.models import Instrument, WithheldSource
+from instruments.saving import hand_on_again, withhold
 from signals_feed.decisions import CAUSES
 from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
@@ -89,9 +90,24 @@ class Story:
         await in_thread(catalogue.load_now)
         await self.watched.settle()
 
+    async def withhold(self) -> None:
+        await in_thread(partial(withhold, WithheldSource(name="push", why="Its terms."), by="test"))
+        await in_thread(catalogue.load_now)
+        await self.watched.settle()
+
+    async def hand_on(self) -> None:
+        source = await in_thread(WithheldSource.objects.get)
+        await in_thread(partial(hand_on_again, [source], by="test"))
+        await in_thread(catalogue.load_now)
+        self.watched.watcher.close_held({})
+        await self.watched.settle()
+
     async def reprice(self) -> None:
         await self.change("source", "replay")
         await self.watched.runner.series.settle()
+
+    async def stall(self) -> None:
+        await self.watched.stall()
 
     async def break_watcher(self) -> None:
         self.watched.watcher.hear([None])  # type: ignore[list-item]
@@ -142,6 +158,21 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
         ],
         [*FILLED, "cancel", "arm cancel:1", "close"],
         ("cancelled", "1.0849"),
+    ),
+    "withheld before its fill": (
+        [(5, 1.0841), ("withhold",), FILL],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "stopped while it is withheld, and told afterwards": (
+        [FILL, ("withhold",), (5, 1.0805), ("wait", 1), (5, 1.0850), ("hand_on",)],
+        [*FILLED, "close"],
+        ("stop_loss", "1.0805"),
+    ),
+    "filled and withheld before that is told": (
+        [("stall",), FILL, ("withhold",), (5, 1.0805), ("wait", 1), ("hand_on",)],
+        [*FILLED, "close"],
+        ("stop_loss", "1.0805"),
     ),
     "asked to close": (
         [FILL, (10, 1.0846), ("ask",), (999, 1.0848), (1, 1.0849)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -78,6 +79,28 @@ def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: C
     run(lambda watched: go(watched, clock, *steps), epoch="two")
     assert told() == [*ARMED, "arm fill:2", "fill"]
     assert filled_by() == 4
+
+
+def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) -> None:
+    async def before(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(FILL, (5, 1.0830))
+        await watched.runner.writer.flush()
+        await story.go((5, 1.0885), (5, 1.0845))
+        with around_statements(refuse):
+            await watched.runner.writer.flush()
+        await watched.runner.writer.flush()
+
+    async def within() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        await before(watched)
+        await watched.kill()
+
+    asyncio.run(within())
+    run(lambda watched: go(watched, clock, (5, 1.0805)), epoch="two")
+    exit_ = Evidence.objects.get(kind="exit")
+    assert (exit_.best, exit_.worst) == (Decimal("1.0885"), Decimal("1.0805"))
 
 
 def refuse(_: str, __: Callable[[], Any]) -> Any:

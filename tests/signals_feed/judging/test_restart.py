@@ -19,6 +19,7 @@ from market.models import Candle, EngineState, LastQuote
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
 from signals_feed.closing import Closing
+from signals_feed.judging.active_signals import Noted
 from signals_feed.judging.watcher import STORED_AFTER_MS, write_notes
 from signals_feed.ledger.verify import verify
 from signals_feed.levels import RECENT
@@ -436,5 +437,5 @@ def test_hit_of_a_signal_that_others_closed_is_not_noted() -> None:
     quote = Quoted(Decimal("1.0790"), Decimal("1.0791"), NOON_MS)
     hit = Closing.at_current(signal, "stop_loss", quote, NOON_MS)
     close_at(signal, quote.bid, quote.ask)
-    write_notes([hit], 0)
+    write_notes([hit], Noted({}), 0)
     assert not Hit.objects.exists()

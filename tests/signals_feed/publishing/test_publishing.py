@@ -298,8 +298,8 @@ def test_once_rules_2_have_begun_a_publication_says_what_the_judge_goes_by(
     RulesBegun.objects.create(rules=2)
     today = datetime.fromisoformat(database_clock())
     for ago, opened in ((days, "1.0800"), (1, "1.0822")):
-        made = {"opened_at": today - timedelta(days=ago), "open": Decimal(opened), "high": Decimal("1.0830")}
-        make_candle(instrument, "1h", **made)
+        prices = {"open": Decimal(opened), "high": Decimal("1.0830")}
+        make_candle(instrument, "1h", today - timedelta(days=ago), **prices)
     signal = publish(BUY, anna, QUOTE)
     payload = json.loads(LedgerEntry.objects.get().payload)
     assert set(FIELDS["publish"]) <= payload.keys()
