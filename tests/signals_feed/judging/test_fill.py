@@ -74,11 +74,13 @@ class Story:
         await self.watched.settle()
 
     async def ask(self) -> None:
+        await self.watched.settle()
         signal = await in_thread(Signal.objects.select_related("instrument", "user").get)
         await in_thread(close_by_hand, signal, by=signal.user, quote=None)
         await self.watched.settle()
 
     async def staff(self) -> None:
+        await self.watched.settle()
         await in_thread(cancel, await in_thread(Signal.objects.get), reason="wrong symbol", by="alice")
         await self.watched.settle()
 
