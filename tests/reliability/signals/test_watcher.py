@@ -19,7 +19,7 @@ from market.prices.records import Tick
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
-from tests.factories import make_user
+from tests.factories import make_account
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engines import Publisher, make_publisher, send_until_killed, settle
@@ -45,7 +45,8 @@ def points(value: int) -> Decimal:
 
 def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
     """Levels at all distances, so that some are hit in each life of the server."""
-    instrument, user = Instrument.objects.get(symbol=SYMBOL), make_user("watched")
+    # Only the demo's are dated back, as these are.
+    instrument, user = Instrument.objects.get(symbol=SYMBOL), make_account(is_demo=True).user
     begins = moment(publisher.at_ms) - timedelta(minutes=1)
     made = []
     for _ in range(SIGNALS):
