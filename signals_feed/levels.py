@@ -182,7 +182,7 @@ RECENT = 300
 
 
 class SymbolWatch:
-    __slots__ = ("_ends", "_most", "buys", "dropped_ms", "ends_ms", "recent", "sells")
+    __slots__ = ("_ends", "_most", "buys", "dropped_ms", "ends_ms", "is_awaited", "recent", "sells")
 
     def __init__(self, most: float = RECENT) -> None:
         self._most = most
@@ -192,6 +192,8 @@ class SymbolWatch:
         """The time of the latest tick that was dropped."""
         self.ends_ms: float = inf
         """The earliest end of a watched signal."""
+        self.is_awaited = False
+        """Every tick counts for some signal."""
         self._ends: list[tuple[int, int, Watched]] = []
 
     def remember(self, most: int) -> None:

@@ -199,8 +199,8 @@ class ActiveSignals:
             for watched in met:
                 if not self._judge(watch, watched, tick, before):
                     watch.add(watched)
-        if waiting := self.waiting.get(tick.symbol):
-            self._go_on(tuple(waiting), self._quote(tick))
+        if watch.is_awaited:
+            self._go_on(tuple(self.waiting[tick.symbol]), self._quote(tick))
 
     def refill(self, record: HistoryMinute) -> None:
         """Judge by a minute from a venue's history."""
@@ -280,6 +280,7 @@ class ActiveSignals:
 
     def _open(self, symbol: str) -> SymbolWatch:
         watch = self.watches[symbol] = SymbolWatch(RECENT if self._refilled is None else inf)
+        watch.is_awaited = symbol in self.waiting
         return watch
 
     def _change(self, watch: SymbolWatch, known: Watched, found: SignalToWatch) -> None:
@@ -490,6 +491,8 @@ class ActiveSignals:
         waiting = self.waiting.setdefault(followed.symbol, [])
         if followed not in waiting:
             waiting.append(followed)
+        if watch := self.watches.get(followed.symbol):
+            watch.is_awaited = True
 
     def _wait_no_more(self, followed: Followed) -> None:
         waiting = self.waiting.get(followed.symbol, [])
@@ -497,6 +500,8 @@ class ActiveSignals:
             waiting.remove(followed)
         if not waiting:
             self.waiting.pop(followed.symbol, None)
+            if watch := self.watches.get(followed.symbol):
+                watch.is_awaited = False
 
     def _bring_up(self, followed: Followed, watched: Watched, before: TickAccepted | None = None) -> None:
         """Tell the judge what was seen while it was watched."""
