@@ -15,6 +15,7 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
+from market.prices.records import TickAccepted
 from signals_feed.decisions import CAUSES
 from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
@@ -112,7 +113,8 @@ class Story:
         await self.watched.stall()
 
     async def break_watcher(self) -> None:
-        self.watched.watcher.hear([None])  # type: ignore[list-item]
+        nobodys = TickAccepted([], 1.0, 1.0, 0, 1.0, 0)  # type: ignore[arg-type]
+        self.watched.watcher.hear([nobodys])
 
 
 STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {

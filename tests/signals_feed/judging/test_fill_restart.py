@@ -133,6 +133,25 @@ def test_while_the_database_is_away_ticks_fill_and_close_as_otherwise(clock: Clo
     assert verify().fault == ""
 
 
+def test_what_follows_from_an_arm_that_is_still_to_be_written_is_in_the_checkpoint(clock: Clock) -> None:
+    async def within() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        story = Story(watched, clock)
+        await watched.stall()
+        await story.begin(is_settled=False)
+        await watched.events.read()
+        await watched.watcher.look()
+        story.tick(*FILL)
+        story.tick(5, 1.0805)
+        assert await watched.runner.writer.flush()
+        await watched.kill()
+
+    asyncio.run(within())
+    assert told() == ["publish"]
+    run(WatchedEngine.settle, epoch="one")
+    assert (told(), filled_by()) == ([*FILLED, "close"], 2)
+
+
 def test_engine_that_lost_the_lease_arms_and_fills_nothing(clock: Clock) -> None:
     async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
