@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from accounts.models import Account
 from core.times import moment
 from instruments.models import Instrument
 from market.prices.records import Tick
@@ -45,8 +46,8 @@ def points(value: int) -> Decimal:
 
 def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
     """Levels at all distances, so that some are hit in each life of the server."""
-    # Only the demo's are dated back, as these are.
-    instrument, user = Instrument.objects.get(symbol=SYMBOL), make_account(is_demo=True).user
+    # Only signals of the demo are dated back, and no server removes them once the account is not the demo's.
+    instrument, account = Instrument.objects.get(symbol=SYMBOL), make_account(is_demo=True)
     begins = moment(publisher.at_ms) - timedelta(minutes=1)
     made = []
     for _ in range(SIGNALS):
@@ -55,7 +56,10 @@ def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
         terms = {"entry": points(START), "tradable_price": points(START)}
         terms["stop_loss"] = points(START - sign * draw.randint(5, 1_500))
         terms["take_profit"] = points(START + sign * draw.randint(5, 1_500))
-        made.append(make_published(instrument, user=user, direction=direction, published_at=begins, **terms))
+        made.append(
+            make_published(instrument, user=account.user, direction=direction, published_at=begins, **terms)
+        )
+    Account.objects.update(is_demo=False)
     return made
 
 
