@@ -317,8 +317,9 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (runtime.start, runtime.stop),
     (signals.start, signals.stop),
     (news.start, news.stop),
-    (following.start, following.stop),
+    # They may know more than the database, and so they are asked before anything is signed.
     (witnesses.start, witnesses.stop),
+    (following.start, following.stop),
     (start_in_demo, demo_publishers.stop),
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q, Subquery
 from django.utils import timezone
@@ -142,6 +143,7 @@ class CosignatureManager(models.Manager["Cosignature"]):
         last = {"last_at": at, "last_line": line, "asked_at": asked_at}
         first = {"first_at": at, "first_line": line}
         self.update_or_create(checkpoint=signed, witness=witness, defaults=last, create_defaults=last | first)
+        Objection.objects.filter(origin=signed.origin, witness=witness).delete()
 
 
 class Cosignature(models.Model):
@@ -166,3 +168,35 @@ class Cosignature(models.Model):
 
     def __str__(self) -> str:
         return f"{self.witness} {self.checkpoint_id}"
+
+
+class ObjectionQuerySet(models.QuerySet["Objection"]):
+    def against(self, count: int) -> Objection | None:
+        """What a witness that is still asked has against a ledger of so many entries."""
+        keys = [str(each.key) for each in settings.WITNESSES]
+        if not keys:
+            return None
+        current = LogKey.objects.order_by("-pk").values("origin")[:1]
+        own = self.filter(origin=Subquery(current), witness__in=keys)
+        return own.filter(Q(size=None) | Q(size__gt=count)).order_by("pk").first()
+
+
+class Objection(models.Model):
+    """That a witness has cosigned what the ledger does not have. It ends when the witness cosigns again."""
+
+    origin = models.CharField(max_length=255)
+    witness = models.CharField(max_length=400, help_text="Its public key.")
+    size = models.PositiveBigIntegerField(
+        null=True, help_text="How many entries it has cosigned; empty where they were others."
+    )
+
+    objects = ObjectionQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(name="witness_objects_once", fields=("origin", "witness")),)
+
+    def __str__(self) -> str:
+        name = VerifierKey.read(self.witness).name
+        if self.size is None:
+            return f"The ledger is not the one that {name} has cosigned."
+        return f"The ledger lacks entries: {name} has cosigned {self.size}."

@@ -1,18 +1,22 @@
-"""Signs what the ledger says: a checkpoint soon after it has grown, and only if it extends the last one."""
+"""Signs what the ledger says: a checkpoint soon after it has grown, and only if it extends the last one. A
+ledger that does not is not written on either."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Protocol
 
 from django.db import connection, transaction
+
+from core.contract.errors import Overloaded
 
 from . import merkle
 from .checkpoints import Checkpoint
 from .keyring import keyring
 from .merkle import TILE_WIDTH, Place, leaf_hash
-from .models import LogKey, SignedCheckpoint, Tile
+from .models import LogKey, Objection, SignedCheckpoint, Tile
 from .notes import Note, sign
 from .remembered import Remembered, remembered
 
@@ -24,8 +28,11 @@ MOST_AT_ONCE = 10_000
 SIGNERS_LOCK = 7_424_002
 
 
-class Forked(Exception):
-    """The ledger does not extend what was signed before, so nothing more is signed."""
+class Forked(Overloaded):
+    """The ledger does not extend what was signed before: nothing is signed or written until staff act."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
 
 
 class Entries(Protocol):
@@ -46,14 +53,35 @@ class Signer:
         self._known = known
         self._last_note = ""
         """That was seen to extend what is known."""
+        self._turn = Lock()
 
     def look(self, now: datetime) -> datetime:
         """Signs if that is due, and says when it will be due again. Raises Forked."""
-        last = SignedCheckpoint.objects.newest()
-        is_behind = last is not None and not self._remember(last)
+        last, is_behind = self._newest()
         if is_behind or self._due_at(last, now) <= now:
             last = self.sign(now) or SignedCheckpoint.objects.newest()
         return self._due_at(last, now)
+
+    def check(self, count: int) -> None:
+        """Raises Forked if a ledger of so many entries does not extend what was signed."""
+        last, is_behind = self._newest()
+        if is_behind or (last is not None and count < last.size):
+            raise Forked("The ledger lacks entries that were signed.")
+        if objection := Objection.objects.against(count):
+            raise Forked(str(objection))
+
+    def _newest(self) -> tuple[SignedCheckpoint | None, bool]:
+        """And whether this process knows a larger one. Raises Forked if it does not extend what is known."""
+        with self._turn:
+            # Before the database is asked, which has a checkpoint before any process knows it.
+            known = self.known()
+            last = SignedCheckpoint.objects.newest()
+            if last is None or (known and known.size > last.size):
+                return last, known is not None
+            if last.note != self._last_note:
+                self._check_last_tile(Tile.objects.read(merkle.tiles_for(last.size)), last.size)
+                self._remember(last, known)
+            return last, False
 
     def _due_at(self, last: SignedCheckpoint | None, now: datetime) -> datetime:
         # A clock that was set back does not keep everybody waiting.
@@ -63,12 +91,14 @@ class Signer:
 
     def sign(self, now: datetime) -> SignedCheckpoint | None:
         """Raises Forked if the ledger does not extend what was signed. None if another process was first."""
-        last = SignedCheckpoint.objects.newest()
+        known, last = self.known(), SignedCheckpoint.objects.newest()
         signed = last.checkpoint if last else None
-        known = self.known()
         begun = signed.size if signed else 0
         known_size = known.size if known else 0
-        size = max(known_size, min(self.entries.count(), begun + MOST_AT_ONCE))
+        count = self.entries.count()
+        if objection := Objection.objects.against(count):
+            raise Forked(str(objection))
+        size = max(known_size, min(count, begun + MOST_AT_ONCE))
         tiles = Tile.objects.read(merkle.tiles_for(begun) | merkle.tiles_for(known_size))
         self._check_last_tile(tiles, begun)
         changed = merkle.append(tiles, begun, self._leaves(begun, size))
@@ -77,7 +107,7 @@ class Signer:
                 raise Forked(f"The ledger is not the one of which {each.size} entries were signed.")
         written = self._write(last, size, merkle.root(tiles, size), changed, now)
         if written is not None:
-            self._remember(written)
+            self._newest()
         return written
 
     def known(self) -> Checkpoint | None:
@@ -88,18 +118,12 @@ class Signer:
         except ValueError as error:
             raise Forked(f"The file of the last checkpoint cannot be read: {error}") from None
 
-    def _remember(self, signed: SignedCheckpoint) -> bool:
-        """False if this process knows a larger one. Raises Forked if it does not extend what is known."""
-        if signed.note == self._last_note:
-            return True
-        checkpoint, known = signed.checkpoint, self.known()
-        if known and known.size > checkpoint.size:
-            return False
+    def _remember(self, signed: SignedCheckpoint, known: Checkpoint | None) -> None:
+        checkpoint = signed.checkpoint
         if known and not is_extended(Tile.objects.read(merkle.tiles_for(known.size)), known):
             raise Forked(f"The checkpoint of {checkpoint.size} entries does not extend that of {known.size}.")
         self._known.remember(checkpoint)
         self._last_note = signed.note
-        return True
 
     def _check_last_tile(self, tiles: dict[Place, bytes], size: int) -> None:
         """That the last leaves are those of the entries that there are now; `verify_ledger` sees all."""

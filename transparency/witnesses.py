@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
 
-from core.background import BackgroundLoop
+from core.background import BackgroundLoop, cancel_and_wait
 from core.database import UNANSWERED
 from core.deadlines import patient
 from core.fault_log import LastingFault
@@ -23,7 +23,7 @@ from core.threads import in_thread
 from . import merkle
 from .checkpoints import SIZE
 from .keys import cosigned_at_s
-from .models import Cosignature, SignedCheckpoint, Tile
+from .models import Cosignature, Objection, SignedCheckpoint, Tile
 from .notes import Note, NoteRefused, Signature
 from .offers import ADD, Offer, WitnessAddress
 
@@ -32,6 +32,8 @@ AGAIN = timedelta(hours=1)
 LOOK_EVERY_S = 0.5
 AGAIN_AFTER_FAULT_S = 5.0
 WITHIN_S = 10.0
+# A process waits for so long at its start, before anything is signed.
+AT_START_S = 2.0
 MOST_BYTES = 64 * 1024
 
 
@@ -51,7 +53,10 @@ class WitnessLink:
         self.fault = ""
         """Why it did not cosign the last time; empty if it did."""
         self.cosigned_at: datetime | None = None
-        """When it last did, by the clock here."""
+        """When it last did, by the clock here, or when it first could have."""
+        self.looked = asyncio.Event()
+        self._has_answered = False
+        """Since this process started, or last found it away: the database may be older than what it knows."""
         self._loop = BackgroundLoop(
             f"witness {self.name}",
             self.look,
@@ -64,25 +69,28 @@ class WitnessLink:
         self.start, self.stop = self._loop.start, self._loop.stop
 
     async def look(self) -> None:
-        due = await in_thread(self._find_due, timezone.now())
-        if due is None:
-            return
         try:
-            await self._offer(due)
+            if due := await in_thread(self._find_due, timezone.now()):
+                await self._offer(due)
+                self.fault = ""
+            self._has_answered = True
         except (HttpFailed, WitnessRefused) as error:
-            self.fault = str(error)
+            self.fault, self._has_answered = str(error), isinstance(error, WitnessRefused)
             raise
-        self.fault = ""
+        finally:
+            self.looked.set()
 
     def _find_due(self, now: datetime) -> Due | None:
         newest = SignedCheckpoint.objects.newest()
         last = Cosignature.objects.last_of(str(self.key))
-        self.cosigned_at = last.asked_at if last else None
-        if newest is None or (last and last.checkpoint == newest and now - last.asked_at < AGAIN):
+        if newest is None:
             return None
+        self.cosigned_at = last.asked_at if last else SignedCheckpoint.objects.earliest("pk").made_at
         # One process offers it, and another one does if that one is gone.
         turn = f"witness-{self.key.id.hex()}-{newest.pk}"
-        if not cache.add(turn, 1, timeout=round(AGAIN_AFTER_FAULT_S)):
+        is_first = cache.add(turn, 1, timeout=round(AGAIN_AFTER_FAULT_S))
+        is_fresh = last and last.checkpoint == newest and now - last.asked_at < AGAIN
+        if self._has_answered and (is_fresh or not is_first):
             return None
         is_followed = last is not None and last.checkpoint.origin == newest.origin
         return Due(newest, last.checkpoint.size if last and is_followed else 0)
@@ -91,12 +99,28 @@ class WitnessLink:
         status, body = await self._post(due)
         if status == HTTPStatus.CONFLICT:
             # It knows better what it cosigned last.
-            due = due._replace(old=size_in(body, due.signed.size))
+            size = size_in(body)
+            if size > due.signed.size:
+                await in_thread(self._object, due.signed, size)
+                return
+            due = due._replace(old=size)
             status, body = await self._post(due)
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            await in_thread(self._object, due.signed, None)
         if status != HTTPStatus.OK:
             raise WitnessRefused(f"it answered {status}: {' '.join(body.split())[:200]}")
         at, line = self._checked(due.signed, body)
         await in_thread(Cosignature.objects.add, due.signed, str(self.key), at, str(line), timezone.now())
+
+    def _object(self, signed: SignedCheckpoint, size: int | None) -> None:
+        """Raises WitnessRefused, unless another process has offered more meanwhile."""
+        newest = SignedCheckpoint.objects.newest()
+        if size is not None and newest is not None and size <= newest.size:
+            return
+        objection, _ = Objection.objects.update_or_create(
+            origin=signed.origin, witness=str(self.key), defaults={"size": size}
+        )
+        raise WitnessRefused(str(objection))
 
     async def _post(self, due: Due) -> tuple[int, str]:
         offer = await in_thread(make_offer, due)
@@ -124,13 +148,11 @@ def make_offer(due: Due) -> Offer:
     return Offer(due.old, tuple(merkle.consistency_proof(tiles, due.old, size)), note)
 
 
-def size_in(body: str, most: int) -> int:
-    """The size that the witness cosigned last. Raises WitnessRefused for one that we do not have."""
+def size_in(body: str) -> int:
+    """The size that the witness cosigned last."""
     text = body.strip()
     if not SIZE.fullmatch(text):
         raise WitnessRefused("it answered a conflict without a size")
-    if int(text) > most:
-        raise WitnessRefused(f"it has cosigned {text} entries, and the ledger has {most}: entries are lost")
     return int(text)
 
 
@@ -142,6 +164,11 @@ class Witnesses:
         self.links = [WitnessLink(each) for each in settings.WITNESSES]
         for link in self.links:
             await link.start()
+        # One that is away holds nothing up.
+        looked = [asyncio.create_task(link.looked.wait()) for link in self.links]
+        if looked:
+            await asyncio.wait(looked, timeout=patient(AT_START_S))
+        await cancel_and_wait(*looked)
 
     async def stop(self) -> None:
         for link in self.links:

@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Q
 
 from accounts.models import PUBLISHER
+from transparency.signing import signer
 
 from .published_name import PublishedName
 
@@ -143,10 +144,11 @@ def database_clock() -> str:
 class LedgerManager(models.Manager["LedgerEntry"]):
     def append(self, facts: Sequence[Fact]) -> None:
         """Call it in the transaction of the facts and after a control event, whose lock makes writers take
-        turns: entries are then in commit order."""
+        turns: entries are then in commit order. Raises Forked if entries that were signed are lost."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("The ledger is written with the fact.")
         head = LedgerHead.objects.now()
+        signer.check(head.position)
         is_first = head.position == 0
         written = self.last_written(head.position)
         for start in range(0, len(facts), AT_ONCE):

@@ -15,7 +15,7 @@ from signals_feed.models import Evidence, Signal
 from tests.signals_feed.published_signals import make_published
 from transparency.keyring import keyring
 from transparency.models import SignedCheckpoint
-from transparency.signing import signer
+from transparency.signing import Forked, signer
 
 from .ledgers import after
 
@@ -103,3 +103,14 @@ def test_what_a_log_before_signed_of_lost_entries_is_no_fault() -> None:
     keyring.begin_log(signer.known() or SignedCheckpoint.objects.latest("size").checkpoint, after(9))
     signer.sign(after(9))
     assert verify().fault == ""
+
+
+def test_nothing_is_published_in_a_ledger_that_lost_signed_entries() -> None:
+    signals = make_signed()
+    take_down_triggers()
+    lose(signals)
+    put_up_triggers()
+    with pytest.raises(Forked):
+        make_published()
+    keyring.begin_log(signer.known() or SignedCheckpoint.objects.latest("size").checkpoint, after(9))
+    make_published()

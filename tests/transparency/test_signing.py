@@ -141,16 +141,28 @@ def test_database_that_was_put_back_is_not_signed(by_new_process: bool, entries:
     ledger, signer = grown()
     put_back()
     ledger.all = Texts(entries).all
+    again = make_signer(ledger) if by_new_process else signer
     with pytest.raises(Forked):
-        (make_signer(ledger) if by_new_process else signer).look(after(2))
+        again.check(entries)
+    with pytest.raises(Forked):
+        again.look(after(2))
     assert signed_sizes() == [300]
+
+
+def test_ledger_without_its_last_entries_is_not_written_on() -> None:
+    _, signer = grown()
+    signer.check(302)
+    with pytest.raises(Forked):
+        signer.check(301)
 
 
 def test_missing_entries_that_are_supplied_again_are_signed_on() -> None:
     ledger, _ = grown()
     put_back()
     ledger.all.append("later")
-    make_signer(ledger).look(after(2))
+    signer = make_signer(ledger)
+    signer.look(after(2))
+    signer.check(303)
     assert signed_sizes() == [300, 303]
 
 
@@ -179,6 +191,8 @@ def test_checkpoint_of_another_history_is_noticed_by_each_process(tmp_path: Path
     settings.VAR_DIR = tmp_path / "another"
     settings.VAR_DIR.mkdir()
     make_signer(ledger).sign(after(4))
+    with pytest.raises(Forked):
+        signer.check(310)
     with pytest.raises(Forked):
         signer.look(after(5))
 
@@ -216,6 +230,7 @@ def test_log_whose_entries_are_lost_is_followed_by_one_that_names_its_end() -> N
     last = signer.known()
     assert last is not None
     key = keyring.begin_log(last, after(4)).key
+    signer.check(301)
     assert LogKey.objects.earliest("pk").signs_until == after(4)
     signed = signer.sign(after(4))
     assert signed is not None

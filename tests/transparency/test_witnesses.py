@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -14,14 +16,15 @@ from django.utils import timezone
 
 from core.http import HttpFailed
 from tests.local_http import LocalHttp, read_request, whole_answer
+from transparency.checkpoints import Checkpoint
 from transparency.keyring import keyring
 from transparency.keys import KeyType, SigningKey, cosigned_at_s
-from transparency.models import Cosignature, SignedCheckpoint
+from transparency.models import Cosignature, Objection, SignedCheckpoint
 from transparency.notes import Note, sign
 from transparency.offers import Offer, OfferRefused, WitnessAddress
-from transparency.signing import Signer
+from transparency.signing import Forked, Signer
 from transparency.witness import Witness
-from transparency.witnesses import AGAIN, WitnessLink, WitnessRefused
+from transparency.witnesses import AGAIN, Witnesses, WitnessLink, WitnessRefused
 
 from .ledgers import NOON, Texts, after, make_signer
 
@@ -41,11 +44,14 @@ class Witnessing(LocalHttp):
         super().__init__()
         self.offers: list[Offer] = []
         self.answer: Callable[[Offer], tuple[str, str]] = self.cosign
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await read_request(reader)
         assert (request.method, request.path) == ("POST", "/here/add-checkpoint")
         self.offers.append(Offer.read(request.body))
+        if self.meanwhile is not None:
+            await self.meanwhile()
         status, text = self.answer(self.offers[-1])
         writer.write(whole_answer(text.encode(), status))
         await writer.drain()
@@ -54,9 +60,13 @@ class Witnessing(LocalHttp):
         return "200 OK", str(sign(offer.note.text, KEY, NOW_S + len(self.offers)))
 
     @property
+    def address(self) -> WitnessAddress:
+        return WitnessAddress(KEY.verifier, f"{self.url}/here")
+
+    @property
     def link(self) -> WitnessLink:
         """Of a process that has just started."""
-        return WitnessLink(WitnessAddress(KEY.verifier, f"{self.url}/here"))
+        return WitnessLink(self.address)
 
 
 @pytest.fixture
@@ -78,7 +88,8 @@ async def shown(path: str = "checkpoint") -> Note:
 
 async def test_cosignature_is_shown_with_the_checkpoint(witness: Witnessing) -> None:
     await signed()
-    await witness.link.look()
+    link = witness.link
+    await link.look()
     note = await shown()
     assert set(note.signed_by([KEY.verifier])) == {KEY.verifier}
     assert note == await shown("checkpoints/3")
@@ -87,7 +98,7 @@ async def test_cosignature_is_shown_with_the_checkpoint(witness: Witnessing) -> 
     assert round(stored.first_at.timestamp()) == NOW_S + 1
     # Nothing is offered twice.
     await sync_to_async(cache.clear)()
-    await witness.link.look()
+    await link.look()
     assert len(witness.offers) == 1
 
 
@@ -131,12 +142,15 @@ async def test_without_growth_it_is_cosigned_again_every_hour(witness: Witnessin
 
 
 async def test_of_two_processes_one_offers(witness: Witnessing) -> None:
-    await signed()
-    witness.answer = lambda offer: ("503 Away", "")
-    with pytest.raises(WitnessRefused, match="503"):
-        await witness.link.look()
-    await witness.link.look()
-    assert len(witness.offers) == 1
+    links = [witness.link, witness.link]
+    for link in links:
+        # Each asks once when it starts.
+        await signed()
+        await link.look()
+    await signed(5, 2)
+    for link in links:
+        await link.look()
+    assert [Checkpoint.read(offer.note.text).size for offer in witness.offers] == [3, 3, 5]
 
 
 def forged(offer: Offer) -> tuple[str, str]:
@@ -178,15 +192,81 @@ async def test_witness_that_does_not_cosign_is_told_and_asked_again(
     assert await Cosignature.objects.acount() == 1
 
 
-async def test_witness_that_is_away_is_told() -> None:
+async def test_witness_that_is_away_is_told_and_asked_when_it_is_back(witness: Witnessing) -> None:
+    """Also if it has cosigned the newest checkpoint: it may know more than the database by now."""
     await signed()
-    await sync_to_async(cache.clear)()
-    link = WitnessLink(WitnessAddress(KEY.verifier, "http://127.0.0.1:9"))
+    await witness.link.look()
+    link = witness.link
+    await witness.__aexit__(None, None, None)
     with pytest.raises(HttpFailed):
         await link.look()
     assert link.fault
+    await witness.__aenter__()
+    await link.look()
+    assert link.fault == ""
+    assert len(witness.offers) == 2
 
 
 async def test_nothing_is_offered_before_something_is_signed(witness: Witnessing) -> None:
     await witness.link.look()
     assert witness.offers == []
+
+
+@pytest.fixture
+async def behind(witness: Witnessing, settings: Any) -> Witnessing:
+    """The last checkpoint is of three entries, and the witness has cosigned it, and then one of five."""
+    settings.WITNESSES = [witness.address]
+    await signed()
+    await witness.link.look()
+    witness.answer = lambda offer: witness.cosign(offer) if offer.old == 5 else ("409 Conflict", "5\n")
+    return witness
+
+
+async def test_ledger_of_which_a_witness_knows_more_is_neither_signed_nor_written_on(
+    behind: Witnessing,
+) -> None:
+    signer, link = make_signer(Texts(4)), behind.link
+    with pytest.raises(WitnessRefused):
+        await link.look()
+    for act in (signer.sign, signer.look):
+        with pytest.raises(Forked):
+            await sync_to_async(act)(after(9_000))
+    with pytest.raises(Forked):
+        await sync_to_async(signer.check)(4)
+    # The missing entries are there again.
+    signer = await signed(5, 9_000)
+    await sync_to_async(signer.check)(5)
+    await sync_to_async(cache.clear)()
+    await link.look()
+    assert not await Objection.objects.aexists()
+
+
+async def test_ledger_that_is_not_the_one_that_a_witness_knows_is_neither_signed_nor_written_on(
+    behind: Witnessing, settings: Any
+) -> None:
+    behind.answer = lambda offer: ("422 Unprocessable Entity", "")
+    with pytest.raises(WitnessRefused):
+        await behind.link.look()
+    for count in (3, 9_000):
+        with pytest.raises(Forked):
+            await sync_to_async(make_signer(Texts(3)).check)(count)
+    # Its word counts as long as it is asked.
+    settings.WITNESSES = []
+    await sync_to_async(make_signer(Texts(3)).check)(3)
+
+
+async def test_witness_that_was_offered_more_by_another_process_has_no_objection(behind: Witnessing) -> None:
+    behind.meanwhile = partial(signed, 5, 9)
+    await behind.link.look()
+    assert not await Objection.objects.aexists()
+
+
+async def test_process_waits_at_its_start_until_witnesses_have_answered(
+    witness: Witnessing, settings: Any
+) -> None:
+    settings.WITNESSES = [witness.address]
+    await signed()
+    running = Witnesses()
+    await running.start()
+    assert len(witness.offers) == 1
+    await running.stop()
