@@ -1,5 +1,5 @@
-"""The triggers by which the database refuses what trigger_rules.py and order_rules.py say, and the check that
-they are there: put up after every migrate where they are missing or not what they should be.
+"""The triggers by which the database refuses what trigger_rules.py, order_rules.py and log_rules.py say, and
+the check that they are there: put up after every migrate where they are missing or not what they should be.
 
 SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. It also
 refuses to make a table anew while triggers of others name it, so they come down before one."""
@@ -12,6 +12,7 @@ from django.db import connections
 
 from core.program.commands import command
 
+from .log_rules import LOG_GUARDS, LOG_TABLES
 from .order_rules import ORDER_GUARDS
 from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
 
@@ -34,7 +35,8 @@ class Trigger(NamedTuple):
 
 
 class Members:
-    """In a condition, `{new[written]}` is that member of the new entry's payload."""
+    """In a condition, `{new[written]}` is a member of the new entry's payload, and `{text_of[NEW]}` the part
+    of the new note that is signed."""
 
     def __init__(self, spelled: str) -> None:
         self._spelled = spelled
@@ -53,6 +55,7 @@ IN_SQLITE: dict[str, Any] = {
     "new_s": Members("(JULIANDAY(JSON_EXTRACT(NEW.payload, '$.{}')) * 86400)"),
     "e_s": Members("(JULIANDAY(JSON_EXTRACT(e.payload, '$.{}')) * 86400)"),
     "clock": "(JULIANDAY('now') * 86400)",
+    "text_of": Members("SUBSTR({0}.note, 1, INSTR({0}.note, CHAR(10) || CHAR(10)))"),
     "yes": "'1'",
 }
 IN_POSTGRESQL: dict[str, Any] = {
@@ -63,16 +66,18 @@ IN_POSTGRESQL: dict[str, Any] = {
     "new_s": Members("EXTRACT(EPOCH FROM (NEW.payload::json ->> '{}')::timestamptz)"),
     "e_s": Members("EXTRACT(EPOCH FROM (e.payload::json ->> '{}')::timestamptz)"),
     "clock": "EXTRACT(EPOCH FROM CLOCK_TIMESTAMP())",
+    "text_of": Members("SPLIT_PART({}.note, CHR(10) || CHR(10), 1)"),
     "yes": "'true'",
 }
 
 
 def expected_triggers(vendor: str) -> list[Trigger]:
-    guards = (*GUARDS, *ORDER_GUARDS)
+    guards = (*GUARDS, *ORDER_GUARDS, *LOG_GUARDS)
     if vendor != "postgresql":
         return [in_sqlite(guard) for guard in guards]
     triggers = [in_postgresql(guard) for guard in guards if not guard.only_sqlite]
-    return [*triggers, *map(against_truncate, KEPT_WHOLE)]
+    whole = dict.fromkeys(KEPT_WHOLE) | LOG_TABLES
+    return [*triggers, *(against_truncate(table, needs) for table, needs in whole.items())]
 
 
 def in_sqlite(guard: Guard) -> Trigger:
@@ -101,13 +106,14 @@ def in_postgresql(guard: Guard) -> Trigger:
     )
 
 
-def against_truncate(table: str) -> Trigger:
+def against_truncate(table: str, needs: tuple[str, str] | None) -> Trigger:
     name = f"{table}_is_kept"
     return Trigger(
         name,
         table,
         f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()",
         f" BEGIN RAISE EXCEPTION '{table} is never emptied.' USING ERRCODE = 'check_violation'; END ",
+        needs,
     )
 
 

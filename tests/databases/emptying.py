@@ -13,6 +13,7 @@ from config.back_office.roles import ROLES
 from pages.front.texts import write_first_texts
 from pages.models import SiteText
 from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
+from signals_feed.ledger.log_rules import LOG_TABLES
 from tests.factories import make_tiers
 
 KEPT = {
@@ -58,7 +59,7 @@ def empty_in_postgresql(tables: list[str]) -> None:
 
 
 def empty_in_sqlite(tables: list[str]) -> None:
-    if not set(KEPT_WHOLE) & set(tables):
+    if not {*KEPT_WHOLE, *LOG_TABLES} & set(tables):
         delete(tables)
         return
     take_down_triggers()

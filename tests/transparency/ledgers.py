@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from transparency.models import Cosignature, SignedCheckpoint
 from transparency.remembered import Remembered
 from transparency.signing import Signer
 
@@ -34,3 +36,16 @@ def make_signer(ledger: Texts) -> Signer:
 
 def after(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
+
+
+def lose_checkpoints(after: int = -1) -> None:
+    """As a database that is put back does."""
+    take_down_triggers()
+    SignedCheckpoint.objects.filter(size__gt=after).delete()
+    put_up_triggers()
+
+
+def lose_cosignatures() -> None:
+    take_down_triggers()
+    Cosignature.objects.all().delete()
+    put_up_triggers()

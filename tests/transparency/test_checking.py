@@ -17,7 +17,7 @@ from transparency.keyring import keyring
 from transparency.models import SignedCheckpoint
 from transparency.signing import Forked, signer
 
-from .ledgers import after
+from .ledgers import after, lose_checkpoints
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services, pytest.mark.usefixtures("known_file")]
 
@@ -90,8 +90,10 @@ def test_forged_history_is_named(
 
 def test_checkpoint_at_another_size_is_named() -> None:
     make_signed()
-    SignedCheckpoint.objects.filter(size__gt=0).delete()
+    lose_checkpoints(after=0)
+    take_down_triggers()
     SignedCheckpoint.objects.update(size=2)
+    put_up_triggers()
     assert verify().fault.startswith("The checkpoint of 2 entries was altered")
 
 

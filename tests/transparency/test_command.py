@@ -9,10 +9,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from transparency.keyring import keyring
-from transparency.models import LogKey, SignedCheckpoint, Tile
+from transparency.models import LogKey, Tile
 from transparency.signing import signer
 
-from .ledgers import NOON
+from .ledgers import NOON, lose_checkpoints
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known_file")]
 
@@ -38,6 +38,6 @@ def test_new_log_is_named_after_what_was_signed_even_if_the_database_lost_it(kno
     with pytest.raises(CommandError):
         run("--new-log")
     signer.sign(NOON)
-    SignedCheckpoint.objects.all().delete()
+    lose_checkpoints()
     Tile.objects.all().delete()
     assert run("--new-log")[0].startswith("localhost/ledger/after-0-e3b0c44298fc1c14+")

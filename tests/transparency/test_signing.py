@@ -16,7 +16,7 @@ from transparency.notes import Note
 from transparency.signing import AGAIN, LEAST_APART, MOST_AT_ONCE, Forked, Signer
 
 from . import naive
-from .ledgers import NOON, Texts, after, make_signer
+from .ledgers import NOON, Texts, after, lose_checkpoints, make_signer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services, pytest.mark.usefixtures("known_file")]
 
@@ -130,7 +130,7 @@ def test_ledger_that_does_not_extend_the_last_checkpoint_is_not_signed(
 
 def put_back() -> None:
     """The database, to the state after the first checkpoint."""
-    SignedCheckpoint.objects.filter(size=302).delete()
+    lose_checkpoints(after=300)
     tiles = naive.tree_of(300)
     Tile.objects.write(tiles)
 
@@ -168,7 +168,7 @@ def test_missing_entries_that_are_supplied_again_are_signed_on() -> None:
 
 def test_database_without_any_checkpoint_is_signed_up_to_what_is_known() -> None:
     ledger, _ = grown(MOST_AT_ONCE)
-    SignedCheckpoint.objects.all().delete()
+    lose_checkpoints()
     Tile.objects.all().delete()
     make_signer(ledger).look(after(2))
     assert signed_sizes() == [MOST_AT_ONCE + 2]

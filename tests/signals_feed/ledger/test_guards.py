@@ -10,13 +10,19 @@ import pytest
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.db import IntegrityError, connection, models, transaction
+from django.db.models import Value
+from django.db.models.functions import Replace
 
 from signals_feed.ledger.guards import KEPT_WHOLE, missing_triggers, put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.log_rules import LOG_TABLES
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
 from tests.factories import NOON, RESULT, make_instrument, make_signal, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
+from transparency.keyring import keyring
+from transparency.models import Cosignature, LogKey, SignedCheckpoint
+from transparency.signing import signer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 CLOSED: dict[str, Any] = {
@@ -164,23 +170,69 @@ def test_ledger_takes_no_entry_that_does_not_follow() -> None:
         )
 
 
-@pytest.mark.parametrize("model", [Signal, Evidence, LedgerEntry, LedgerHead])
+def make_cosigned() -> SignedCheckpoint:
+    signed = signer.sign(NOON)
+    assert signed is not None
+    Cosignature.objects.add(signed, "witness", NOON, "line\n", NOON)
+    return signed
+
+
+@pytest.mark.parametrize(
+    "model", [Signal, Evidence, LedgerEntry, LedgerHead, LogKey, SignedCheckpoint, Cosignature]
+)
 def test_what_was_written_down_is_not_replaced(model: type[models.Model]) -> None:
     make_published()
+    make_cosigned()
     act = "INSERT" if connection.vendor == "postgresql" else "REPLACE"
     table = model._meta.db_table
-    with refused("once|one head|unique constraint"), transaction.atomic(), connection.cursor() as cursor:
+    with (
+        refused("once|one head|follows the last|unique constraint"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
         cursor.execute(f"{act} INTO {table} SELECT * FROM {table}")  # noqa: S608 - names of our own
 
 
-@pytest.mark.parametrize("table", KEPT_WHOLE)
+@pytest.mark.parametrize("table", [*KEPT_WHOLE, *LOG_TABLES])
 def test_nothing_is_emptied(table: str) -> None:
     make_published()
+    make_cosigned()
     empty = f"DELETE FROM {table}"  # noqa: S608 - names of our own
     if connection.vendor == "postgresql":
         empty = f"SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE {table} CASCADE"
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(empty)
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        *((LogKey, {name: "else"}) for name in ("origin", "verifier")),
+        (LogKey, {"made_at": NOON - timedelta(days=1)}),
+        (LogKey, {"signs_until": None}),
+        (LogKey, {"signs_until": NOON + timedelta(days=31)}),
+        (SignedCheckpoint, {"origin": "else"}),
+        (SignedCheckpoint, {"size": 1}),
+        (SignedCheckpoint, {"made_at": NOON - timedelta(days=1)}),
+        (SignedCheckpoint, {"note": Replace("note", Value("\n0\n"), Value("\n1\n"))}),
+        (Cosignature, {"witness": "else"}),
+        (Cosignature, {"first_at": NOON - timedelta(days=1)}),
+        (Cosignature, {"first_line": "else"}),
+    ],
+)
+def test_what_was_signed_does_not_change(model: type[models.Model], change: dict[str, Any]) -> None:
+    make_cosigned()
+    keyring.rotate(NOON)
+    with refused("does not change"), transaction.atomic():
+        model._default_manager.filter(pk=model._default_manager.earliest("pk").pk).update(**change)
+
+
+def test_checkpoint_of_fewer_entries_is_not_signed_later() -> None:
+    made = make_cosigned()
+    values = {"origin": made.origin, "note": made.note, "made_at": NOON, "signed_at": NOON}
+    SignedCheckpoint.objects.create(size=2, **values)
+    with refused("follows the last"), transaction.atomic():
+        SignedCheckpoint.objects.create(size=1, **values)
 
 
 def test_trigger_that_refuses_nothing_is_as_good_as_missing() -> None:
