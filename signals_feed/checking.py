@@ -12,8 +12,8 @@ from uuid import UUID
 from signals_feed.contradictions import contradictions
 from signals_feed.models import Evidence, Signal
 
-from .ledger.ledger import LedgerEntry, Payload, plain
-from .ledger.verify import CurrentRows, fault_of
+from .ledger import LedgerEntry
+from .verify import CurrentRows, fault_of, record_of
 
 
 class ResultCheck(NamedTuple):
@@ -61,28 +61,6 @@ def missing_entry(signal: Signal, entries: Iterable[LedgerEntry]) -> str:
     }
     missing = next((kind for kind, is_due in due.items() if is_due and kind not in told), None)
     return f"The ledger has no {missing} of signal {signal.pk}." if missing else ""
-
-
-class StoredRecord(NamedTuple):
-    payloads: list[Payload]
-    entry: Evidence | None
-    exit: Evidence | None
-
-
-def stored_record(signal: Signal) -> StoredRecord:
-    entries = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
-    rows = CurrentRows(entries)
-    kinds = Evidence.Kind.ENTRY, Evidence.Kind.EXIT
-    return StoredRecord(
-        record_of(signal, entries, rows), *(rows.evidence.get((signal.pk, kind)) for kind in kinds)
-    )
-
-
-def record_of(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> list[Payload]:
-    """What the ledger says, as far as the tables do not say it themselves."""
-    # Results of very old signals do not say with which pip size they were computed.
-    pip_size = {"pip_size": plain(signal.instrument.pip_size)}
-    return [pip_size | json.loads(each.payload) | rows.payload(each, signal) for each in entries]
 
 
 def pip_size_of(signal: Signal, entries: Sequence[LedgerEntry]) -> Decimal:

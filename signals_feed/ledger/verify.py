@@ -1,8 +1,10 @@
-"""Checks the ledger against itself and against what the tables say now, a few hundred entries at a time."""
+"""Checks the ledger against itself, against what the tables say now, and by the judge, a few hundred entries
+at a time."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,6 +13,7 @@ from django.db.models import Exists, OuterRef
 from django.db.models.functions import Coalesce
 
 from core.program.commands import command
+from signals_feed.contradictions import contradictions
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import RULES
 from transparency.checking import CheckpointCheck
@@ -75,6 +78,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                     raise Altered(f"{name_of(entry)} {fault}.")
                 _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
+            _check_results(entries, rows, head.position)
         _check_end(head, checked, previous, noted)
         _raise_for(checkpoints.end())
         _check_none_is_missing()
@@ -124,6 +128,18 @@ def _written(entry: LedgerEntry) -> Payload:
     except (ValueError, RecursionError):
         return {}
     return written if isinstance(written, dict) else {}
+
+
+def _check_results(batch: Sequence[LedgerEntry], rows: CurrentRows, upto: int) -> None:
+    """Of the signals that have ended, and whose last entry is in the batch."""
+    found = LedgerEntry.objects.filter(signal__in=rows.closed, position__lte=upto).order_by("position")
+    of: dict[UUID, list[LedgerEntry]] = defaultdict(list)
+    for entry in found:
+        of[entry.signal].append(entry)
+    for pk, entries in of.items():
+        if entries[-1].position <= batch[-1].position:
+            wrong = contradictions(record_of(rows.closed[pk], entries, rows))
+            _raise_for(f"Signal {pk} does not hold: {'; '.join(wrong)}." if wrong else "")
 
 
 def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | None) -> None:
@@ -179,9 +195,15 @@ class CurrentRows:
         ids = {entry.signal for entry in entries}
         removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
         is_of_demo = Coalesce("is_demo", "user__account__is_demo")
-        self._signals: dict[UUID, Any] = Signal.objects.annotate(is_of_demo=is_of_demo).in_bulk(ids)
+        signals = Signal.objects.select_related("instrument").annotate(is_of_demo=is_of_demo)
+        self._signals: dict[UUID, Any] = signals.in_bulk(ids)
         self.evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
         self._removed = set(removals.values_list("signal", flat=True))
+
+    @property
+    def closed(self) -> dict[UUID, Any]:
+        """Those of the batch that have ended."""
+        return {pk: each for pk, each in self._signals.items() if each.status == Signal.Status.CLOSED}
 
     def is_demo(self, entry: LedgerEntry) -> bool:
         """Nothing else is ever removed."""
@@ -225,6 +247,13 @@ class CurrentRows:
                 return cancellation_payload(signal)
             case _:
                 return {}
+
+
+def record_of(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> list[Payload]:
+    """What the ledger says, as far as the tables do not say it themselves."""
+    # Results of very old signals do not say with which pip size they were computed.
+    pip_size = {"pip_size": plain(signal.instrument.pip_size)}
+    return [pip_size | json.loads(each.payload) | rows.payload(each, signal) for each in entries]
 
 
 def _differences(fields: list[str], written: Payload, now: Payload) -> str:

@@ -37,17 +37,13 @@ def quoted(signal: Signal) -> Quoted:
     return Quoted(Decimal("1.0850"), Decimal("1.0851"), epoch_ms_after(signal.published_at))
 
 
-def by_watcher(reason: str) -> Act:
-    """In one transaction with nine others, as a watcher does after a fall of the price."""
-
-    def close(signal: Signal) -> bool:
-        others = list(Signal.objects.active().filter(instrument=signal.instrument_id)[:9])
-        wanted = {each.pk: each for each in [signal, *others]}
-        now_ms = epoch_ms_after(signal.published_at) + 1000
-        closings = [Closing.at_current(each, reason, quoted(each), now_ms) for each in wanted.values()]
-        return signal.pk in close_signals(closings)
-
-    return close
+def by_watcher(signal: Signal) -> bool:
+    """In one transaction with nine others, as a watcher closes those that were asked to close."""
+    others = list(Signal.objects.active().filter(instrument=signal.instrument_id)[:9])
+    wanted = {each.pk: each for each in [signal, *others]}
+    now_ms = epoch_ms_after(signal.published_at) + 1000
+    closings = [Closing.at_current(each, "manual", quoted(each), now_ms) for each in wanted.values()]
+    return signal.pk in close_signals(closings)
 
 
 def by_publisher(signal: Signal) -> bool:
@@ -62,7 +58,7 @@ def by_staff(signal: Signal) -> bool:
     return False
 
 
-ACTS: tuple[Act, ...] = (by_watcher("stop_loss"), by_watcher("expired"), by_publisher, by_staff)
+ACTS: tuple[Act, ...] = (by_watcher, by_watcher, by_publisher, by_staff)
 
 
 class Crowd:

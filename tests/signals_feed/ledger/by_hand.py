@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from core.times import read_iso
+from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
 from signals_feed.ledger.ledger import (
     LedgerEntry,
@@ -24,10 +24,10 @@ from signals_feed.ledger.ledger import (
     publication_payload,
     seconds_between,
 )
-from signals_feed.models import Signal
+from signals_feed.models import Evidence, Signal
 from signals_feed.record import OWN_TIME
 from tests.factories import make_instrument, make_user
-from tests.signals_feed.published_signals import TERMS
+from tests.signals_feed.published_signals import ASK, BID, TERMS
 
 Made = TypeVar("Made")
 
@@ -97,8 +97,13 @@ def publish_by_rules_2(*, dated_s: float = 0, written_s: float = 0, **facts: Any
         for name, price in TERMS.items():
             setattr(signal, name, Decimal(price))
         signal.save(force_insert=True)
-        kept = {"rules": 2, "demo": False, "rank_unit": "0.0032", "written": later(now, written_s)}
-        add("publish", signal.pk, **(publication_payload(signal, None) | kept | facts))
+        shown: dict[str, Any] = {"at": at, "bid": BID, "ask": ASK, "epoch": "e", "seq": 7, "feed": "push:7"}
+        shown |= {"simulated": False, "accepted_ms": epoch_ms(at), "settled": True, "unsettled_ms": 0}
+        shown |= {"signal": signal, "kind": "entry", "source": "tick", "rule": "quote"}
+        entry = Evidence.objects.create(**shown)
+        kept = {"rules": 2, "demo": False, "rank_unit": "0.0032", "pip_size": "0.0001", "stale_ms": 60_000}
+        kept |= {"symbol": instrument.symbol, "written": later(now, written_s)}
+        add("publish", signal.pk, **(publication_payload(signal, entry) | kept | facts))
         return signal
 
     return in_time(act)

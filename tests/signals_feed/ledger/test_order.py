@@ -18,6 +18,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
+from signals_feed.exits import Tick
+from signals_feed.judge import Verdict, judge
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import (
     AT_ONCE,
@@ -34,7 +36,7 @@ from signals_feed.ledger.order import OrderCheck
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import remove_demo
-from signals_feed.record import iso
+from signals_feed.record import Payload, iso, ms_of
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
 from tests.signals_feed.published_signals import ASK, BID, TERMS, close_at, make_published
 
@@ -106,12 +108,17 @@ def test_real_losers_are_not_removed_as_those_of_a_demo() -> None:
     """Whatever the account says meanwhile."""
     make_tiers()
     loser = make_published()
-    close_at(loser, Decimal("1.0800"), Decimal("1.0801"), "stop_loss")
+    close_at(loser, Decimal("1.0820"), Decimal("1.0821"))
     make_account(loser.user, is_demo=True)
     with pytest.raises(IntegrityError, match="of the demo"), transaction.atomic():
         remove_demo([loser.user_id])
     Account.objects.update(is_demo=False)
     assert verify().fault == ""
+
+
+def test_result_that_its_own_evidence_contradicts_is_named() -> None:
+    close_at(make_published(), Decimal("1.0800"), Decimal("1.0801"), "take_profit")
+    assert "does not hold" in verify().fault
 
 
 def test_every_entry_says_when_it_was_written() -> None:
@@ -152,28 +159,36 @@ def test_many_entries_are_written_in_several_turns() -> None:
     assert str(LedgerHead.objects.get()) == f"{2 * AT_ONCE + 1}:{last.hash}"
 
 
-def tick_of(signal: Signal, kind: str, rule: str, **more: Any) -> Evidence:
-    known = {"feed": "push:7", "simulated": False, "accepted_ms": 5, "settled": True, "unsettled_ms": 0}
-    at = signal.published_at + timedelta(seconds=2)
-    shown = {"source": "tick", "bid": BID, "ask": ASK, "at": at, "epoch": "e", "seq": 8} | known | more
-    return Evidence.objects.create(signal=signal, kind=kind, rule=rule, **shown)
+def judged(signal: Signal, *arms: LedgerEntry) -> Verdict:
+    """With one tick after another, each the first that is due after its arm."""
+    entries = LedgerEntry.objects.filter(signal=signal.pk).order_by("position")
+    ticks = []
+    for seq, arm in enumerate(arms, 8):
+        at_ms = ms_of(json.loads(arm.payload)["at"]) + ARM["wait_ms"]
+        ticks.append(Tick(BID, ASK, at_ms, "f", seq, at_ms, "push:7"))
+    return judge([json.loads(each.payload) for each in entries], ticks, 0)
+
+
+def evidence_of(signal: Signal, kind: str, made: Payload | None) -> Evidence:
+    assert made is not None
+    return Evidence.objects.create(signal=signal, kind=kind, **made["evidence"])
 
 
 def close_by_rules_2() -> Signal:
-    """A whole story: armed, filled, asked to close, armed again after a restart, and closed."""
+    """A whole story: armed, armed again after a restart, filled, asked to close, and closed."""
     signal = publish_by_rules_2(number=1)
     add_now("arm", signal.pk, **ARM)
-    add_now("arm", signal.pk, **(ARM | {"number": 2}))
-    fill = tick_of(signal, "fill", "fill")
+    arms = [add_now("arm", signal.pk, **(ARM | {"number": 2, "epoch": "f"}))]
+    fill = evidence_of(signal, "fill", judged(signal, *arms).fill)
     Signal.objects.filter(pk=signal.pk).update(fill_price=ASK, filled_at=fill.at)
     signal.refresh_from_db()
     add_now("fill", signal.pk, **fill_payload(signal, fill))
     add_now("close_request", signal.pk)
-    add_now("arm", signal.pk, **(ARM | {"for": "close_request"}))
-    exit_ = tick_of(signal, "exit", "current", best=BID, worst=BID)
-    figures = {"pnl": -1, "pnl_percent": "-0.0092", "pnl_r": "-0.0312", "best_r": 0, "worst_r": 0}
-    ended = {"status": "closed", "close_price": BID, "closed_at": exit_.at, "close_reason": "manual"}
-    Signal.objects.filter(pk=signal.pk).update(**ended, **figures)
+    arms.append(add_now("arm", signal.pk, **(ARM | {"for": "close_request", "epoch": "f"})))
+    close = judged(signal, *arms).close
+    exit_ = evidence_of(signal, "exit", close)
+    ended = {name: close[name] for name in RESULT if close and name in close}
+    Signal.objects.filter(pk=signal.pk).update(status="closed", **ended)
     signal.refresh_from_db()
     add_now("close", signal.pk, rules=2, **closure_payload(signal, exit_))
     return signal
