@@ -4,8 +4,8 @@
 
 KEY is the public key of a witness, or of the log; give as many as you know. Get them, and this file, from
 somebody else than the service, which could have altered both. FILE has all payloads of the ledger, one a line
-(`leaf` and a hash where one is withheld), FOLDER daily files of Binance. With --fresh, which is for a bundle
-that was made just now, one that shows how things stood earlier does not hold. All of these may be left out.
+(`leaf` and a hash where one is withheld), FOLDER daily files of Binance. With --fresh, for a bundle that was
+made just now, one that shows how things stood earlier does not hold. All of these may be left out.
 
 It prints a line for each signal, and ends with 1 if anything does not hold, with 2 if all holds but some is
 the operator's word alone, as without the key of a witness, and else with 0.
@@ -33,6 +33,8 @@ from typing import Any, NamedTuple
 JUDGE = "53a3300221c62cbd6e5607eb43e718fe2edc21d00bf1daf7987a310362e3a860"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
+DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"
+LATE = "what no witness saw before its end may be dated back"
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 Payload = Mapping[str, Any]
 
@@ -253,7 +255,7 @@ class Bundle:
 
 class Report:
     def __init__(self) -> None:
-        self.faults, self.trusts = 0, list[str]()
+        self.faults, self.trusts = 0, dict[str, None]()
 
     def say(self, text: str) -> None:
         """What comes out of a bundle does not draw lines of its own."""
@@ -281,14 +283,13 @@ class Log:
         self._logs = [each for each in named[False] if not each.is_witness]
         faults = [*self._faults(bundle.extends)]
         if not any(each.is_witness for each in given):
-            report.trusts.append("no key of a witness was given")
+            report.trusts["no key of a witness was given"] = None
         elif max(self.seen, default=(0, 0))[0] < self.last.size:
             faults.append(f"{' and '.join(each.name for each in self._witnesses)} did not cosign all of it")
         self.until_ms = max((at_ms for _, at_ms in self.seen), default=0)
         faults += ["no witness has cosigned it of late"] if self.until_ms + FRESH_MS < now_ms else []
-        when = f", last cosigned at {shown(self.until_ms)}" if self.seen else ""
         about = f"log {self.last.origin} with {self.last.size} entries, of publisher {bundle.user_id}"
-        report.tell(about, faults, when)
+        report.tell(about, faults, f", last cosigned at {shown(self.until_ms)}" if self.seen else "")
 
     def _faults(self, extends: Sequence[Sequence[bytes]]) -> Iterator[str]:
         for each in self.checkpoints:
@@ -367,17 +368,16 @@ class Signals:
 
     def __init__(self, bundle: Bundle, log: Log, ledger: Ledger | None, days: Any) -> None:
         self._bundle, self._log, self._ledger, self._days = bundle, log, ledger, days
-        self._ms_of = bundle.ms_of
         self._of: dict[str, list[Entry]] = defaultdict(list)
         for entry in sorted(bundle.entries):
             self._of[entry.signal].append(entry)
-        self._number, self._old, self._withheld = 0, 0, 0
+        self._ms_of, self._number, self._old, self._withheld = bundle.ms_of, 0, 0, 0
 
     def tell(self, report: Report) -> None:
         for signal, entries in self._of.items():
             payloads = [json.loads(each.text) for each in entries if each.text]
             try:
-                faults, note = [*self._faults(entries, payloads)], self._note(entries, payloads)
+                faults, note = [*self._faults(entries, payloads)], self._note(entries, payloads, report)
             except UNREADABLE as error:
                 faults, note = [f"it cannot be read ({type(error).__name__}: {error})"], ""
             report.tell(f"signal {signal}", faults, note)
@@ -385,19 +385,20 @@ class Signals:
             about = json.loads(raw)
             report.tell(f"signal {about['signal']}", [f"entry {position}, its {about['kind']}, is left out"])
         if self._withheld or (self._ledger and self._ledger.withheld):
-            report.trusts.append("what is withheld was not judged")
+            report.trusts["what is withheld was not judged"] = None
 
-    def _note(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> str:
+    def _note(self, entries: Sequence[Entry], payloads: Sequence[Payload], report: Report) -> str:
         if len(payloads) < len(entries):
             return ": its entries are in the ledger, and what they say is withheld"
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
-        why, is_before = self._bundle.waits.get(entries[0].signal), True
-        end = "removed with the demo" if last["kind"] == "remove" else "open"
-        if last["kind"] == "close":
-            end = f"{last['close_reason']}, {last['pnl_r']} R"
-            is_before = seen_ms < self._ms_of(last.get("written", last["closed_at"]))
-        end += f", by the operator's word {why}" if why else ""
-        when = f"witnessed {'before' if is_before else 'after'} its end" if seen_ms else "not witnessed"
+        why, kind, demo = self._bundle.waits.get(entries[0].signal), last["kind"], first.get("demo")
+        is_late = kind == "close" and seen_ms >= self._ms_of(last.get("written", last["closed_at"]))
+        trusts = {DEMO: demo, OPEN: why, LATE: is_late}
+        report.trusts |= {each: None for each, is_so in trusts.items() if is_so}
+        end = {"remove": "removed with the demo"}.get(kind, "open")
+        end = f"{last['close_reason']}, {last['pnl_r']} R" if kind == "close" else end
+        end = ("of the demo, " if demo else "") + end + (f", by the operator's word {why}" if why else "")
+        when = f"witnessed {'after' if is_late else 'before'} its end" if seen_ms else "not witnessed"
         return f": {first['direction']} {first['symbol']}, {end}, {when}"
 
     def _faults(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> Iterator[str]:
@@ -490,8 +491,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.say(f"Faults: {report.faults}." if report.faults else "All that could be judged holds.")
     for each in report.trusts:
         report.say(f"It trusts the operator: {each}.")
-    how = "judged by the ledger" if ledger else "NOT judged: that takes --ledger"
-    report.say(f"Whether signals are left out was {how}.")
+    by = "judged by the ledger" if ledger else "NOT judged: that takes --ledger"
+    report.say(f"Whether signals are left out was {by}.")
     return 1 if report.faults else 2 if report.trusts else 0
 
 

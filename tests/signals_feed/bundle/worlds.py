@@ -115,7 +115,12 @@ class World:
         """What the ledger says, and what the witness sees of it while it grows."""
         self.entries, self.texts = entries, texts_of(entries)
         sizes = {len(entries), *(rng.randint(1, len(entries)) for _ in range(4))}
-        self.notes = {size: self.cosigned(size) for size in sorted(sizes)}
+        notes = {size: self.cosigned(size) for size in sizes}
+        # Soon after each publication, or nobody could say that it is not dated back.
+        for position, entry in enumerate(entries, 1):
+            if entry["kind"] == "publish":
+                notes[position] = self.cosigned(position, dated_ms(entry) + 500)
+        self.notes = {size: notes[size] for size in sorted(notes)}
 
     def cosigned(self, size: int, seen_ms: int = 0) -> Note:
         note = signed(self.texts, size, self.log)
