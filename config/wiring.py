@@ -40,6 +40,7 @@ from analysis.reading import flows
 from archive.api.index import archive_index
 from archive.keeper import keeper
 from archive.metrics import archive_metrics
+from archive.proving.windows import ArchivedWindows
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -82,6 +83,7 @@ from serving.metrics.worker_link import worker_link
 from serving.readiness.answers import ReadinessMetrics, readiness
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
+from signals_feed.bundle.building import BundleBuilder
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger import beginning
 from signals_feed.ledger.entries import LedgerTexts
@@ -222,6 +224,8 @@ def hand_down() -> None:
     # The log of checkpoints signs what the ledger has, with keys that are sealed as second factors are.
     signer.entries = LedgerTexts()
     keyring.seal, keyring.unseal = seal, unseal
+    # What the archive has of the prices that decided goes into the bundles.
+    BundleBuilder.open_archive = staticmethod(ArchivedWindows)
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 

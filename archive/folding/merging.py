@@ -33,7 +33,7 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
     opened = [pq.ParquetFile(path) for path in (other, one)]
     about = [msgspec.json.decode(file.metadata.metadata[METADATA]) for file in opened]
     tables = [file.read().replace_schema_metadata(None) for file in opened]
-    whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    whole = pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
     order = pc.sort_indices(whole, sort_keys=[("time", "ascending"), ("seq", "ascending")])
     whole = whole.take(order)
     seqs = whole["seq"].to_pylist()

@@ -26,7 +26,14 @@ def tick_schema() -> pa.Schema:
     prices = [(column, pa.float64()) for column in ("bid", "ask", "volume")]
     time = ("time", pa.timestamp("ms", tz="UTC"))
     first = [("seq", pa.int64()), ("epoch", name), time]
-    return pa.schema([*first, *prices, ("side", pa.int8()), ("source", name)])
+    # By which signals are judged; files of before do not have them.
+    judged = [
+        ("accepted_ms", pa.int64()),
+        ("feed", name),
+        ("settled", pa.bool_()),
+        ("unsettled_ms", pa.int64()),
+    ]
+    return pa.schema([*first, *prices, ("side", pa.int8()), ("source", name), *judged])
 
 
 def candle_schema() -> pa.Schema:
@@ -63,6 +70,10 @@ class TickWriter:
             *(pa.array(values, pa.float64()) for values in (rows.bid, rows.ask, rows.volume)),
             pa.array(rows.side, pa.int8()),
             named(rows.source, day.sources.known),
+            pa.array([accepted_ms or None for accepted_ms in rows.accepted_ms], pa.int64()),
+            named(rows.feed, day.feeds.known),
+            pa.array(map(bool, rows.settled), pa.bool_()),
+            pa.array(rows.unsettled_ms, pa.int64()),
         ]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
 

@@ -22,14 +22,16 @@ class Names:
 class TickRows:
     """Rows that are waiting to be written."""
 
-    def __init__(self, epochs: Names, sources: Names) -> None:
-        self._epochs, self._sources = epochs, sources
+    def __init__(self, epochs: Names, sources: Names, feeds: Names) -> None:
+        self._epochs, self._sources, self._feeds = epochs, sources, feeds
         self.clear()
 
     def clear(self) -> None:
         self.seq, self.time_ms = array("q"), array("q")
         self.bid, self.ask, self.volume = array("d"), array("d"), array("d")
         self.epoch, self.source, self.side = array("i"), array("i"), array("b")
+        self.accepted_ms, self.unsettled_ms = array("q"), array("q")
+        self.feed, self.settled = array("i"), array("b")
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -43,6 +45,10 @@ class TickRows:
         self.side.append(tick.side)
         self.epoch.append(self._epochs.number(epoch))
         self.source.append(self._sources.number(tick.source))
+        self.accepted_ms.append(tick.accepted_ms)
+        self.unsettled_ms.append(tick.unsettled_ms)
+        self.feed.append(self._feeds.number(tick.feed))
+        self.settled.append(tick.settled)
 
 
 class Carried(NamedTuple):
@@ -62,8 +68,8 @@ class SymbolDay:
         self.symbol, self._start_ms, self._end_ms = symbol, start_ms, end_ms
         self.last = known
         self.carried = known if known is not None and known.time_ms < start_ms else None
-        self.epochs, self.sources = Names(), Names()
-        self.rows = TickRows(self.epochs, self.sources)
+        self.epochs, self.sources, self.feeds = Names(), Names(), Names()
+        self.rows = TickRows(self.epochs, self.sources, self.feeds)
         self.events: list[dict[str, Any]] = []
         """What else made minutes, each after the tick that came before it."""
         self.gaps: list[NumberGap] = []

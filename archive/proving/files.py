@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator
 from datetime import date
 from io import BytesIO
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH = 50_000
+COLUMNS = {"time_ms": "time"}
 
 
 class NotAsListed(Exception):
@@ -65,16 +67,30 @@ class CheckedFile:
         prices = self.about["candle_price"] or ["bid"]
         return TickFacts(prices[-1], self.about["digits"], self.about["before"], self.about["minutes"])
 
-    def ticks(self) -> Iterator[ArchivedTick]:
-        import pyarrow as pa
+    @property
+    def says_when_accepted(self) -> bool:
+        """Files of before do not, or not of each tick."""
+        if "accepted_ms" not in self.parquet.schema_arrow.names:
+            return False
+        return bool(self.parquet.read(["accepted_ms"])["accepted_ms"].null_count == 0)
 
-        columns = ("seq", "epoch", "time", "bid", "ask", "volume", "source")
-        for batch in self.parquet.iter_batches(BATCH, columns=list(columns)):
+    def ticks(self, accepted: tuple[int, int] | None = None) -> Iterator[ArchivedTick]:
+        """All, or those that were accepted from one time up to another."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = [COLUMNS.get(name, name) for name in ArchivedTick._fields]
+        columns = [name for name in columns if name in self.parquet.schema_arrow.names]
+        for batch in self.parquet.iter_batches(BATCH, columns=columns):
+            if accepted is not None:
+                at_ms = batch["accepted_ms"]
+                within = pc.greater_equal(at_ms, accepted[0]), pc.less_equal(at_ms, accepted[1])
+                batch = batch.filter(pc.and_(*within))
             values = [
                 (batch[name].cast(pa.int64()) if name == "time" else batch[name]).to_pylist()
                 for name in columns
             ]
-            yield from map(ArchivedTick._make, zip(*values, strict=True))
+            yield from itertools.starmap(ArchivedTick, zip(*values, strict=True))
 
     def minutes(self) -> dict[int, ArchivedMinute]:
         import pyarrow as pa

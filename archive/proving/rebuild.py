@@ -16,6 +16,11 @@ class ArchivedTick(NamedTuple):
     ask: float
     volume: float
     source: str
+    accepted_ms: int | None = None
+    """None, as all that follows, where nobody knows."""
+    feed: str | None = None
+    settled: bool | None = None
+    unsettled_ms: int | None = None
 
 
 class TickFacts(NamedTuple):

@@ -10,6 +10,7 @@ from core.times import epoch_ms
 from signals_feed.checking import stored_record
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
+from signals_feed.ledger_days import told_of
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import Payload
 from signals_feed.rules import exact_price
@@ -49,7 +50,7 @@ def closed_on(day: date) -> list[Signal]:
 
 
 def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
-    record, entry, exit_ = stored_record(signal)
+    record, entry, exit_ = told_of(signal)
     if exit_ is None or entry is None:
         raise NotJudged("it is older than evidence")
     if exit_.source == Evidence.Source.CANDLE:
@@ -64,7 +65,12 @@ def _ticks(signal: Signal, entry: Evidence, exit_: Evidence, days: ArchivedDays)
     low, high = sorted((float(signal.stop_loss), float(signal.take_profit)))
     for tick in _archived(signal, entry, exit_, days):
         if not low < (tick.bid if is_buy else tick.ask) < high or (tick.epoch, tick.seq) == last:
-            yield Tick(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, tick.epoch, tick.seq)
+            yield as_judged(tick)
+
+
+def as_judged(tick: ArchivedTick) -> Tick:
+    known = tick.accepted_ms or 0, tick.feed or "", tick.settled is not False, tick.unsettled_ms or 0
+    return Tick(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, tick.epoch, tick.seq, *known)
 
 
 def _archived(signal: Signal, entry: Evidence, exit_: Evidence, days: ArchivedDays) -> Iterator[ArchivedTick]:

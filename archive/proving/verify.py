@@ -188,13 +188,14 @@ class Proving:
     def _ticks_of(self, symbol: str, day: date) -> list[ArchivedTick]:
         known = self._ticks.get((symbol, day))
         if known is None:
-            known = self._ticks[symbol, day] = list(self._file(symbol, day, "ticks").ticks())
+            known = self._ticks[symbol, day] = list(self.file(symbol, day, "ticks").ticks())
         return known
 
     def _minutes_of(self, symbol: str, day: date) -> dict[int, ArchivedMinute]:
-        return self._file(symbol, day, "candles").minutes()
+        return self.file(symbol, day, "candles").minutes()
 
-    def _file(self, symbol: str, day: date, kind: str) -> CheckedFile:
+    def file(self, symbol: str, day: date, kind: str) -> CheckedFile:
+        """Raises NotJudged where it is not there, or not whole."""
         manifest = self._manifest(day)
         if manifest is None:
             raise NotJudged(f"{day} is not archived")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import IO
 from uuid import UUID
@@ -39,7 +39,7 @@ def nothing_archived(publish: Payload, since_ms: int, until_ms: int) -> Sequence
 
 
 class BundleBuilder:
-    ticks_of: TicksOf = staticmethod(nothing_archived)
+    open_archive: Callable[[], TicksOf] = staticmethod(lambda: nothing_archived)
     """Handed down."""
 
     def __init__(self, user_id: int, last: SignedCheckpoint) -> None:
@@ -57,7 +57,7 @@ class BundleBuilder:
             waits=self._waits(timezone.now()),
             checkpoints=[*self._extended(self._checkpoints())],
         )
-        write_bundle(file, facts, self._entries(), self.ticks_of)
+        write_bundle(file, facts, self._entries(), self.open_archive())
 
     def _find_publications(self) -> list[LedgerEntry]:
         """By the pseudonym; version 0.1.0 told the ledger the name."""

@@ -73,6 +73,7 @@ def test_the_columns_are_those_that_are_documented(folder: Path) -> None:
     assert {field.name: str(field.type) for field in table.schema} == {
         **{"seq": "int64", "epoch": name, "time": "timestamp[ms, tz=UTC]", "side": "int8", "source": name},
         **dict.fromkeys(("bid", "ask", "volume"), "double"),
+        **{"accepted_ms": "int64", "feed": name, "settled": "bool", "unsettled_ms": "int64"},
     }
     row = table.to_pylist()[0]
     assert row["time"] == datetime(2026, 11, 18, 0, 0, 0, 1000, UTC)
