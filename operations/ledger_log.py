@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from core.program.commands import command
 from transparency.models import Cosignature, SignedCheckpoint
+from transparency.signing import Forked, signer
 
-from .doctor.diagnosis import Diagnosis, ok, warn
+from .doctor.diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "checkpoints"
 # They are signed, and cosigned, at least every hour.
@@ -17,6 +18,11 @@ LATE = timedelta(minutes=70)
 
 
 def check_checkpoints() -> Iterator[Diagnosis]:
+    try:
+        signer.check(signer.entries.count())
+    except Forked as forked:
+        fix = "Until then nothing is written: see docs/operate/backup.md for what to do after a restore."
+        yield fail(ABOUT, forked.message, fix)
     newest, now = SignedCheckpoint.objects.newest(), timezone.now()
     if newest is None:
         yield ok(ABOUT, "No checkpoint of the ledger was signed yet; the service does it when it starts.")

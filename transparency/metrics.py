@@ -20,7 +20,7 @@ class LogMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         text = "0 while nothing is signed, because the ledger does not extend what was signed before."
         yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not following.fault))
-        text = "Since a witness last cosigned a checkpoint; absent before it did for the first time."
+        text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
         age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))
         for link in witnesses.links:
             if link.cosigned_at is not None:

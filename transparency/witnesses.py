@@ -90,7 +90,10 @@ class WitnessLink:
         turn = f"witness-{self.key.id.hex()}-{newest.pk}"
         is_first = cache.add(turn, 1, timeout=round(AGAIN_AFTER_FAULT_S))
         is_fresh = last and last.checkpoint == newest and now - last.asked_at < AGAIN
-        if self._has_answered and (is_fresh or not is_first):
+        objection = Objection.objects.filter(origin=newest.origin, witness=str(self.key)).first()
+        if self._has_answered and not (is_first and (objection or not is_fresh)):
+            if objection is not None:
+                raise WitnessRefused(str(objection))
             return None
         is_followed = last is not None and last.checkpoint.origin == newest.origin
         return Due(newest, last.checkpoint.size if last and is_followed else 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
@@ -16,6 +17,7 @@ from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.proof import PROVEN_TERMS
 from signals_feed.models import Signal
+from transparency.models import Cosignature, SignedCheckpoint
 
 SHOWN = 20
 INSTRUMENT = ("instrument__symbol", "instrument__digits")
@@ -48,8 +50,17 @@ def ledger_page(request: HttpRequest) -> HttpResponse:
         "newer": min(head.position, last + SHOWN) - AFTER if last < head.position else 0,
         "older": max(1, first - 1 - AFTER) if first > 1 else 0,
         "csrf": get_token(request),
+        "signed": SignedCheckpoint.objects.newest(),
+        "cosigned": [*cosigned()],
     }
     return render(request, "signals/proof/ledger.html", context)
+
+
+def cosigned() -> Iterator[tuple[str, int]]:
+    """How many entries each witness has seen."""
+    for witness in settings.WITNESSES:
+        if last := Cosignature.objects.last_of(str(witness.key)):
+            yield witness.key.name, last.checkpoint.size
 
 
 def read_position(text: str) -> int:

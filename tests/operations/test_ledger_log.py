@@ -15,7 +15,7 @@ from tests.operations.doctor.diagnoses import faults, only_fault
 from transparency.following import following
 from transparency.keys import KeyType, SigningKey
 from transparency.metrics import LogMetrics
-from transparency.models import Cosignature, SignedCheckpoint
+from transparency.models import Cosignature, Objection, SignedCheckpoint
 from transparency.offers import WitnessAddress
 from transparency.signing import signer
 from transparency.witnesses import WitnessLink, witnesses
@@ -50,6 +50,14 @@ def test_ledger_that_is_not_signed_any_more_is_questionable() -> None:
     assert faults(check_checkpoints()) == []
     SignedCheckpoint.objects.update(signed_at=timezone.now() - LATE)
     assert only_fault(check_checkpoints())[0] == "warn"
+
+
+def test_ledger_that_lacks_entries_that_were_signed_is_a_fault(settings: Any) -> None:
+    signed, settings.WITNESSES = sign(), [FIRST]
+    cosign(signed, FIRST)
+    Objection.objects.create(origin=signed.origin, witness=str(FIRST.key), size=1)
+    level, says = only_fault(check_checkpoints())
+    assert (level, says) == ("fail", "The ledger lacks entries: first.example has cosigned 1.")
 
 
 def test_witness_that_does_not_cosign_is_named(settings: Any) -> None:

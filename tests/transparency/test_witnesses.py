@@ -26,7 +26,7 @@ from transparency.signing import Forked, Signer
 from transparency.witness import Witness
 from transparency.witnesses import AGAIN, Witnesses, WitnessLink, WitnessRefused
 
-from .ledgers import NOON, Texts, after, make_signer
+from .ledgers import NOON, Texts, after, lose_cosignatures, make_signer
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -123,7 +123,7 @@ async def test_each_checkpoint_is_offered_with_the_proof_that_it_extends_the_las
         await sync_to_async(cache.clear)()
         if size == 5:
             # As a restored database has it.
-            await Cosignature.objects.all().adelete()
+            await sync_to_async(lose_cosignatures)()
     assert [offer.old for offer in witness.offers] == [0, 3, 3, 0, 5, 0, 5]
     assert set((await shown()).signed_by([KEY.verifier])) == {KEY.verifier}
 
@@ -226,8 +226,9 @@ async def test_ledger_of_which_a_witness_knows_more_is_neither_signed_nor_writte
     behind: Witnessing,
 ) -> None:
     signer, link = make_signer(Texts(4)), behind.link
-    with pytest.raises(WitnessRefused):
-        await link.look()
+    for _ in range(2):
+        with pytest.raises(WitnessRefused):
+            await link.look()
     for act in (signer.sign, signer.look):
         with pytest.raises(Forked):
             await sync_to_async(act)(after(9_000))

@@ -8,6 +8,7 @@ from accounts.models import User
 from instruments.catalogue import catalogue
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.rules import SignalRefused, SignalTerms
+from transparency.signing import Forked
 
 
 def price(text: str) -> Decimal:
@@ -50,7 +51,7 @@ class Command(BaseCommand):
         )
         try:
             signal = publish(terms, publisher, current_quote(symbol))
-        except SignalRefused as refused:
+        except (SignalRefused, Forked) as refused:
             raise CommandError(str(refused)) from None
         digits = signal.instrument.digits
         entry, stop, target = (
