@@ -34,7 +34,7 @@ JUDGE = "53a3300221c62cbd6e5607eb43e718fe2edc21d00bf1daf7987a310362e3a860"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"
-LATE = "what no witness saw before its end may be dated back"
+LATE = "what no witness saw within a minute and before its end may be dated back"
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 Payload = Mapping[str, Any]
 
@@ -167,8 +167,8 @@ class Key(NamedTuple):
 
     @property
     def id(self) -> bytes:
-        kind = b"\4" if self.is_witness else b"\1"
-        return hashlib.sha256(self.name.encode() + b"\n" + kind + self.public).digest()[:4]
+        named = self.name.encode() + (b"\n\4" if self.is_witness else b"\n\1")
+        return hashlib.sha256(named + self.public).digest()[:4]
 
 
 class Checkpoint(NamedTuple):
@@ -303,7 +303,6 @@ class Log:
                 yield f"a checkpoint is of another log, {each.origin}"
         for (old, new), proof in zip(pairwise(self.checkpoints), extends[1:], strict=True):
             if not is_extended(old.size, old.root, new.size, new.root, proof):
-                # What a witness saw is not in the tree that is shown.
                 yield f"the tree of {new.size} entries does not extend that of {old.size}: it was rewritten"
 
     def seen_ms(self, position: int) -> int:
@@ -392,14 +391,15 @@ class Signals:
             return ": its entries are in the ledger, and what they say is withheld"
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
         why, kind, demo = self._bundle.waits.get(entries[0].signal), last["kind"], first.get("demo")
-        is_late = kind == "close" and seen_ms >= self._ms_of(last.get("written", last["closed_at"]))
+        end_ms = self._ms_of(last.get("written", last["closed_at"])) if kind == "close" else 10**15
+        is_late = seen_ms >= min(end_ms, self._ms_of(first["published_at"]) + LATE_MS)
         trusts = {DEMO: demo, OPEN: why, LATE: is_late}
         report.trusts |= {each: None for each, is_so in trusts.items() if is_so}
-        end = {"remove": "removed with the demo"}.get(kind, "open")
-        end = f"{last['close_reason']}, {last['pnl_r']} R" if kind == "close" else end
+        result = f"{last.get('close_reason')}, {last.get('pnl_r')} R"
+        end = {"close": result, "remove": "removed with the demo"}.get(kind, "open")
         end = ("of the demo, " if demo else "") + end + (f", by the operator's word {why}" if why else "")
-        when = f"witnessed {'after' if is_late else 'before'} its end" if seen_ms else "not witnessed"
-        return f": {first['direction']} {first['symbol']}, {end}, {when}"
+        when = f"only at {shown(seen_ms)}" if is_late else "before its end" if seen_ms else "by nobody"
+        return f": {first['direction']} {first['symbol']}, {end}, witnessed {when}"
 
     def _faults(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> Iterator[str]:
         for each in entries:

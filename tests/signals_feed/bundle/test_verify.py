@@ -32,7 +32,7 @@ from .worlds import Signal, Verdict, World, make_world, verify
 
 MOST_LINES = 500
 HOUR_MS = 3_600_000
-LATE, WAITS = "witnessed after its end", "by the operator's word"
+LATE, WAITS = "witnessed only at", "by the operator's word"
 WON, LOST = story(tick(1), tick(60)), story(tick(1), tick(5), tick(-60))
 OPEN = story(tick(1), tick(5), tick(3))
 
@@ -242,9 +242,10 @@ def test_date_that_contradicts_what_the_witness_saw_is_named(
     assert (found.code == 1) == is_named, found.lines
 
 
-def test_publication_that_was_seen_only_after_its_end_is_the_word_of_the_operator(tmp_path: Path) -> None:
-    """Who dates a winner back leaves out of the bundle what the witness saw without it."""
-    world = make_told(WON)
+@pytest.mark.parametrize("plan", [WON, OPEN])
+def test_publication_that_was_seen_late_is_the_word_of_the_operator(tmp_path: Path, plan: Plan) -> None:
+    """Who dates a winner back, closed or open, leaves out of the bundle what the witness saw without it."""
+    world = make_told(plan)
     dated_ms, last = world.signals[0].start_ms, len(world.texts)
     world.notes = {0: world.cosigned(0, dated_ms + HOUR_MS), last: world.cosigned(last, dated_ms + HOUR_MS)}
     assert judged(tmp_path, world).code == 1
