@@ -12,6 +12,7 @@ from django.db import transaction
 from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey
 from .models import LogKey
+from .remembered import last_of_any_log
 
 BOTH_SIGN = timedelta(days=30)
 """For so long an old key signs beside the new one, so that readers can take over the new one in time."""
@@ -53,8 +54,7 @@ class Keyring:
     def begin_log(self, last: Checkpoint, now: datetime) -> LogKey:
         """A new log in place of one whose entries are lost; its name says where that one ended."""
         LogKey.objects.signing(now).update(signs_until=now)
-        origin = last.origin.partition(AFTER)[0]
-        return self._make(f"{origin}{AFTER}{last.size}-{last.root.hex()[:16]}", now)
+        return self._make(named_after(last), now)
 
     def reseal(self) -> int:
         """With the current secret. How many cannot be opened."""
@@ -68,7 +68,11 @@ class Keyring:
         return unopened
 
     def _make_first(self, now: datetime) -> LogKey:
-        return self._make(settings.LEDGER_ORIGIN or default_origin(), now)
+        origin, last = settings.LEDGER_ORIGIN or default_origin(), last_of_any_log()
+        if last is not None and last.size and last.origin.partition(AFTER)[0] == origin:
+            # The database is an empty one, or was put back to before its log: there is one history to a name.
+            origin = named_after(last)
+        return self._make(origin, now)
 
     def _make(self, origin: str, now: datetime) -> LogKey:
         key = SigningKey.make(origin, KeyType.ED25519)
@@ -80,6 +84,10 @@ class Keyring:
             return SigningKey.read(self.unseal(row.sealed))
         except InvalidToken:
             return None
+
+
+def named_after(last: Checkpoint) -> str:
+    return f"{last.origin.partition(AFTER)[0]}{AFTER}{last.size}-{last.root.hex()[:16]}"
 
 
 def default_origin() -> str:

@@ -43,12 +43,23 @@ class Remembered:
             draft.replace(path())
 
     def _from_file(self, log: str) -> Checkpoint | None:
-        try:
-            written = path().read_text()
-        except FileNotFoundError:
-            return None
-        known, _, text = written.partition("\n")
+        known, text = in_file()
         return Checkpoint.read(text) if known == log else None
+
+
+def last_of_any_log() -> Checkpoint | None:
+    """The one in the file."""
+    _, text = in_file()
+    return Checkpoint.read(text) if text else None
+
+
+def in_file() -> tuple[str, str]:
+    """The log, and the text of its checkpoint; both are empty where there is no file."""
+    try:
+        log, _, text = path().read_text().partition("\n")
+    except FileNotFoundError:
+        return "", ""
+    return log, text
 
 
 def path() -> Path:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
+from transparency.checkpoints import Checkpoint
 from transparency.keyring import BOTH_SIGN, KeysUnopened, keyring
 from transparency.keys import SigningKey
 from transparency.models import LogKey
 
 from .ledgers import NOON, after
 
-pytestmark = [pytest.mark.django_db, pytest.mark.services]
+pytestmark = [pytest.mark.django_db, pytest.mark.services, pytest.mark.usefixtures("known_file")]
 
 
 def test_key_is_made_on_first_use_and_found_from_then_on() -> None:
@@ -42,6 +44,22 @@ def test_origin_is_named_or_the_public_host_and_stays(
     settings.LEDGER_ORIGIN = settings.ALLOWED_HOSTS[0] = "elsewhere.example"
     keyring.rotate(NOON)
     assert [key.name for key in keyring.signing_keys(NOON)] == [origin, origin]
+
+
+@pytest.mark.parametrize(
+    ("size", "name", "origin"),
+    [
+        (9, "localhost/ledger", "localhost/ledger/after-9-0707070707070707"),
+        (9, "localhost/ledger/after-2-0a", "localhost/ledger/after-9-0707070707070707"),
+        (0, "localhost/ledger", "localhost/ledger"),
+        (9, "elsewhere.example", "localhost/ledger"),
+    ],
+)
+def test_log_of_a_database_that_lost_it_is_named_after_it(
+    known_file: Path, size: int, name: str, origin: str
+) -> None:
+    known_file.write_text(f"key\n{Checkpoint(name, size, bytes([7] * 32))}")
+    assert keyring.signing_keys(NOON)[0].name == origin
 
 
 def test_old_key_signs_beside_the_new_one_for_a_while_and_stays_listed() -> None:
