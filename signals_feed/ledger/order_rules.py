@@ -87,7 +87,8 @@ ORDER_GUARDS = (
         f"NEW.kind = 'publish' AND {{new[demo]}} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {SIGNAL} s"  # noqa: S608 - names of our own
         " WHERE s.id = NEW.signal AND s.is_demo = ({new[demo]} = {yes}))"
         f" OR NEW.kind = 'remove' AND NOT EXISTS (SELECT 1 FROM {SIGNAL} s JOIN {ENTRY} e ON e.signal = s.id"
-        " WHERE s.id = NEW.signal AND e.kind = 'publish' AND COALESCE({e[demo]} = {yes}, s.is_demo, TRUE))",
+        " WHERE s.id = NEW.signal AND e.kind = 'publish' AND COALESCE({e[demo]} = {yes}, s.is_demo,"
+        f" NOT EXISTS (SELECT 1 FROM {SIGNAL} o WHERE o.user_id = s.user_id AND NOT o.is_demo)))",
         "Only signals that were published as those of the demo are ever removed.",
         needs=NEEDS,
     ),

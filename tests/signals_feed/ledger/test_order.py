@@ -116,6 +116,16 @@ def test_real_losers_are_not_removed_as_those_of_a_demo() -> None:
     assert verify().fault == ""
 
 
+def test_losers_that_the_version_before_wrote_are_not_removed_as_those_of_a_demo() -> None:
+    make_tiers()
+    real = make_published()
+    loser = Signal.objects.create(**copy_of(real), is_demo=None)
+    add("publish", loser.pk)
+    make_account(real.user, is_demo=True)
+    with pytest.raises(IntegrityError, match="of the demo"), transaction.atomic():
+        add("remove", loser.pk)
+
+
 def test_result_that_its_own_evidence_contradicts_is_named() -> None:
     close_at(make_published(), Decimal("1.0800"), Decimal("1.0801"), "take_profit")
     assert "does not hold" in verify().fault
