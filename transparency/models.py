@@ -16,14 +16,17 @@ from .keys import VerifierKey
 from .merkle import Place
 
 
+def current_origin() -> Subquery:
+    return Subquery(LogKey.objects.order_by("-pk").values("origin")[:1])
+
+
 class LogKeyQuerySet(models.QuerySet["LogKey"]):
     def current(self) -> LogKey | None:
         return self.order_by("pk").last()
 
     def of_current_log(self) -> LogKeyQuerySet:
         """In the order in which they were made. A log of before may have ended."""
-        current = LogKey.objects.order_by("-pk").values("origin")[:1]
-        return self.filter(origin=Subquery(current)).order_by("pk")
+        return self.filter(origin=current_origin()).order_by("pk")
 
     def signing(self, now: datetime) -> LogKeyQuerySet:
         return self.of_current_log().filter(Q(signs_until=None) | Q(signs_until__gt=now))
@@ -97,8 +100,7 @@ class Tile(models.Model):
 
 class SignedCheckpointQuerySet(models.QuerySet["SignedCheckpoint"]):
     def of_current_log(self) -> SignedCheckpointQuerySet:
-        current = LogKey.objects.order_by("-pk").values("origin")[:1]
-        return self.filter(origin=Subquery(current))
+        return self.filter(origin=current_origin())
 
     def newest(self) -> SignedCheckpoint | None:
         return self.of_current_log().order_by("-size").first()
@@ -176,8 +178,7 @@ class ObjectionQuerySet(models.QuerySet["Objection"]):
         keys = [str(each.key) for each in settings.WITNESSES]
         if not keys:
             return None
-        current = LogKey.objects.order_by("-pk").values("origin")[:1]
-        own = self.filter(origin=Subquery(current), witness__in=keys)
+        own = self.filter(origin=current_origin(), witness__in=keys)
         return own.filter(Q(size=None) | Q(size__gt=count)).order_by("pk").first()
 
 
