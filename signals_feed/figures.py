@@ -46,6 +46,16 @@ def price(value: Decimal | None, digits: int) -> str:
     return UNKNOWN if value is None else f"{value:,.{digits}f}"
 
 
+# Further than this, one number of luck reads like another.
+RAREST = 100_000
+
+
+@register.filter
+def odds(evidence: float) -> str:
+    """How often luck alone leads so far, at most."""
+    return UNKNOWN if evidence < 2 else f"1 in {min(int(evidence), RAREST):,}"
+
+
 @register.filter
 def tone(value: Decimal | None) -> str:
     """The class that colours a result."""

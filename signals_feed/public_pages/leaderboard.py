@@ -1,4 +1,4 @@
-"""/publishers: everybody who ever published, by the figures of their scorecards."""
+"""/publishers: everybody who ever published, by how sure it is that it was not luck."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from signals_feed.publishers import equity
-from signals_feed.publishers.scorecards import ENOUGH
-from signals_feed.publishers.standings import FIRST_ORDER, ORDERS, PublisherStanding, rank, read_standings
+from signals_feed.publishers.episodes import ENOUGH
+from signals_feed.publishers.purses import PROVEN, STANDS
+from signals_feed.publishers.record import ListName
+from signals_feed.publishers.standings import (
+    FIRST_ORDER,
+    ORDERS,
+    QUIET,
+    PublisherStanding,
+    rank,
+    read_standings,
+)
+from signals_feed.publishers.stored_events import DEMONSTRATION, PUSHED, VENUE
 
 from .checked import MOST_OF_PUBLISHER
 
@@ -26,31 +36,55 @@ class SortHeading(NamedTuple):
     """As `aria-sort` has it; empty for every other column."""
 
 
+TITLES: dict[ListName, str] = {
+    VENUE: "Filled at a venue’s prices",
+    PUSHED: "Filled at prices recorded here",
+    DEMONSTRATION: "Demonstration, at made-up or replayed prices",
+}
+
+
 class LeaderboardRow(NamedTuple):
     place: int | None
-    """None for those with too few signals."""
+    """None for those who are not told apart from luck, or not ranked."""
     standing: PublisherStanding
     picture: equity.EquityPicture | None
+
+
+class Board(NamedTuple):
+    name: ListName
+    title: str
+    ranked: list[LeaderboardRow]
+    luck: list[LeaderboardRow]
+    unranked: list[LeaderboardRow]
 
 
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     order, is_reversed = read_order(request.GET.get("sort", ""))
-    standings = read_standings()
-    ranking = rank(standings, order, reverse=is_reversed)
-    # However the table is sorted, the first place is that of the best.
-    best_first = rank(standings, FIRST_ORDER).ranked
-    places = {each.publisher.user_id: place for place, each in enumerate(best_first, start=1)}
     context = {
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
-        "ranked": [row(places[each.publisher.user_id], each) for each in ranking.ranked],
-        "too_few": [row(None, each) for each in ranking.too_few],
+        "boards": [
+            board(name, standings, order, is_reversed=is_reversed)
+            for name, standings in read_standings().items()
+            if standings
+        ],
         "enough": ENOUGH,
+        "proven": PROVEN,
+        "stands": STANDS,
+        "quiet_days": QUIET.days,
         "most_checked": MOST_OF_PUBLISHER,
         "width": equity.WIDTH,
         "height": equity.HEIGHT,
     }
     return render(request, "signals/publishers/leaderboard.html", context)
+
+
+def board(name: ListName, standings: list[PublisherStanding], order: str, *, is_reversed: bool) -> Board:
+    # However the table is sorted, the first place is that of the best.
+    best_first = rank(standings, FIRST_ORDER).ranked
+    places = {each.publisher.user_id: place for place, each in enumerate(best_first, start=1)}
+    groups = rank(standings, order, reverse=is_reversed)
+    return Board(name, TITLES[name], *([row(places, each) for each in group] for group in groups))
 
 
 def read_order(wanted: str) -> tuple[str, bool]:
@@ -68,6 +102,7 @@ def heading(name: str, order: str, *, is_reversed: bool) -> SortHeading:
     return SortHeading(title, query, "descending" if is_descending else "ascending")
 
 
-def row(place: int | None, standing: PublisherStanding) -> LeaderboardRow:
-    points = equity.thinned(standing.card.equity.points, MOST_POINTS)
+def row(places: dict[int, int], standing: PublisherStanding) -> LeaderboardRow:
+    points = equity.thinned(standing.card.figures.equity.points, MOST_POINTS)
+    place = places.get(standing.publisher.user_id)
     return LeaderboardRow(place, standing, equity.draw(points) if points else None)

@@ -11,10 +11,12 @@ from django.views.decorators.http import require_safe
 from signals_feed.checking import check_signals
 from signals_feed.models import Signal
 from signals_feed.publishers import equity
+from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.paging import read_page
-from signals_feed.publishers.scorecards import ENOUGH
-from signals_feed.publishers.standings import may_publish
+from signals_feed.publishers.standings import QUIET, is_quiet, may_publish
+
+from .leaderboard import TITLES
 
 statements: Mapping[str, str] = {}
 """The rules of the demo's publishers, by their name."""
@@ -28,7 +30,7 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
     if publisher.name != user:
         return at_present_name(request, publisher.name)
     card = scorecards.read(publisher)
-    points = card.equity.points
+    points = card.figures.equity.points
     page = read_page(request.GET.get("page", ""), publisher.active + publisher.closed)
     own = Signal.objects.filter(user_id=publisher.user_id).for_feed().select_related("instrument")
     listed = list(own[page.first - 1 : page.last])
@@ -40,7 +42,10 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "page": page,
         "listed": [(signal, checks[signal.pk]) for signal in listed],
         "enough": ENOUGH,
+        "quiet_days": QUIET.days if is_quiet(publisher) else 0,
         "card": card,
+        "figures": card.figures,
+        "ranks": [(TITLES[name], rank) for name, rank in card.standings.items()],
         "closed_by": [(reason.label, card.by_reason[reason.value]) for reason in Signal.CloseReason],
         "picture": equity.draw(points) if points else None,
         "width": equity.WIDTH,

@@ -14,8 +14,10 @@ from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
 from signals_feed.publishers import equity
+from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import Publisher, find, scorecards
-from signals_feed.publishers.scorecards import ENOUGH, Scorecard
+from signals_feed.publishers.record import Scorecard
+from signals_feed.publishers.stored_events import VENUE
 
 KEPT_S = 300
 ROOM_FOR_NAME = 300
@@ -61,16 +63,17 @@ def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
 
 
 def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str]) -> str:
-    points = equity.thinned(card.equity.points, MOST_POINTS)
+    points = equity.thinned(card.figures.equity.points, MOST_POINTS)
     name = NOT_IN_XML.sub("\ufffd", publisher.name)
     context: dict[str, Any] = {
         "name": name,
         "short_name": fitting(name, NAME_SIZES[-1]),
         "name_size": size_of(name),
-        "card": card,
+        "figures": card.figures,
+        "rank": card.standings.get(VENUE),
         "enough": ENOUGH,
         "colours": colours,
-        "as_of": points[-1].closed_at if points else None,
+        "as_of": points[-1].at if points else None,
         "picture": equity.draw(points) if points else None,
         "width": equity.WIDTH,
         "height": equity.HEIGHT,

@@ -4,14 +4,18 @@ signal's and the mean of all, so that neither copies nor companions improve it."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from uuid import UUID
 
 from .equity import EquityCurve
-from .scorecards import ENOUGH, STEP, ZERO, Drawdown, share
+
+ZERO = Decimal(0)
+STEP = Decimal("0.0001")
+# Below this, luck and skill look alike.
+ENOUGH = 30
 
 OpenR = Mapping[UUID, Decimal]
 """The present result of every open signal."""
@@ -49,13 +53,16 @@ class TrackRecord:
 
     episodes: int = 0
     open: int = 0
+    signals: int = 0
+    """Those that have closed, also of episodes that have not ended."""
     wins: int = 0
     losses: int = 0
     total_r: Decimal = ZERO
 
-    def add(self, result: Decimal, *, is_open: bool) -> None:
+    def add(self, result: Decimal, closed: int, *, is_open: bool) -> None:
         self.episodes += 1
         self.open += is_open
+        self.signals += closed
         self.total_r += result
         # What is ahead has not won yet; what is behind would otherwise stay open to count as nothing.
         self.wins += result > 0 and not is_open
@@ -79,6 +86,22 @@ class TrackRecord:
 
 
 @dataclass(slots=True)
+class Drawdown:
+    """How far equity fell below its highest point, and for how many signals it stayed below."""
+
+    peak_r: Decimal = ZERO
+    peak_signals: int = 0
+    deepest_r: Decimal = ZERO
+    longest: int = 0
+
+    def add(self, equity_r: Decimal, signals: int) -> None:
+        if equity_r >= self.peak_r:
+            self.peak_r, self.peak_signals = equity_r, signals
+        self.longest = max(self.longest, signals - self.peak_signals)
+        self.deepest_r = max(self.deepest_r, self.peak_r - equity_r)
+
+
+@dataclass(slots=True)
 class Figures:
     all: TrackRecord = field(default_factory=TrackRecord)
     by_symbol: dict[str, TrackRecord] = field(default_factory=dict)
@@ -88,9 +111,9 @@ class Figures:
     def end(self, episode: Episode, at: datetime) -> None:
         """Call it in the order in which they end, on which drawdowns depend."""
         self._add(episode, {}, is_open=False)
-        self._draw(at)
+        self._draw(at, self.all.signals)
 
-    def with_open(self, episodes: Iterable[Episode], open_r: OpenR, now: datetime) -> Figures:
+    def with_open(self, episodes: Collection[Episode], open_r: OpenR, now: datetime) -> Figures:
         """A copy with its symbols in their order; all that is open makes one step of the curve."""
         copied = replace(
             self,
@@ -101,19 +124,23 @@ class Figures:
         )
         for episode in episodes:
             copied._add(episode, open_r, is_open=True)
-        if copied.all.open:
-            copied._draw(now)
+        if episodes:
+            copied._draw(now, copied.all.signals + sum(len(episode.open) for episode in episodes))
         copied.by_symbol = dict(sorted(copied.by_symbol.items()))
         return copied
 
     def _add(self, episode: Episode, open_r: OpenR, *, is_open: bool) -> None:
         result = episode.result(open_r)
         for record in (self.all, self.by_symbol.setdefault(episode.symbol, TrackRecord())):
-            record.add(result, is_open=is_open)
+            record.add(result, episode.signals - len(episode.open), is_open=is_open)
 
-    def _draw(self, at: datetime) -> None:
-        self.drawdown.add(self.all.total_r)
-        self.equity.add(at, self.all.total_r)
+    def _draw(self, at: datetime, signals: int) -> None:
+        self.drawdown.add(self.all.total_r, signals)
+        self.equity.add(at, self.all.total_r, signals)
+
+
+def share(part: Decimal, count: int) -> Decimal | None:
+    return (part / count).quantize(STEP, ROUND_HALF_UP) if count else None
 
 
 class Episodes:

@@ -1,4 +1,4 @@
-"""A publisher's results summed up, signal by signal, in as many points as a picture needs."""
+"""A publisher's results summed up, episode by episode, in as many points as a picture needs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_POINTS = 400
 
 
 class EquityPoint(NamedTuple):
-    """Equity after this many signals; low and high cover the signals since the point before."""
+    """Equity after this many signals; low and high cover what came since the point before."""
 
     signals: int
-    closed_at: datetime
+    at: datetime
     equity_r: Decimal
     low_r: Decimal
     high_r: Decimal
@@ -27,17 +27,18 @@ class EquityPoint(NamedTuple):
 
 @dataclass(slots=True)
 class EquityCurve:
-    """One point for each signal. Where there are too many, neighbours are joined, so that memory and answers
+    """One point for each sum. Where there are too many, neighbours are joined, so that memory and answers
     stay small and no fall is smoothed away."""
 
     points: list[EquityPoint] = field(default_factory=list)
+    sums: int = 0
     step: int = 1
-    """Signals in a point; the last one may hold fewer."""
+    """Sums in a point; the last one may hold fewer."""
 
-    def add(self, closed_at: datetime, equity_r: Decimal) -> None:
-        signals = self.points[-1].signals + 1 if self.points else 1
-        new = EquityPoint(signals, closed_at, equity_r, equity_r, equity_r)
-        if self.points and (signals - 1) % self.step:
+    def add(self, at: datetime, equity_r: Decimal, signals: int) -> None:
+        new = EquityPoint(signals, at, equity_r, equity_r, equity_r)
+        self.sums += 1
+        if (self.sums - 1) % self.step:
             self.points[-1] = self.points[-1].joined(new)
             return
         self.points.append(new)

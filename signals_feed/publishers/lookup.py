@@ -3,22 +3,27 @@
 from collections import OrderedDict
 from datetime import datetime
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.models import User
+from core import clock
+from core.times import moment
 from signals_feed.ledger.names import HeldName
 from signals_feed.models import Signal
 
-from .scorecards import Scorecard, ScoredSignal
+from .present_prices import PresentPrices
+from .record import Event, Record, Scorecard, place
+from .stored_events import stored_signals
 
 # The same text for unknown names, so that it does not reveal who has an account.
 NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Use the name as the feed shows it."
 MOST_KEPT = 1_000
-COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
+ACTIVE, CLOSED = Q(status=Signal.Status.ACTIVE), Q(status=Signal.Status.CLOSED)
+WAITING = ACTIVE & Q(rules=2, fill_price=None)
 
 
 class Publisher(NamedTuple):
@@ -26,7 +31,11 @@ class Publisher(NamedTuple):
     name: str
     is_demo: bool
     active: int
+    waiting: int
+    """Those of them that are not filled yet."""
     closed: int
+    last_at: datetime
+    """When the newest signal was published."""
 
 
 def find(name: str) -> Publisher | None:
@@ -40,70 +49,92 @@ def find(name: str) -> Publisher | None:
 
 
 def named(name: str) -> Publisher | None:
+    own = Signal.objects.filter(user=OuterRef("pk")).order_by().values("user")
     found = User.objects.filter(username=name).annotate(
         is_demo=F("account__is_demo"),
-        active=counted(Signal.Status.ACTIVE),
-        closed=counted(Signal.Status.CLOSED),
+        # Counted from the index alone, but for the few that are active.
+        active=counted(own.filter(ACTIVE)),
+        waiting=counted(own.filter(WAITING)),
+        closed=counted(own.filter(CLOSED)),
+        last_at=Subquery(own.order_by("-published_at", "-pk").values("published_at")[:1]),
     )
-    row = found.values_list("pk", "is_demo", "active", "closed").first()
-    if row is None or not (row[2] or row[3]):
-        return None
-    return Publisher(row[0], name, bool(row[1]), row[2], row[3])
+    row = found.values_list("pk", "username", "is_demo", "active", "waiting", "closed", "last_at").first()
+    return None if row is None or row[-1] is None else Publisher(*row)._replace(is_demo=bool(row[2]))
 
 
-def counted(status: str) -> Coalesce:
-    """Counted from the index alone."""
-    own = Signal.objects.filter(user=OuterRef("pk"), status=status).order_by().values("user")
+def counted(own: QuerySet[Signal, Any]) -> Coalesce:
     return Coalesce(Subquery(own.annotate(count=Count("pk")).values("count")), 0)
 
 
 class KeptScorecard:
-    """A publisher's scorecard and the last signal in it."""
+    """A publisher's record and how far it has come."""
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.begin()
 
     def begin(self) -> None:
-        self.scorecard = Scorecard()
-        self.last: tuple[datetime, UUID] | None = None
+        self.record = Record()
+        self._last: Event | None = None
+        self._last_closed: tuple[datetime, UUID] | None = None
 
-    def add_to(self, closed: int, of: QuerySet[Signal]) -> None:
-        if self.scorecard.all.signals == closed:
+    @property
+    def closed(self) -> int:
+        return self.record.closed + self.record.unfilled
+
+    def add_to(self, publisher: Publisher, of: QuerySet[Signal]) -> None:
+        if (self.closed, len(self.record.open)) == (publisher.closed, publisher.active - publisher.waiting):
             return
-        if self.scorecard.all.signals > closed:
+        if self.closed > publisher.closed:
             # The demo took its signals away.
             self.begin()
-        self._read(of)
-        if self.scorecard.all.signals < closed:
-            # Some closed before the last known one: signals judged after an outage do.
+        if not self._read(of) or self.closed < publisher.closed:
+            # Some were filled or closed before the last that was known: signals judged after an outage are.
             self.begin()
             self._read(of)
 
-    def _read(self, signals: QuerySet[Signal]) -> None:
-        if self.last is not None:
-            at, pk = self.last
-            signals = signals.filter(Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk))
-        for pk, *columns in signals.order_by("closed_at", "pk").values_list("pk", *COLUMNS).iterator():
-            outcome = ScoredSignal(*columns)
-            self.scorecard.add(outcome)
-            self.last = outcome.closed_at, pk
+    def _read(self, signals: QuerySet[Signal]) -> bool:
+        """False if something comes before what is known."""
+        closed = CLOSED
+        if self._last_closed is not None:
+            at, pk = self._last_closed
+            closed &= Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk)
+        new: list[Event] = []
+        unfilled, last_closed = 0, self._last_closed
+        for row in stored_signals(signals.filter(closed | ACTIVE & ~WAITING)):
+            if row.closed_at is not None:
+                last_closed = max(last_closed or (row.closed_at, row.key), (row.closed_at, row.key))
+            if not row.is_filled:
+                unfilled += 1
+                continue
+            if row.key not in self.record.open:
+                new.append(row.fill())
+            if (close := row.close()) is not None:
+                new.append(close)
+        new.sort(key=place)
+        if new and self._last is not None and place(new[0]) < place(self._last):
+            return False
+        for event in new:
+            self.record.add(event)
+        self.record.unfilled += unfilled
+        self._last_closed, self._last = last_closed, new[-1] if new else self._last
+        return True
 
 
 class Scorecards:
-    """The scorecards that this process keeps; closed signals never change, so all processes agree."""
+    """The records that this process keeps; closed signals never change, so all processes agree."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, publisher: Publisher) -> Scorecard:
-        """A copy, which nobody changes."""
-        kept = self._get(publisher.user_id)
-        closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
+    def read(self, publisher: Publisher, present: PresentPrices | None = None) -> Scorecard:
+        """As it is now: nobody changes it."""
+        present, kept = present or PresentPrices(), self._get(publisher.user_id)
         with kept.lock:
-            kept.add_to(publisher.closed, closed)
-            return kept.scorecard.copy()
+            kept.add_to(publisher, Signal.objects.filter(user_id=publisher.user_id))
+            marks = {key: present.mark(filled) for key, filled in kept.record.open.items()}
+            return kept.record.read(marks, moment(clock.now_ms()))
 
     def clear(self) -> None:
         with self._lock:

@@ -104,6 +104,10 @@ class Standing(NamedTuple):
     """The most that each result could be lower while the evidence stands; None if it does not stand."""
 
     @property
+    def is_told_from_luck(self) -> bool:
+        return bool(self.at_least_r)
+
+    @property
     def is_proven(self) -> bool:
         return self.highest >= PROVEN and self.evidence >= STANDS
 

@@ -4,15 +4,17 @@ was filled and closed since. Open ones count at each reading, at their present e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
-from .episodes import Episodes, Figures
+from .episodes import STEP, Episodes, Figures
 from .purses import Rank, Standing, rank_r
-from .scorecards import STEP, furthest
+
+ListName = Literal["venue", "push", "demonstration"]
+LISTS: tuple[ListName, ...] = get_args(ListName)
 
 
 class Filled(NamedTuple):
@@ -23,8 +25,8 @@ class Filled(NamedTuple):
     paid: Decimal
     stop: Decimal
     rank_unit: Decimal
-    ranked_in: str
-    """The list of its feed; empty for a signal that is never ranked."""
+    ranked_in: ListName | None
+    """The list of its feed; None for a signal that is never ranked."""
 
     @property
     def distance(self) -> Decimal:
@@ -60,18 +62,24 @@ class Mark(NamedTuple):
 Event = Filled | Closed
 
 
-def in_order(events: Iterable[Event]) -> list[Event]:
+def place(event: Event) -> tuple[datetime, bool, UUID]:
     """By the time of the deciding tick. At the same time fills come first: a stake must not depend on a price
     that may be later than its own fill."""
-    return sorted(events, key=lambda each: (each.at, isinstance(each, Closed), each.key))
+    return event.at, isinstance(event, Closed), event.key
+
+
+def furthest(choose: Callable[[list[Decimal]], Decimal], *excursions: Decimal | None) -> Decimal | None:
+    known = [each for each in excursions if each is not None]
+    return choose(known) if known else None
 
 
 class Scorecard(NamedTuple):
     figures: Figures
     by_reason: Counter[str]
+    unfilled: int
     best_r: Decimal | None
     worst_r: Decimal | None
-    standings: dict[str, Standing]
+    standings: dict[ListName, Standing]
     """By list."""
 
     @property
@@ -81,28 +89,34 @@ class Scorecard(NamedTuple):
 
 class Record:
     def __init__(self) -> None:
-        self._open: dict[UUID, Filled] = {}
+        self.open: dict[UUID, Filled] = {}
+        self.unfilled = 0
+        """Signals that ended without a fill, which are in no figure."""
         self._episodes = Episodes()
-        self._ranks: dict[str, Rank] = {}
+        self._ranks: dict[ListName, Rank] = {}
         self._by_reason: Counter[str] = Counter()
         self._best_r: Decimal | None = None
         self._worst_r: Decimal | None = None
 
+    @property
+    def closed(self) -> int:
+        return self._by_reason.total()
+
     def add(self, event: Event) -> None:
-        """Call it in the order of `in_order`."""
+        """Call it in the order of their places."""
         if isinstance(event, Filled):
             self._fill(event)
         else:
             self._close(event)
 
     def _fill(self, filled: Filled) -> None:
-        self._open[filled.key] = filled
+        self.open[filled.key] = filled
         self._episodes.fill(filled.key, filled.symbol, filled.direction)
         if filled.ranked_in:
             self._ranks.setdefault(filled.ranked_in, Rank()).fill(filled.key)
 
     def _close(self, closed: Closed) -> None:
-        filled = self._open.pop(closed.key)
+        filled = self.open.pop(closed.key)
         self._episodes.close(filled.key, filled.direction, filled.in_r(closed.gain), closed.at)
         if filled.ranked_in:
             result = filled.in_rank_r(closed.gain, keeps_mark=closed.keeps_mark)
@@ -113,15 +127,16 @@ class Record:
 
     def read(self, marks: Mapping[UUID, Mark], now: datetime) -> Scorecard:
         """`marks` has every open signal; nothing that is added later changes the answer."""
-        open_r = {key: filled.in_r(marks[key].gain) for key, filled in self._open.items()}
+        open_r = {key: filled.in_r(marks[key].gain) for key, filled in self.open.items()}
         rank_marks = {
             key: filled.in_rank_r(marks[key].gain, keeps_mark=marks[key].keeps_mark)
-            for key, filled in self._open.items()
+            for key, filled in self.open.items()
         }
         return Scorecard(
             self._episodes.read(open_r, now),
             self._by_reason.copy(),
+            self.unfilled,
             self._best_r,
             self._worst_r,
-            {name: rank.read(rank_marks) for name, rank in self._ranks.items()},
+            {name: self._ranks[name].read(rank_marks) for name in LISTS if name in self._ranks},
         )

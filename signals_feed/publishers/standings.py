@@ -1,56 +1,81 @@
-"""Everybody who ever published, in an order: those with too few signals come last."""
+"""Everybody who ever published, in lists by who made the prices, each by what is proved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 
 from accounts.models import User
+from core import clock
+from core.times import moment
 from signals_feed.models import PERMISSION, Signal
 
-from .lookup import Publisher, scorecards
-from .scorecards import Scorecard
+from .lookup import ACTIVE, CLOSED, WAITING, Publisher, scorecards
+from .present_prices import PresentPrices
+from .purses import Standing
+from .record import LISTS, ListName, Scorecard
+from .stored_events import DEMONSTRATION, VENUE
 
 # The only backend that knows of permissions.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+QUIET = timedelta(days=90)
+
+
+def is_quiet(publisher: Publisher) -> bool:
+    """Whether the record is too old to be ranked."""
+    return publisher.last_at < moment(clock.now_ms()) - QUIET
 
 
 class PublisherStanding(NamedTuple):
+    """In one list."""
+
     publisher: Publisher
     card: Scorecard
     since: datetime
     """When the first signal was published."""
-    last: datetime
     may_publish: bool
+    rank: Standing | None
+    """None if no signal was published by rules that can be ranked."""
 
     @property
-    def cancelled(self) -> int:
-        return self.card.by_reason[Signal.CloseReason.CANCELLED]
+    def is_told_from_luck(self) -> bool | None:
+        """None if it is not ranked."""
+        if self.rank is None or is_quiet(self.publisher):
+            return None
+        return self.rank.is_told_from_luck
 
 
 def may_publish() -> QuerySet[User]:
     return User.objects.with_perm(PERMISSION, backend=BACKEND)
 
 
-def read_standings() -> list[PublisherStanding]:
-    """Of every publisher, also of those who stopped or whose account is gone: their signals stay."""
-    by_status = {status.value: Count("pk", filter=Q(status=status)) for status in Signal.Status}
+def read_standings() -> dict[ListName, list[PublisherStanding]]:
+    """Of every publisher, also of those who stopped or whose account is gone: their signals stay. Who has
+    signals of several kinds stands in several lists."""
+    counts = {
+        name: Count("pk", filter=which)
+        for name, which in (("active", ACTIVE), ("waiting", WAITING), ("closed", CLOSED))
+    }
     rows = (
         Signal.objects.order_by()
         .values_list("user_id", "user__username", "user__account__is_demo")
-        .annotate(**by_status, since=Min("published_at"), last=Max("published_at"))
+        .annotate(**counts, last=Max("published_at"), since=Min("published_at"))
     )
     allowed = set(may_publish().values_list("pk", flat=True))
-    standings = []
-    for user_id, name, is_demo, active, closed, since, last in rows:
-        publisher = Publisher(user_id, name, bool(is_demo), active, closed)
-        standings.append(
-            PublisherStanding(publisher, scorecards.read(publisher), since, last, user_id in allowed)
-        )
+    standings: dict[ListName, list[PublisherStanding]] = {name: [] for name in LISTS}
+    present = PresentPrices()
+    for user_id, name, is_demo, *counted, since in rows:
+        publisher = Publisher(user_id, name, bool(is_demo), *counted)
+        card = scorecards.read(publisher, present)
+        home = DEMONSTRATION if publisher.is_demo else VENUE
+        for listed in card.standings or (home,):
+            standing = card.standings.get(listed)
+            own = PublisherStanding(publisher, card, since, user_id in allowed, standing)
+            standings[listed].append(own)
     return standings
 
 
@@ -61,38 +86,44 @@ class Order(NamedTuple):
     is_highest_first: bool = True
 
 
-def of_results(standing: PublisherStanding, figure: Decimal) -> Decimal | None:
+def of_rank(each: PublisherStanding) -> tuple[float, float] | None:
+    """Equals, and those who are not told apart from luck, by their evidence."""
+    return None if each.rank is None else (each.rank.at_least_r or 0.0, each.rank.evidence)
+
+
+def of_results(each: PublisherStanding, figure: Decimal) -> Decimal | None:
     """A sum over no results is 0, but no figure of theirs."""
-    return figure if standing.card.all.signals else None
+    return figure if each.card.figures.all.episodes else None
 
 
 ORDERS = {
     "name": Order("Publisher", lambda each: each.publisher.name.casefold(), is_highest_first=False),
-    "signals": Order("Closed", lambda each: each.card.all.signals),
-    "win_rate": Order("Win rate", lambda each: each.card.all.win_rate),
-    "average_r": Order("Average result", lambda each: each.card.all.expectancy_r),
-    "total_r": Order("Total result", lambda each: of_results(each, each.card.all.total_r)),
+    "at_least_r": Order("At least", of_rank),
+    "episodes": Order("Episodes", lambda each: each.card.figures.all.episodes),
+    "win_rate": Order("Win rate", lambda each: each.card.figures.all.win_rate),
+    "average_r": Order("Average result", lambda each: each.card.figures.all.expectancy_r),
+    "total_r": Order("Total result", lambda each: of_results(each, each.card.figures.all.total_r)),
     "drawdown": Order(
         "Deepest drawdown",
-        lambda each: of_results(each, each.card.drawdown.deepest_r),
+        lambda each: of_results(each, each.card.figures.drawdown.deepest_r),
         is_highest_first=False,
     ),
-    "cancelled": Order("Cancelled", lambda each: each.cancelled, is_highest_first=False),
     "since": Order("Publishes since", lambda each: each.since, is_highest_first=False),
 }
-FIRST_ORDER = "average_r"
+FIRST_ORDER = "at_least_r"
 
 
 class Ranking(NamedTuple):
     ranked: list[PublisherStanding]
-    too_few: list[PublisherStanding]
+    luck: list[PublisherStanding]
+    """Those who are not told apart from luck."""
+    unranked: list[PublisherStanding]
 
 
 def rank(standings: Iterable[PublisherStanding], order: str, *, reverse: bool = False) -> Ranking:
     ordered = in_order(standings, ORDERS[order], reverse=reverse)
     return Ranking(
-        [each for each in ordered if not each.card.too_few],
-        [each for each in ordered if each.card.too_few],
+        *([each for each in ordered if each.is_told_from_luck is told] for told in (True, False, None))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
@@ -14,14 +14,14 @@ from accounts.models import User
 from core.times import epoch_ms_after
 from instruments.models import Instrument
 from signals_feed.closing import Closing, close_signal
-from signals_feed.models import Signal
+from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted
-from tests.factories import make_account, make_instrument, make_user
+from tests.factories import NOON, make_instrument, make_signal, make_user
 
 BID, ASK = Decimal("1.0841"), Decimal("1.0842")
 TERMS = {"entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900", "tradable_price": "1.0842"}
-SELL = {
+SELL: dict[str, Any] = {
     "direction": "sell",
     "entry": Decimal("1.0841"),
     "stop_loss": Decimal("1.0870"),
@@ -75,3 +75,29 @@ def close_at(
 ) -> bool:
     at_ms = epoch_ms_after(at or timezone.now())
     return close_signal(Closing.at_current(signal, reason, Quoted(bid, ask, at_ms), at_ms))
+
+
+def make_filled(
+    user: User, *, minute: float = 0, feed: str = "kraken", exit_feed: str | None = None, **terms: Any
+) -> Signal:
+    """A buy by rules 2 that risks 0.0032 and was filled at its entry; closed if it has a `close_price`."""
+    at = NOON + timedelta(minutes=minute)
+    filled: dict[str, Any] = {"rules": 2, "rank_unit": Decimal("0.0032"), "fill_price": ASK, "filled_at": at}
+    if "close_price" in terms:
+        filled |= {"status": "closed", "closed_at": at + timedelta(seconds=30), "close_reason": "manual"}
+    signal = make_signal(user=user, published_at=at, **(filled | terms))
+    kinds = {"fill": feed} | ({"exit": exit_feed or feed} if "close_price" in terms else {})
+    for kind, seen in kinds.items():
+        Evidence.objects.create(
+            signal=signal, kind=kind, source="tick", rule="quote", at=at, bid=BID, ask=ASK, feed=seen
+        )
+    return signal
+
+
+def make_lucky(name: str, won: int = 0, lost: int = 0, *, minute: float = 0, **terms: Any) -> User:
+    """So many episodes of 1.8125 R, and then so many of -1 R, one a minute."""
+    user = make_publisher(name)
+    for number in range(won + lost):
+        price = Decimal(TERMS["take_profit" if number < won else "stop_loss"])
+        make_filled(user, minute=minute + number, close_price=price, **terms)
+    return user

@@ -228,7 +228,7 @@ export interface paths {
         };
         /**
          * A publisher's scorecard
-         * @description Covers all closed signals, including expired and cancelled ones. 1 R is what a signal risked: the distance from the price paid to the stop.
+         * @description Covers all signals that were filled, including expired and cancelled ones, and open ones at their present price, as far as it may be shown. 1 R is what a signal risked: the distance from the price paid to the stop.
          */
         get: operations["getPublisher"];
         put?: never;
@@ -728,16 +728,16 @@ export interface components {
             evidence: components["schemas"]["Evidence"] | null;
         };
         EquityPoint: {
-            /** @description The number of closed signals so far. */
+            /** @description The number of signals so far; only the last point may have open ones. */
             signals: number;
             /**
              * Format: date-time
-             * @description When the last of them closed.
+             * @description When the last of them closed; now, if some are open.
              */
             time: string;
             /**
              * Format: double
-             * @description Sum of `pnl_r` up to here.
+             * @description Sum of the results of episodes up to here.
              */
             r: number;
             /**
@@ -1352,26 +1352,34 @@ export interface components {
         Publisher: {
             /** @description Publisher. */
             user: string;
+            /** @description One for each list with signals of this publisher. Signals by the rules of before are in none. */
+            ranks: components["schemas"]["PublisherRank"][];
             /** @description Signals that are still open. */
             active: number;
+            /** @description Those of them that wait for their fill; they are in no other figure. */
+            waiting: number;
             /** @description The number of closed signals; all of them count. */
             signals: number;
+            /** @description Signals that ended without a fill; they are in no other figure. */
+            unfilled: number;
+            /** @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price. */
+            episodes: number;
             /**
              * Format: double
-             * @description Share of signals with a `pnl_r` above 0; null before the first has closed.
+             * @description Share of episodes with a result above 0. Open ones that are behind are losses, other open ones do not count; null while none counts.
              */
             win_rate: number | null;
             /**
              * Format: double
-             * @description Mean of `pnl_r`.
+             * @description Mean result of an episode, in R; null before the first.
              */
             expectancy_r: number | null;
             /**
              * Format: double
-             * @description Sum of `pnl_r`.
+             * @description Sum of the results of all episodes, in R.
              */
             total_r: number;
-            /** @description Fewer than 30 closed signals, so the figures say little yet. */
+            /** @description Fewer than 30 episodes have ended, so the figures say little yet. */
             too_few: boolean;
             /**
              * Format: double
@@ -1385,17 +1393,38 @@ export interface components {
             worst_excursion_r: number | null;
             /**
              * Format: double
-             * @description Deepest fall of the sum of `pnl_r` below its highest point, which starts at 0.
+             * @description Deepest fall of `total_r` below its highest point, which starts at 0.
              */
             max_drawdown_r: number;
             /** @description Most signals in a row after which the sum was below its highest point. */
             max_drawdown_signals: number;
             /** @description How many signals closed for each reason. */
             closed_by: components["schemas"]["ClosedBy"];
-            /** @description The same figures for each instrument with closed signals. */
+            /** @description The same figures for each instrument with filled signals. */
             by_symbol: components["schemas"]["SymbolRecord"][];
-            /** @description In the order of closing, oldest first. At most 400 points; in a longer history, neighbouring signals share one. */
+            /** @description In the order in which episodes ended, oldest first; all open ones make the last point. At most 400 points; in a longer history, neighbouring episodes share one. */
             equity: components["schemas"]["EquityPoint"][];
+        };
+        PublisherRank: {
+            /**
+             * @description By the feed that filled the signals: a venue; prices that were pushed to the service, or came from another address than the venue's own; simulated ones.
+             * @enum {string}
+             */
+            list: "venue" | "push" | "demonstration";
+            /**
+             * Format: double
+             * @description Without skill, fewer than one account in that many ever has so much.
+             */
+            evidence: number;
+            /**
+             * Format: double
+             * @description How much lower every result could be with `evidence` still at 20. The list is by it; null below 20.
+             */
+            at_least_r: number | null;
+            /** @description `evidence` has reached 5,000 and stands at 20 or more. */
+            proven: boolean;
+            /** @description `at_least_r` is above 0, and the last publication at most 90 days ago. */
+            ranked: boolean;
         };
         Quote: {
             /** @description Instrument code. */
@@ -1553,19 +1582,21 @@ export interface components {
             symbol: string;
             /** @description The number of closed signals; all of them count. */
             signals: number;
+            /** @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price. */
+            episodes: number;
             /**
              * Format: double
-             * @description Share of signals with a `pnl_r` above 0; null before the first has closed.
+             * @description Share of episodes with a result above 0. Open ones that are behind are losses, other open ones do not count; null while none counts.
              */
             win_rate: number | null;
             /**
              * Format: double
-             * @description Mean of `pnl_r`.
+             * @description Mean result of an episode, in R; null before the first.
              */
             expectancy_r: number | null;
             /**
              * Format: double
-             * @description Sum of `pnl_r`.
+             * @description Sum of the results of all episodes, in R.
              */
             total_r: number;
         };

@@ -6,42 +6,39 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
+from time_machine import Traveller
 
 from accounts.ending.deletion import delete_account
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.api.publishers import record_of
 from signals_feed.models import Signal
+from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.paging import PER_PAGE, read_page
-from signals_feed.publishers.scorecards import ENOUGH
 from signals_feed.publishers.standings import ORDERS
-from tests.factories import NOON, make_account, make_signal, make_user
-from tests.signals_feed.published_signals import close_at, make_published, make_publisher
+from tests.factories import NOON, make_account, make_signal, make_user, put_quote
+from tests.signals_feed.published_signals import (
+    close_at,
+    make_filled,
+    make_lucky,
+    make_published,
+    make_publisher,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
-WON, LOST = Decimal("1.0900"), Decimal("1.0810")
+TODAY = NOON + timedelta(days=10)
+PROVEN_BY, TOLD_BY = 26, 12
+"""So many wins in a row are enough."""
 
 
-def make_ranked(name: str, won: int = 0, lost: int = 0, *, days: int = 0, cancelled: int = 0) -> User:
-    """With so many signals, the first of them published so many days after the others' first."""
-    user = make_publisher(name)
-    for number in range(won + lost):
-        at = NOON + timedelta(days=days, minutes=number)
-        is_cancelled = number < cancelled
-        make_signal(
-            user=user,
-            status="closed",
-            close_price=WON if number < won else LOST,
-            published_at=at,
-            closed_at=at,
-            close_reason="cancelled" if is_cancelled else "manual",
-            cancel_reason="A mistake" if is_cancelled else "",
-        )
-    return user
+@pytest.fixture(autouse=True)
+def _today(clock: Traveller) -> None:
+    clock.move_to(TODAY)
 
 
 def page(query: str = "") -> str:
@@ -64,7 +61,7 @@ def cells(row: str) -> dict[str, str]:
 
 def test_figures_are_those_of_the_scorecard() -> None:
     make_publisher("silent")
-    make_ranked("anna", won=2, lost=1, cancelled=2)
+    make_lucky("anna", won=TOLD_BY, lost=1)
     publisher = find("anna")
     assert publisher is not None
     record = record_of(publisher, scorecards.read(publisher))
@@ -75,74 +72,135 @@ def test_figures_are_those_of_the_scorecard() -> None:
     assert record.win_rate is not None
     shown = cells(row)
     assert shown == {
-        "Closed": str(record.signals),
+        "At least": f"+{record.ranks[0].at_least_r:.2f}\xa0R",
+        "By luck": f"1 in {int(record.ranks[0].evidence)}",
+        "Episodes": str(record.episodes),
         "Win rate": f"{100 * record.win_rate:.1f}%",
         "Average": f"+{record.expectancy_r:.2f}\xa0R",
         "Total": f"+{record.total_r:.2f}\xa0R",
         "Drawdown": f"{record.max_drawdown_r:.2f}\xa0R",
-        "Cancelled": "2",
         "Proof": shown["Proof"],
         "Since": "18 Nov 2026",
     }
 
 
-def test_too_few_signals_come_last_in_every_order() -> None:
-    make_ranked("lucky", won=3)
-    make_ranked("steady", won=ENOUGH // 2, lost=ENOUGH - ENOUGH // 2, days=1)
-    for query in ("", *(f"?sort={sign}{name}" for name in ORDERS for sign in ("", "-"))):
-        ranked, too_few = page(query).split('id="too-few"')
-        assert (names(ranked), names(too_few)) == (["steady"], ["lucky"]), query
-        assert f"With fewer than {ENOUGH} closed signals" in too_few
-        assert '<td role="cell" class="place number">1</td>' in ranked
-        assert '<td role="cell" class="place number">–</td>' in too_few
+def groups(shown: str) -> dict[str, list[str]]:
+    """The names by their list, and what of it they stand under."""
+    parts = re.split(r'id="((?:venue|push|demonstration)(?:-luck|-unranked)?)"', shown)[1:]
+    found = {name: names(part) for name, part in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: those for name, those in found.items() if those}
 
 
-def test_publisher_without_a_result_comes_last_either_way() -> None:
-    make_ranked("loser", lost=2)
-    make_signal(user=make_user("newcomer"))
-    make_ranked("winner", won=1)
-    for name in ("win_rate", "average_r", "total_r", "drawdown"):
-        for sign in ("", "-"):
-            assert names(page(f"?sort={sign}{name}"))[2:] == ["newcomer"]
+def make_groups() -> None:
+    make_lucky("sure", won=PROVEN_BY)
+    make_lucky("told", won=TOLD_BY)
+    make_lucky("lucky", won=3)
+    make_lucky("loser", lost=ENOUGH)
+    make_lucky("quiet", won=PROVEN_BY, minute=-81 * 24 * 60)
+    make_lucky("old", won=PROVEN_BY, rules=1, fill_price=None)
+    make_lucky("young", won=PROVEN_BY, rank_unit=None)
+    make_lucky("made_up", won=TOLD_BY, is_demo=True)
+    make_account(make_lucky("seeded", won=1, rules=1, fill_price=None), is_demo=True)
+    make_lucky("pusher", won=TOLD_BY, feed="push:desk")
+    make_lucky("moved", won=2, feed="kraken:moved")
+    make_lucky("replayed", won=1, feed="replay")
+    both = make_lucky("both", won=TOLD_BY)
+    make_filled(both, feed="demo", close_price=Decimal("1.0900"))
+
+
+IN_GROUPS = {
+    "venue": ["sure", "both", "told"],
+    "venue-luck": ["lucky", "loser"],
+    "venue-unranked": ["quiet", "old", "young"],
+    "push": ["pusher"],
+    "push-luck": ["moved"],
+    "demonstration": ["made_up"],
+    "demonstration-luck": ["both", "replayed"],
+    "demonstration-unranked": ["seeded"],
+}
+
+
+def test_lists_are_apart_and_nobody_is_ranked_by_luck() -> None:
+    make_groups()
+    shown = page()
+    assert groups(shown) == IN_GROUPS
+    badges = {name: "proven</span>" in row_of(shown, name) for name in ("sure", "told", "quiet")}
+    assert badges == {"sure": True, "told": False, "quiet": True}
+    places = {name: re.findall(r'class="place number">(.)<', row_of(shown, name)) for name in names(shown)}
+    assert [places[name] for name in ("sure", "both", "told", "pusher")] == [["1"], ["2"], ["3"], ["1"]]
+    assert {places[name][0] for name in ("lucky", "loser", "quiet", "old", "replayed")} == {"–"}
+
+
+def test_groups_stay_in_every_order() -> None:
+    make_groups()
+    for query in (f"?sort={sign}{name}" for name in ORDERS for sign in ("", "-")):
+        found = groups(page(query))
+        assert {name: set(those) for name, those in found.items()} == {
+            name: set(those) for name, those in IN_GROUPS.items()
+        }, query
+
+
+def test_record_is_ranked_until_90_days_after_the_last_publication(clock: Traveller) -> None:
+    make_lucky("anna", won=TOLD_BY)
+    last = NOON + timedelta(minutes=TOLD_BY - 1)
+    clock.move_to(last + timedelta(days=90))
+    assert groups(page()) == {"venue": ["anna"]}
+    clock.move_to(last + timedelta(days=90, milliseconds=1))
+    assert groups(page()) == {"venue-unranked": ["anna"]}
+    assert "Nothing was published here within 90 days" in Client().get("/publishers/anna").text
 
 
 ORDERED = {
     "name": ["anna", "bert", "cora"],
-    "signals": ["cora", "bert", "anna"],
-    "win_rate": ["anna", "cora", "bert"],
-    "average_r": ["anna", "cora", "bert"],
-    "total_r": ["anna", "cora", "bert"],
+    "at_least_r": ["bert", "anna", "cora"],
+    "episodes": ["cora", "bert", "anna"],
+    "win_rate": ["anna", "bert", "cora"],
+    "average_r": ["anna", "bert", "cora"],
+    "total_r": ["bert", "cora", "anna"],
     "drawdown": ["anna", "bert", "cora"],
-    "cancelled": ["anna", "bert", "cora"],
     "since": ["bert", "cora", "anna"],
 }
 
 
 def test_every_column_sorts_best_first_and_turns_round() -> None:
-    make_ranked("anna", won=ENOUGH, days=2)
-    make_ranked("bert", won=1, lost=ENOUGH)
-    make_ranked("cora", won=ENOUGH // 2, lost=ENOUGH, days=1, cancelled=2)
+    make_lucky("anna", won=TOLD_BY, minute=2)
+    make_lucky("bert", won=PROVEN_BY, lost=5)
+    # More evidence than anna's, but less in each signal.
+    make_lucky("cora", won=PROVEN_BY, lost=12, minute=1)
     assert {name: names(page(f"?sort={name}")) for name in ORDERS} == ORDERED
-    assert names(page("?sort=-signals")) == ["anna", "bert", "cora"]
-    assert names(page("?sort=nonsense")) == names(page()) == ORDERED["average_r"]
-    # The place is that of the results in every order.
-    for query in ("", "?sort=-average_r", "?sort=name", "?sort=-signals"):
-        rows = (row_of(page(query), name) for name in ORDERED["average_r"])
+    assert names(page("?sort=-episodes")) == ["anna", "bert", "cora"]
+    assert names(page("?sort=nonsense")) == names(page()) == ORDERED["at_least_r"]
+    # The place is that of the rank in every order.
+    for query in ("", "?sort=-at_least_r", "?sort=name", "?sort=-episodes"):
+        rows = (row_of(page(query), name) for name in ORDERED["at_least_r"])
         assert [re.findall(r'class="place number">(.)<', row) for row in rows] == [["1"], ["2"], ["3"]]
 
 
-def test_publisher_of_open_signals_alone_has_no_figures() -> None:
-    make_signal(user=make_publisher("anna"))
-    shown = page()
-    assert re.findall(r"\?sort=-?signals\"[^>]*>([^<]+)<", shown) == ["Closed", "Closed"]
-    row = row_of(shown, "anna")
-    assert ("1 active" in row, cells(row)["Closed"]) == (True, "0")
+def test_publisher_without_an_episode_comes_last_either_way() -> None:
+    make_lucky("loser", lost=2)
+    make_filled(make_user("newcomer"), fill_price=None, filled_at=None)
+    make_lucky("winner", won=1)
+    for name in ("win_rate", "average_r", "total_r", "drawdown"):
+        for sign in ("", "-"):
+            assert names(page(f"?sort={sign}{name}"))[2:] == ["newcomer"]
+
+
+def test_signal_that_waits_for_its_fill_or_never_had_one_is_in_no_figure() -> None:
+    anna = make_publisher("anna")
+    make_filled(anna, fill_price=None, filled_at=None)
+    ended: dict[str, Any] = {"close_reason": "cancelled", "cancel_reason": "no_tick"}
+    make_filled(anna, fill_price=None, filled_at=None, close_price=Decimal("1.0842"), **ended)
+    row = row_of(page(), "anna")
+    assert ("1 active" in row, cells(row)["Episodes"]) == (True, "0")
     assert [cells(row)[name] for name in ("Win rate", "Average", "Total", "Drawdown")] == ["–"] * 4
-    assert "No signal of anna has closed yet" in Client().get("/publishers/anna").text
+    shown = Client().get("/publishers/anna").text
+    assert "No signal of anna has been filled yet" in shown
+    assert "0 closed signals, 1 active" in shown
+    assert "1 more ended without a fill" in shown
 
 
 def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> None:
-    anna, bert, _ = (make_ranked(name, won=1) for name in ("anna", "bert", "cora"))
+    anna, bert, _ = (make_lucky(name, won=1) for name in ("anna", "bert", "cora"))
     anna.user_permissions.clear()
     bert.is_active = False
     bert.save()
@@ -152,9 +210,9 @@ def test_who_may_not_publish_any_more_stays_and_is_said_to_have_stopped() -> Non
 
 
 def test_deleted_account_stays_under_its_pseudonym() -> None:
-    pseudonym = delete_account(make_ranked("anna", lost=2))
+    pseudonym = delete_account(make_lucky("anna", lost=2))
     assert names(page()) == [pseudonym]
-    assert cells(row_of(page(), pseudonym))["Closed"] == "2"
+    assert cells(row_of(page(), pseudonym))["Episodes"] == "2"
 
 
 # The public page of a publisher.
@@ -166,9 +224,9 @@ BROWSER = {"accept": "text/html"}
 def anna() -> User:
     user = make_user("anna")
     for number, price in enumerate(PRICES):
-        at = NOON + timedelta(hours=number)
-        make_signal(user=user, status="closed", close_price=Decimal(price), closed_at=at)
-    make_signal(user=user)
+        make_filled(user, minute=60 * number, close_price=Decimal(price))
+    make_filled(user, minute=240)
+    put_quote(bid=1.0826, ask=1.0827)
     return user
 
 
@@ -184,8 +242,12 @@ def figure(shown: str, name: str) -> str:
 
 def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User) -> None:
     shown = page_of(anna)
-    assert figure(shown, "Win rate") == "66.7%"
-    assert figure(shown, "Average result") == "+0.60\xa0R"
+    # Open ones are in it, at their present price.
+    assert figure(shown, "Episodes") == "4"
+    assert figure(shown, "Win rate") == "50.0%"
+    assert figure(shown, "Average result") == "+0.33\xa0R"
+    assert figure(shown, "By luck alone") == "–"
+    assert "not told apart from luck" in figure(shown, "Verdict")
     assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
     assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown
@@ -193,7 +255,7 @@ def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User
     assert "−1.00\xa0R" in shown
     assert 'class="pages"' not in shown
     assert re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', shown.split('id="by-symbol"')[1]) == [
-        *("Instrument", "Closed", "Win rate", "Average", "Total")
+        *("Instrument", "Episodes", "Win rate", "Average", "Total")
     ]
 
 
@@ -201,7 +263,7 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     shown = page_of(anna)
     assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
     assert "Results of anna summed up, in R" in shown
-    assert "From zero to +1.81\xa0R over 3 signals; never above +1.81\xa0R, never below 0.00\xa0R." in shown
+    assert "From zero to +1.31\xa0R over 4 episodes; never above +1.81\xa0R, never below 0.00\xa0R." in shown
     assert shown.count("\xa0R</td>") >= len(PRICES)
 
 
@@ -212,7 +274,7 @@ def test_small_loss_is_never_shown_as_zero() -> None:
     assert [figure(shown, f"{name} result") for name in ("Average", "Total")] == [loss, loss]
     assert figure(shown, "Deepest drawdown") == "0.03\xa0R"
     assert f'class="bottom-label" aria-hidden="true">{loss}<' in shown
-    assert f"From zero to {loss} over 1 signal; never above 0.00\xa0R, never below {loss}." in shown
+    assert f"From zero to {loss} over 1 episode; never above 0.00\xa0R, never below {loss}." in shown
     # The table of the chart, the signal, average and total by instrument.
     assert shown.count(f">{loss}</td>") == 4
     assert "0.0\xa0R" not in shown

@@ -13,8 +13,8 @@ from django.test import Client
 from accounts.models import User
 from signals_feed.public_pages.scorecard import COLOURS, draw_scorecard
 from signals_feed.publishers.lookup import Publisher, scorecards
-from signals_feed.publishers.scorecards import ENOUGH
 from tests.factories import NOON, make_signal, make_user
+from tests.signals_feed.published_signals import make_filled, make_lucky
 
 pytestmark = pytest.mark.django_db
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,17 +47,30 @@ def texts(body: str) -> list[str]:
 
 
 def test_it_has_the_figures_of_the_scorecard() -> None:
-    make_scored(closed=ENOUGH)
+    make_lucky("anna", won=29, lost=1)
     shown = texts(ask().text)
     assert shown[0] == "anna"
-    assert shown[2:7] == ["Closed", "Win rate", "Average", "Total", "Drawdown"]
-    assert shown[7:12] == [str(ENOUGH), "96.7%", "+1.72\xa0R", "+51.56\xa0R", "1.00\xa0R"]
-    assert "Last closed 18 Nov 2026" in shown
-    assert not any("Too few" in text for text in shown)
+    assert shown[2:7] == ["Episodes", "Win rate", "Average", "Total", "Drawdown"]
+    assert shown[7:12] == ["30", "96.7%", "+1.72\xa0R", "+51.56\xa0R", "1.00\xa0R"]
+    assert "18 Nov 2026" in shown
 
 
-def test_publisher_of_open_signals_alone_has_one_without_figures() -> None:
-    make_signal(user=make_user("anna"))
+@pytest.mark.parametrize(
+    ("won", "lost", "verdict"),
+    [
+        (1, 28, "Too few to judge: under 30 episodes have ended"),
+        (1, 29, "Not told apart from luck"),
+        (24, 9, "At least "),
+        (29, 1, "Proven: by luck alone fewer than 1 in "),
+    ],
+)
+def test_it_says_what_is_proved(won: int, lost: int, verdict: str) -> None:
+    make_lucky("anna", won, lost)
+    assert any(text.startswith(verdict) for text in texts(ask().text))
+
+
+def test_publisher_without_a_fill_has_one_without_figures() -> None:
+    make_filled(make_user("anna"), fill_price=None, filled_at=None)
     assert texts(ask().text)[7:12] == ["0", "–", "–", "–", "–"]
 
 
@@ -89,7 +102,7 @@ def test_it_is_kept_for_five_minutes_and_then_asked_for_by_its_tag() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_name_is_text_and_nothing_else(name: str) -> None:
     user = make_scored(name)
-    publisher = Publisher(user.pk, name, is_demo=False, active=0, closed=2)
+    publisher = Publisher(user.pk, name, is_demo=False, active=0, waiting=0, closed=2, last_at=NOON)
     root = ET.fromstring(draw_scorecard(publisher, scorecards.read(publisher), COLOURS["light"]))  # noqa: S314
     tags = {each.tag.removeprefix(SVG) for each in root.iter()}
     assert tags <= {"svg", "title", "desc", "rect", "line", "polyline", "path", "text", "g"}

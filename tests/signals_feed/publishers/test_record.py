@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signals_feed.publishers.record import Closed, Event, Filled, Mark, Record, Scorecard, in_order
+from signals_feed.publishers.record import Closed, Event, Filled, Mark, Record, Scorecard, place
 from tests.factories import NOON
 
 NO_MARKS: Mapping[int, float] = {}
@@ -113,9 +113,43 @@ def test_thirty_episodes_are_enough_once_they_have_ended() -> None:
     assert not read(*events).figures.all.too_few
 
 
+@pytest.mark.parametrize(
+    ("gains", "deepest", "longest"),
+    [
+        ([1, 1, 1], "0", 0),
+        # The first may lose: the curve begins at zero.
+        ([-1, -1, 3], "2", 2),
+        ([3, -1, -0.5, 2, -1], "1.5", 2),
+        ([2, -1, 0.5, 0.25, 0.25, -1], "1", 3),
+        ([5, -1, -1, -1, -1, 4, -3], "4", 4),
+    ],
+)
+def test_drawdown_is_the_deepest_fall_and_the_longest_stay_below_a_peak(
+    gains: list[float], deepest: str, longest: int
+) -> None:
+    drawdown = read(*one_by_one(*gains)).figures.drawdown
+    assert (drawdown.deepest_r, drawdown.longest) == (Decimal(deepest), longest)
+
+
+def test_signals_of_an_episode_are_counted_where_episodes_are_not() -> None:
+    copies = [filled(number) for number in range(9)]
+    ends = [closed(number, -1, number) for number in range(8)]
+    figures = read(*copies, *ends, marks={8: -1}).figures
+    assert (figures.all.episodes, figures.all.signals, figures.drawdown.longest) == (1, 8, 9)
+    assert [point.signals for point in figures.equity.points] == [9]
+
+
+def test_nobody_has_a_rate_before_the_first_fill() -> None:
+    card = read()
+    figures = card.figures
+    assert (figures.all.win_rate, figures.all.expectancy_r, card.best_r, card.worst_r) == (None,) * 4
+    assert figures.all.too_few
+    assert figures.equity.points == []
+
+
 def test_lists_are_apart_and_old_rules_are_in_none() -> None:
     card = read(
-        filled(1), filled(2, ranked_in="push"), filled(3, ranked_in=""),
+        filled(1), filled(2, ranked_in="push"), filled(3, ranked_in=None),
         closed(1, 1), closed(2, -1), closed(3, 2),
     )  # fmt: skip
     assert {name: each.purses[0] for name, each in card.standings.items()} == {"venue": 1.01, "push": 0.99}
@@ -136,7 +170,7 @@ def test_rank_counts_in_its_own_unit_and_keeps_no_gain_without_the_mark() -> Non
 
 def test_a_stake_does_not_depend_on_what_closes_at_its_own_time() -> None:
     events: list[Event] = [closed(1, 1, 5), filled(2, 5), filled(1), closed(2, 0, 5)]
-    assert [(type(each), each.key.int) for each in in_order(events)] == [
+    assert [(type(each), each.key.int) for each in sorted(events, key=place)] == [
         (Filled, 1), (Filled, 2), (Closed, 1), (Closed, 2),
     ]  # fmt: skip
 

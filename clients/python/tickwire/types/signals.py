@@ -140,8 +140,12 @@ class LedgerMark(TypedDict):
 @final
 class Publisher(TypedDict):
     user: str
+    ranks: list[PublisherRank]
     active: int
+    waiting: int
     signals: int
+    unfilled: int
+    episodes: int
     win_rate: float | None
     expectancy_r: float | None
     total_r: float
@@ -153,6 +157,15 @@ class Publisher(TypedDict):
     closed_by: ClosedBy
     by_symbol: list[SymbolRecord]
     equity: list[EquityPoint]
+
+
+@final
+class PublisherRank(TypedDict):
+    list: Literal["venue", "push", "demonstration"]
+    evidence: float
+    at_least_r: float | None
+    proven: bool
+    ranked: bool
 
 
 @final
@@ -168,6 +181,7 @@ class ClosedBy(TypedDict):
 class SymbolRecord(TypedDict):
     symbol: str
     signals: int
+    episodes: int
     win_rate: float | None
     expectancy_r: float | None
     total_r: float

@@ -1,0 +1,105 @@
+"""A publisher's fills and closes, as the database has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import FilteredRelation, Q, QuerySet
+
+from instruments.sources import PUSH, is_simulated
+from signals_feed.exits import gain, paid_entry
+from signals_feed.models import Evidence, Signal
+
+from .record import LISTS, Closed, Filled, ListName
+
+VENUE, PUSHED, DEMONSTRATION = LISTS
+
+
+def list_of(feed: str) -> ListName | None:
+    """None where nobody knows who made the price."""
+    if not feed:
+        return None
+    if is_simulated(feed):
+        return DEMONSTRATION
+    # `push:key`, or `kraken:moved`, which did not come from the venue's own address.
+    return PUSHED if feed == PUSH or ":" in feed else VENUE
+
+
+class StoredSignal(NamedTuple):
+    key: UUID
+    symbol: str
+    direction: str
+    entry: Decimal
+    stop_loss: Decimal
+    tradable_price: Decimal
+    published_at: datetime
+    rules: int
+    is_demo: bool | None
+    rank_unit: Decimal | None
+    fill_price: Decimal | None
+    filled_at: datetime | None
+    fill_feed: str | None
+    close_price: Decimal | None
+    closed_at: datetime | None
+    close_reason: str
+    best_r: Decimal | None
+    worst_r: Decimal | None
+    exit_feed: str | None
+    """Empty for a stored minute, which is one of the feed that filled it."""
+
+    @property
+    def is_filled(self) -> bool:
+        return self.rules == 1 or self.fill_price is not None
+
+    @property
+    def paid(self) -> Decimal:
+        offered = self.tradable_price if self.fill_price is None else self.fill_price
+        return paid_entry(self.direction, self.entry, offered)
+
+    @property
+    def ranked_in(self) -> ListName | None:
+        """By the rules of before publishers chose among prices that they knew."""
+        if self.rules == 1 or self.rank_unit is None:
+            return None
+        return list_of(self.fill_feed or "") if self.is_demo is False else DEMONSTRATION
+
+    def fill(self) -> Filled:
+        return Filled(
+            self.key,
+            self.filled_at or self.published_at,
+            self.symbol,
+            self.direction,
+            self.paid,
+            self.stop_loss,
+            self.rank_unit or Decimal(0),
+            self.ranked_in,
+        )
+
+    def close(self) -> Closed | None:
+        if self.close_price is None or self.closed_at is None:
+            return None
+        return Closed(
+            self.key,
+            max(self.closed_at, self.filled_at or self.published_at),
+            gain(self.direction, self.paid, self.close_price),
+            self.close_reason,
+            self.best_r,
+            self.worst_r,
+            keeps_mark=not self.exit_feed or list_of(self.exit_feed) == list_of(self.fill_feed or ""),
+        )
+
+
+COLUMNS = {"key": "pk", "symbol": "instrument__symbol", "fill_feed": "fill__feed", "exit_feed": "exit__feed"}
+
+
+def stored_signals(signals: QuerySet[Signal]) -> Iterator[StoredSignal]:
+    of_kind = {
+        name: FilteredRelation("evidence", condition=Q(evidence__kind=kind))
+        for name, kind in (("fill", Evidence.Kind.FILL), ("exit", Evidence.Kind.EXIT))
+    }
+    columns = [COLUMNS.get(name, name) for name in StoredSignal._fields]
+    return (StoredSignal(*row) for row in signals.annotate(**of_kind).values_list(*columns).iterator())

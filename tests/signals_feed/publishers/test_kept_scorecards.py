@@ -1,0 +1,43 @@
+"""A scorecard that is kept and added to is the one that a process reads for the first time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from signals_feed.models import Signal
+from signals_feed.publishers.lookup import Scorecards, find
+from tests.factories import NOON, make_instrument
+from tests.signals_feed.published_signals import make_filled, make_publisher
+
+pytestmark = [pytest.mark.django_db, pytest.mark.services, pytest.mark.usefixtures("clock", "own_market")]
+WON = Decimal("1.0900")
+
+
+def test_kept_scorecard_is_that_of_all_signals_in_whatever_order_they_became_known() -> None:
+    make_instrument()
+    kept, anna = Scorecards(), make_publisher("anna")
+
+    def is_whole() -> bool:
+        publisher = find("anna")
+        assert publisher is not None
+        return kept.read(publisher) == Scorecards().read(publisher)
+
+    waits = make_filled(anna, minute=5, fill_price=None, filled_at=None)
+    stays = make_filled(anna, minute=10)
+    assert is_whole()
+    make_filled(anna, minute=20, close_price=WON)
+    assert is_whole()
+    # Filled and closed before what was known.
+    make_filled(anna, minute=12, instrument=make_instrument("XAUUSD"))
+    assert is_whole()
+    make_filled(anna, minute=2, close_price=Decimal("1.0810"))
+    assert is_whole()
+    ended: dict[str, Any] = {"status": "closed", "close_reason": "cancelled", "cancel_reason": "no_tick"}
+    ended |= {"close_price": waits.entry, "pnl": 0, "pnl_percent": 0, "pnl_r": 0}
+    for signal in (waits, stays):
+        Signal.objects.filter(pk=signal.pk).update(closed_at=NOON + timedelta(minutes=15), **ended)
+        assert is_whole()
