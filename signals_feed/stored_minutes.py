@@ -1,8 +1,6 @@
 """Stored minutes, which judge a signal whose ticks nobody watched."""
 
-from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import pairwise
 
 from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet
@@ -16,7 +14,6 @@ from signals_feed.models import Signal
 from signals_feed.rules import StoredMinute
 
 # A market may be closed for some days.
-KNOWN_FROM = timedelta(days=5)
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
@@ -59,17 +56,3 @@ def prices_known(signal: Signal, until_ms: int) -> list[Decimal]:
     forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(low, high)
     known = [*found.values(), *(forming.first() or ())]
     return prices + [price for price in known if price is not None]
-
-
-def largest_jump(instrument_id: int, since: datetime) -> Decimal | None:
-    """Between the end of an hour and the beginning of the next one, closures included. None if the candles do
-    not tell of so long."""
-    hours = Candle.objects.filter(
-        instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1h"
-    )
-    found = list(
-        hours.filter(opened_at__gte=since).order_by("opened_at").values_list("opened_at", "open", "close")
-    )
-    if not found or found[0][0] > since + KNOWN_FROM:
-        return None
-    return max((abs(opened - closed) for (_, _, closed), (_, opened, _) in pairwise(found)), default=None)

@@ -39,10 +39,9 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
 from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
-from signals_feed.publishers.purses import JUMP_IN_UNITS, JUMPS_OF_DAYS
+from signals_feed.publishers.rank_unit import rank_unit_of_hour
 from signals_feed.record import RULES
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
-from signals_feed.stored_minutes import largest_jump
 
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
@@ -51,7 +50,6 @@ NOT_TRADED = {
     "unsettled": "The price of {symbol} may be about to jump. Try again in a few seconds.",
 }
 # An instrument whose jumps are stored for less is not ranked.
-LEAST_DAYS = 90
 # The ledger takes no publication that is dated longer ago than 5 seconds.
 SOON = timedelta(seconds=4)
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
@@ -132,7 +130,7 @@ def _made(
     )
     if has_begun:
         signal.rules = RULES
-        if (unit := rank_unit(signal.instrument, at)) is not None:
+        if (unit := rank_unit_of_hour(facts.id, at)) is not None:
             signal.rank_unit = unit
     return signal
 
@@ -171,15 +169,6 @@ def _measures(signal: Signal) -> dict[str, object]:
         return {}
     measures = {"pip_size": plain(signal.instrument.pip_size), "rank_unit": plain(signal.rank_unit)}
     return {"rules": RULES, "stale_ms": signal.instrument.stale_after_s * 1000, **measures}
-
-
-def rank_unit(instrument: Instrument, now: datetime) -> Decimal | None:
-    """None if too little of its past is stored."""
-    for days in (JUMPS_OF_DAYS, LEAST_DAYS):
-        jump = largest_jump(instrument.pk, now - timedelta(days=days))
-        if jump is not None:
-            return jump / JUMP_IN_UNITS
-    return None
 
 
 def published_now() -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from market.engine import FillTerms
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
-from signals_feed.closing import Closing
 from signals_feed.exits import SignalLevels, by_tick
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch
 from signals_feed.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
@@ -137,12 +137,12 @@ def bid_at(bid: int, at_ms: int) -> TickAccepted:
     return TickAccepted("EURUSD", float(bid), float(bid + 1), at_ms, 1.0, at_ms)
 
 
-def ended(closings: list[Closing]) -> list[tuple[int, str]]:
+def ended(closings: list[Any]) -> list[tuple[int, str]]:
     return [(closing.signal.int, closing.reason) for closing in closings]
 
 
-def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Closing]]:
-    closings: list[Closing] = []
+def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Any]]:
+    closings: list[Any] = []
     active = ActiveSignals(lambda: "epoch", closings.append, 0, lambda _: FillTerms(1_000), {})
     active.settle()
     for bid, at_ms in ticks:
@@ -163,7 +163,7 @@ def test_signal_that_was_hit_before_it_was_heard_of_saw_no_price_from_before_it(
 @pytest.mark.django_db
 def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_watched() -> None:
     make_instrument(digits=0)
-    closings: list[Closing] = []
+    closings: list[Any] = []
     active = ActiveSignals(lambda: "epoch", closings.append, 0, lambda _: FillTerms(1_000), {})
     minute = PriceBar(60_000, 100, 100, 80, 90, 1, ask_high=101, ask_low=81)
     active.refill(HistoryMinute("EURUSD", minute, "bid"))

@@ -18,7 +18,7 @@ set_up()
 
 from market.engine import FillTerms  # noqa: E402
 from market.prices.records import TickAccepted  # noqa: E402
-from signals_feed.closing import Closing  # noqa: E402
+from signals_feed.closing import Closing, Ending  # noqa: E402
 from signals_feed.exits import SignalLevels  # noqa: E402
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch  # noqa: E402
 from signals_feed.rules import Quoted  # noqa: E402
@@ -73,7 +73,7 @@ class Publisher:
 
 
 def watch(active: int) -> Run:
-    closings: list[Closing] = []
+    closings: list[Ending] = []
     active_signals = ActiveSignals(lambda: "other", closings.append, 0, lambda _: FillTerms(1_000), {})
     publisher = Publisher(active_signals)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -291,15 +291,14 @@ def test_command_takes_prices_only(stop: str) -> None:
         told("anna", "EURUSD", "buy", "--stop", stop, "--target", "1")
 
 
-@pytest.mark.parametrize(("days", "unit"), [(89, "0.001"), (80, None)])
+@pytest.mark.parametrize(("days", "unit"), [(91, "0.001"), (80, None)])
 def test_once_rules_2_have_begun_a_publication_says_what_the_judge_goes_by(
     anna: User, instrument: Instrument, days: int, unit: str | None
 ) -> None:
     RulesBegun.objects.create(rules=2)
     today = datetime.fromisoformat(database_clock())
-    for ago, opened in ((days, "1.0800"), (1, "1.0822")):
-        prices = {"open": Decimal(opened), "high": Decimal("1.0830")}
-        make_candle(instrument, "1h", today - timedelta(days=ago), **prices)
+    for ago, high in ((days, "1.0804"), (1, "1.0820")):
+        make_candle(instrument, opened_at=today - timedelta(days=ago), high=Decimal(high))
     signal = publish(BUY, anna, QUOTE)
     payload = json.loads(LedgerEntry.objects.get().payload)
     assert set(FIELDS["publish"]) <= payload.keys()
