@@ -141,7 +141,7 @@ def ended(closings: list[Any]) -> list[tuple[int, str]]:
     return [(closing.signal.int, closing.reason) for closing in closings]
 
 
-def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Any]]:
+def watching(*ticks: tuple[int, int]) -> tuple[ActiveSignals, list[Closing]]:
     closings: list[Any] = []
     active = ActiveSignals(lambda: "epoch", closings.append, 0, lambda _: FillTerms(1_000), {})
     active.settle()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -73,7 +74,7 @@ class Publisher:
 
 
 def watch(active: int) -> Run:
-    closings: list[Ending] = []
+    closings: list[Any] = []
     active_signals = ActiveSignals(lambda: "other", closings.append, 0, lambda _: FillTerms(1_000), {})
     publisher = Publisher(active_signals)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
