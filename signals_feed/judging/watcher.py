@@ -8,9 +8,13 @@ others stored after the mark are judged as minutes. What nobody stored is judged
 gap. A publication is heard of within a quarter of a second and judged from the first tick after its own; only
 a kill in between leaves a stretch that nobody judges.
 
-Signals of inactive instruments wait until they are active. On a closed or stale market, cancelled and
-expired ones wait for the first tick. Those of an instrument whose prices may not be handed on are judged as
-all are, and close once they may."""
+A signal by rules 2 is armed when it is heard of, and filled by the tick that is due; followed.py takes the
+judge's own steps. What is armed, filled or ended waits as `Undelivered`, in the transaction in which a hit
+would. Until an arm is in the ledger, ticks of its signal are only kept: they are judged once it is.
+
+By rules 1, signals of inactive instruments wait until they are active. On a closed or stale market, cancelled
+and expired ones wait for the first tick. Those of an instrument whose prices may not be handed on are judged
+as all are, and close once they may."""
 
 import asyncio
 import logging
