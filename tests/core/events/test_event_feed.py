@@ -397,16 +397,21 @@ async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_e
 async def test_an_event_that_comes_both_ways_while_it_is_being_handled_is_heard_once(
     shared: str, quick: EventFeed, is_read_first: bool
 ) -> None:
-    heard, slow, later = Listener(), Slow(), Listener()
+    heard, slow, later, first_of_all = Listener(), Slow(), Listener(), Listener()
     for handler in (heard, slow):
         quick.on(EventKind.INSTRUMENTS_CHANGED, handler)
     for kind in (EventKind.TIER_CHANGED, EventKind.KEY_REVOKED):
         quick.on(kind, later)
+    quick.on(EventKind.ACCOUNT_CHANGED, first_of_all)
     await publish(0, kind=EventKind.CANDLES_IMPORTED)
     newest = await in_thread(ControlEvent.objects.newest)
     assert newest is not None
     told = EventMessage(newest.position + 1, EventKind.INSTRUMENTS_CHANGED, {"number": 1})
     beyond = EventMessage(newest.position + 1_000, EventKind.KEY_REVOKED, {"number": 3})
+    # What is sent before somebody listens is lost.
+    while not first_of_all.heard:
+        send_to_processes(EventMessage(newest.position + 2_000, EventKind.ACCOUNT_CHANGED, {"number": 0}))
+        await asyncio.sleep(0.05)
     # Once the second of each is heard, the first has arrived that way.
     read = [partial(publish, 1), partial(publish, 2, kind=EventKind.TIER_CHANGED)]
     sent = [partial(in_thread, send_to_processes, each) for each in (told, beyond)]
