@@ -276,7 +276,7 @@ class Log:
     def __init__(self, bundle: Bundle, given: Sequence[Key], report: Report, now_ms: float) -> None:
         self.checkpoints, self.last = bundle.checkpoints, bundle.checkpoints[-1]
         self.seen = list[tuple[int, int]]()
-        """Of each cosignature: how many entries, and when, in milliseconds."""
+        """Of each cosignature: how many entries, and when its second began, in milliseconds."""
         # Those that the operator names, where none is given.
         named = {False: bundle.keys, True: bundle.keys} | {each.is_witness: given for each in given}
         self._witnesses = [each for each in named[True] if each.is_witness]
@@ -392,7 +392,7 @@ class Signals:
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
         why, kind, demo = self._bundle.waits.get(entries[0].signal), last["kind"], first.get("demo")
         end_ms = self._ms_of(last.get("written", last["closed_at"])) if kind == "close" else 10**15
-        is_late = seen_ms >= min(end_ms, self._ms_of(first["published_at"]) + LATE_MS)
+        is_late = seen_ms + 1_000 > min(end_ms, self._ms_of(first["published_at"]) + LATE_MS)
         trusts = {DEMO: demo, OPEN: why, LATE: is_late}
         report.trusts |= {each: None for each, is_so in trusts.items() if is_so}
         result = f"{last.get('close_reason')}, {last.get('pnl_r')} R"
