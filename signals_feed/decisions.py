@@ -167,11 +167,11 @@ class Writing:
         is_late = seconds_between(publish["written"], self.now) > ARM_WITHIN_MS / 1000
         if any((each.asked, each.number) == (FILL, 1) for each in self.armings) and is_late:
             self._end_unarmed()
-        elif not is_same or (not signal.is_demo and any(map(self._is_old, self.armings))):
+        elif not is_same or any(self._is_old(each.at_ms) for each in self.armings):
             self.outcome = TOO_OLD
 
-    def _is_old(self, arming: Arming) -> bool:
-        return abs(seconds_between(iso(arming.at_ms), self.now)) > SOON_S
+    def _is_old(self, at_ms: int) -> bool:
+        return not self.signal.is_demo and abs(seconds_between(iso(at_ms), self.now)) > SOON_S
 
     def _end_unarmed(self) -> None:
         self.outcome = UNARMED
@@ -209,7 +209,9 @@ class Writing:
                 self.armings.append(cancelling.arming)
             return
         signal.cancel_reason = (cancelling.reason or CAUSES[cancelling.cause])[:200]
-        signal.cancelled_at = max(moment(cancelling.at_ms), signal.published_at)
+        # What follows without an arm may have waited for the database.
+        at_ms = record.ms_of(self.now) if self._is_old(cancelling.at_ms) else cancelling.at_ms
+        signal.cancelled_at = max(moment(at_ms), signal.published_at)
         own = Signal.objects.active().filter(pk=signal.pk, cancel_reason="")
         self.is_cancelled_now = bool(
             own.update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)

@@ -93,7 +93,7 @@ class Followed:
         if not self.unwritten or not self.kept:
             return None
         likely = copy(self)
-        likely.case = copy(self.case)
+        likely.case, likely.stale = copy(self.case), set(self.stale)
         likely.case.arms = {asked: list(arms) for asked, arms in self.case.arms.items()}
         if self.walk is not None:
             likely.walk = copy(self.walk)

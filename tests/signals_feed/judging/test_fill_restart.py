@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -16,9 +17,12 @@ from django.db import OperationalError
 from core.threads import in_thread
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
+from signals_feed.ledger.ledger import database_clock
 from signals_feed.ledger.verify import verify
-from signals_feed.models import Evidence, Undelivered
+from signals_feed.models import LIFETIME, Evidence, Undelivered
 from tests.databases.queries import around_statements
+from tests.factories import make_calendar, make_user
+from tests.signals_feed.published_signals import make_waiting
 
 from .test_fill import ARMED, FILL, FILLED, Step, Story, told
 from .test_restart import lose_the_lease
@@ -150,6 +154,28 @@ def test_what_follows_from_an_arm_that_is_still_to_be_written_is_in_the_checkpoi
     assert told() == ["publish"]
     run(WatchedEngine.settle, epoch="one")
     assert (told(), filled_by()) == ([*FILLED, "close"], 2)
+
+
+def test_what_is_too_old_for_the_ledger_is_decided_once_more(clock: Clock) -> None:
+    """The engine's clock is that of the test, days before that of the database, until it is set."""
+
+    def publish() -> None:
+        now = datetime.fromisoformat(database_clock())
+        make_waiting(user=make_user(), published_at=now, expires_at=now + LIFETIME)
+
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await watched.watcher.loop.stop()
+        await story.change("calendar", await in_thread(make_calendar))
+        story.tick(0, 1.0841)
+        await in_thread(publish)
+        await watched.settle()
+        assert await in_thread(told) == ["publish"]
+        clock.move_to(datetime.fromisoformat(await in_thread(database_clock)))
+        await watched.settle()
+
+    run(act)
+    assert told() == ARMED
 
 
 def test_engine_that_lost_the_lease_arms_and_fills_nothing(clock: Clock) -> None:
