@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -13,113 +11,20 @@ from typing import NamedTuple
 from uuid import UUID
 
 from core import clock
-from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
 from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, Decision
-from signals_feed.exits import CANCELLED, EXPIRED, Exit, SignalLevels, at_current, by_minute, by_tick
-from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.exits import Exit, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
-from signals_feed.models import Evidence, Reached, Signal
-from signals_feed.record import DEACTIVATED, FILL, RULES, Item, Payload
-from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, StoredMinutes, exact_price
-from signals_feed.stored_minutes import minute_of, read_minutes
+from signals_feed.models import Evidence
+from signals_feed.record import DEACTIVATED, Item
+from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, exact_price
+from signals_feed.stored_minutes import minute_of
 
 from .followed import Followed
-
-
-class SignalToWatch(NamedTuple):
-    id: UUID
-    symbol: str
-    instrument_id: int
-    levels: SignalLevels
-    entry: Quoted | None
-    """The quote it was published at; None for a signal older than this record."""
-    record: Sequence[Payload] = ()
-    """What the ledger says of it, by rules 2."""
-    reached: tuple[Decimal, ...] = ()
-    """How far the price went before the last checkpoint."""
-
-    @classmethod
-    def of(cls, signal: Signal, evidence: Evidence | None, entries: Sequence[Payload]) -> SignalToWatch:
-        entry = None if evidence is None else evidence.quote
-        ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
-        levels = SignalLevels(
-            signal.direction,
-            signal.stop_loss,
-            signal.take_profit,
-            max(0 if entry is None else entry.time_ms, epoch_ms_after(signal.published_at)),
-            epoch_ms_after(ends_at),
-            CANCELLED if signal.cancel_reason else EXPIRED,
-        )
-        return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry, entries)
-
-    def with_fill(self, decision: object) -> SignalToWatch:
-        """That was decided and is not in the ledger yet."""
-        is_filled = any(entry["kind"] == FILL for entry in self.record)
-        if not isinstance(decision, Decision) or decision.fill is None or is_filled:
-            return self
-        return self._replace(record=[*self.record, {"kind": FILL, **decision.fill}])
-
-
-def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
-    """All active signals, or those among the given ones."""
-    signals = Signal.objects.active().select_related("instrument")
-    entries = Evidence.objects.filter(kind=Evidence.Kind.ENTRY, signal__status=Signal.Status.ACTIVE)
-    if ids is not None:
-        signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
-    entry_of = {entry.signal_id: entry for entry in entries}
-    # The rows first: what an entry says later than its row is heard of again.
-    rows = list(signals)
-    records = read_records([signal.pk for signal in rows if signal.rules == RULES])
-    found = [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
-    active = Reached.objects.filter(signal__status=Signal.Status.ACTIVE)
-    reached = {row.signal_id: (row.high, row.low) for row in active} if records else {}
-    return [each._replace(reached=reached.get(each.id, ())) for each in found]
-
-
-def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:
-    """What the ledger says of signals by rules 2."""
-    found: dict[UUID, list[Payload]] = defaultdict(list)
-    for begin in range(0, len(signals), IN_ONE_QUERY):
-        entries = LedgerEntry.objects.filter(signal__in=signals[begin : begin + IN_ONE_QUERY])
-        for signal, payload in entries.order_by("position").values_list("signal", "payload"):
-            found[signal].append(json.loads(payload))
-    return found
-
-
-def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:
-    """Judge by the minutes that opened at `since_ms` or later and were over at the moment given for their
-    symbol."""
-    by_instrument = defaultdict(list)
-    for each in found:
-        if not each.record:
-            by_instrument[each.instrument_id, each.symbol].append(each)
-    closings = []
-    for (instrument_id, symbol), own in by_instrument.items():
-        first_ms = max(since_ms, min(each.levels.since_ms for each in own))
-        minutes = StoredMinutes(read_minutes(instrument_id, first_ms, until_ms[symbol]))
-        for each in own:
-            if ended := minutes.first_exit(each.levels):
-                closings.append(Closing.by_candle(each.id, *ended, seen=None))
-    return closings
-
-
-def read_missed(
-    found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]
-) -> dict[str, list[StoredMinute]]:
-    """By symbol, the minutes that signals by rules 2 are judged by, between the same moments."""
-    since: dict[tuple[int, str], int] = {}
-    for each in found:
-        if each.record:
-            key = each.instrument_id, each.symbol
-            since[key] = min(since.get(key, each.levels.since_ms), each.levels.since_ms)
-    return {
-        symbol: read_minutes(instrument_id, max(since_ms, first_ms), until_ms[symbol])
-        for (instrument_id, symbol), first_ms in since.items()
-    }
+from .reading import SignalToWatch
 
 
 class Noted(NamedTuple):
@@ -134,8 +39,6 @@ class Noted(NamedTuple):
                 del self.unnoted[signal]
 
 
-# No more parameters than SQLite takes in one query.
-IN_ONE_QUERY = 500
 TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
 
 

@@ -16,8 +16,8 @@ from signals_feed.models import Signal
 from signals_feed.publishing.actions import end_signals, may_last_be_shown, reason_of
 from signals_feed.rules import exact_price
 
-from .active_signals import read_records
 from .followed import Followed
+from .reading import read_records
 
 
 @transaction.atomic

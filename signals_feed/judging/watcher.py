@@ -43,8 +43,9 @@ from signals_feed.decisions import MARKET_CLOSED, TOO_OLD, Decision, read_decisi
 from signals_feed.models import Hit, Reached, Signal, WatchMark
 from signals_feed.rules import SeenExtremes
 
-from .active_signals import ActiveSignals, Noted, SignalToWatch, judge_stored, read_active, read_missed
+from .active_signals import ActiveSignals, Noted
 from .followed import Followed
+from .reading import SignalToWatch, judge_stored, read_active, read_missed
 from .series import end_series
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from market.engine import FillTerms
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.exits import SignalLevels, by_tick
-from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch
+from signals_feed.judging.active_signals import ActiveSignals
+from signals_feed.judging.reading import SignalToWatch
 from signals_feed.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
 from signals_feed.rules import Quoted, SeenExtremes
 from tests.factories import make_instrument

@@ -7,6 +7,8 @@ import pytest
 from core.clock import now_ms
 from instruments.models import Instrument
 from signals_feed.checking import check_signals
+from signals_feed.contradictions import contradictions
+from signals_feed.judging.reading import read_records
 from signals_feed.models import Signal
 from tests.factories import make_calendar, make_instrument
 
