@@ -35,7 +35,10 @@ class Arm(NamedTuple):
         return item.seq > self.seq if item.epoch == self.epoch else item.accepted_ms > self.at_ms
 
     def makes_due(self, tick: Tick) -> bool:
-        return tick.settled and self.precedes(tick) and tick.accepted_ms >= self.at_ms + self.wait_ms
+        due_ms = self.at_ms + self.wait_ms
+        # A feed that stood still sends what it missed: prices that somebody may have known at the request.
+        has_waited = tick.accepted_ms >= due_ms and tick.time_ms >= min(self.at_ms, due_ms)
+        return tick.settled and self.precedes(tick) and has_waited
 
 
 class Case:

@@ -153,7 +153,7 @@ def faults_of(
 FILL = "fill"
 RULES = {
     QUOTE: "A buyer pays the ask and a seller gets the bid; the worse of this and the entry counts.",
-    FILL: "It is filled at the first settled tick that is accepted at least a second after the request.",
+    FILL: "It is filled at the first settled tick from after the request, accepted at least a second later.",
     TARGET: "The target fills at its own price.",
     STOP: "The stop fills at the first tradable price at or beyond it.",
     CURRENT: "It closes at the current price of the exit side: the bid for a buy, the ask for a sell.",

@@ -98,7 +98,7 @@ class Engine:
         if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)
             feed_state.refused[reason] += 1
-            self._note_unsettled(state)
+            self.note_unsettled(state)
             return reason
         if self.unsettled and state.outliers.settling.is_settled:
             self.unsettled.discard(tick.symbol)
@@ -176,12 +176,13 @@ class Engine:
             return FillTerms(self.fill_after_ms)
         # The next engine counts on from what is told here.
         self.changed[symbol] = state
-        feed_state, settling = self.feed_states.get(state.origin), state.outliers.settling
+        # Also while the feed says that it has no prices of it.
+        feed_state, settling = self.feed_states.get(state.origin or state.source), state.outliers.settling
         lag_ms = 0 if feed_state is None else feed_state.lags.p99_ms(feed_state.ticks)
         unsettled_ms = settling.count(at_ms)
         return FillTerms(max(self.fill_after_ms, lag_ms), settling.is_settled, unsettled_ms)
 
-    def _note_unsettled(self, state: InstrumentState) -> None:
+    def note_unsettled(self, state: InstrumentState) -> None:
         symbol = state.facts.symbol
         if symbol not in self.unsettled and not state.outliers.settling.is_settled:
             self.unsettled.add(symbol)
@@ -290,7 +291,7 @@ class Engine:
             if facts is not None:
                 state = self.instrument(facts, at_ms)
                 state.resume(checkpoint, at_ms)
-                self._note_unsettled(state)
+                self.note_unsettled(state)
                 self.price(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
@@ -301,7 +302,7 @@ class Engine:
         state = self.instrument(facts, at_ms)
         if isinstance(record, TickAccepted | AbsorptionFound):
             state.repeat(record, at_ms)
-            self._note_unsettled(state)
+            self.note_unsettled(state)
             self.changed[record.symbol] = state
         if closed_by(record):
             state.repeat_candles(record)

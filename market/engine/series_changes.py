@@ -124,6 +124,7 @@ class SeriesChanges:
         # Somebody may have changed it again meanwhile.
         choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
         state.begin(checkpoint, choice, at_ms)
+        engine.note_unsettled(state)
         engine.prices.histories[facts.symbol] = history
         engine.price(state)
         last = checkpoint.last

@@ -187,7 +187,9 @@ class HonestEngine:
 
     def _is_due(self, asked: str, tick: Tick) -> bool:
         arm = self.arms.get(asked)
-        return arm is not None and tick.settled and self.now_ms >= arm["at_ms"] + WAIT_MS
+        if arm is None or tick.time_ms < arm["at_ms"]:
+            return False
+        return tick.settled and self.now_ms >= arm["at_ms"] + WAIT_MS
 
     def _time_passes(self) -> None:
         arm = self.arms.get("fill")

@@ -20,7 +20,7 @@ from signals_feed import contradictions as contradicting
 from signals_feed import exits, record, venue_days
 from signals_feed import judge as judging
 from signals_feed.bundle.writing import windows
-from signals_feed.contradictions import by_windows, contradictions
+from signals_feed.contradictions import MOST_WAIT_MS, by_windows, contradictions
 from signals_feed.exits import Minute, Tick
 from signals_feed.judge import judge
 from signals_feed.record import Payload, ms_of
@@ -98,8 +98,11 @@ STORIES: dict[tuple[str, ...], Plan] = {
     ("cancelled", "current", "tick", "deactivated"): story(tick(1), tick(5), cancel(3), MINUTE_DOWN),
     ("cancelled", "current", "tick", "withheld"): story(tick(1), tick(5), tick(2), cancel(4), tick(9)),
     ("stop_loss", "stop", "tick", "at its fill"): story(tick(-60)),
-    ("stop_loss", "stop", "tick", "at its fill, by a clock behind"): story(
-        (1_100, "tick", (-60, 2, 4_000, 1))
+    ("", "fill", "tick", "not at a price from before it was asked for"): story(
+        *((1_100, "tick", (-9, 2, 1_101, 1)), (1_000, "tick", (8, 2, 2_000, 1)))
+    ),
+    ("manual", "current", "tick", "not at a price from before it was requested"): story(
+        *(tick(1), REQUEST, LOOK, (1_100, "tick", (-9, 2, 1_101, 1)), tick(5))
     ),
     ("cancelled", "current", "tick", "beyond_target"): story(tick(60)),
     ("cancelled", "current", "tick", "beyond_target", "paid, but not offered"): story(tick(32)),
@@ -279,6 +282,9 @@ def altered_terms(entries: Record) -> Iterator[tuple[str, Record]]:
     yield "published earlier", put(entries, publish, published_at=later(publish["published_at"], -6_000))
     beyond = str(int(publish["entry"]) + (1 if is_buy else -1))
     yield "stop beyond the entry", put(entries, publish, stop_loss=beyond)
+    close = last(entries, "close")
+    if close and close["pnl"] != "0":
+        yield "another pip size", put(entries, publish, pip_size="0.5")
     lacking = {name: value for name, value in publish.items() if name != "rank_unit"}
     yield "no rank unit", [lacking, *entries[1:]]
     yield "written earlier", put(entries, entries[-1], written=later(entries[-1]["written"], -(10**7)))
@@ -291,6 +297,9 @@ def altered_arms(entries: Record) -> Iterator[tuple[str, Record]]:
         yield "armed at its tick", put(entries, arm, seq=by["seq"], epoch=by["epoch"])
         yield "waits longer", put(entries, arm, wait_ms=wait_ms + 1)
         yield "waits too little", put(entries, arm, wait_ms=999)
+        # Whoever may choose the wait may choose the tick.
+        yield "waits too long", put(entries, arm, wait_ms=MOST_WAIT_MS + 1)
+        yield "due at a price from before", put(entries, arm, at=later(by["at"], 1))
         yield "armed later", put(entries, arm, at=later(arm["at"], wait_ms - arm["wait_ms"] + 1))
         yield "another number", put(entries, arm, number=arm["number"] + 1)
         yield "armed again in the same numbering", [*entries[:place], again, *entries[place:]]

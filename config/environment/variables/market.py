@@ -14,6 +14,7 @@ MARKET = VariableGroup(
             "FILL_AFTER_MS",
             1_000,
             "How long after a signal's publication its fill waits at least; longer if its feed is later.",
+            lowest=1_000,
             highest=10_000,
         ),
         switch(

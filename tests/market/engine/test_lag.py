@@ -13,6 +13,7 @@ from market.engine.listeners import FillTerms
 from market.engine.status import status_of
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from signals_feed.contradictions import MOST_WAIT_MS
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 
@@ -43,7 +44,14 @@ def take(engine: Engine, count: int, lag_ms: int, after_ms: int = 0) -> None:
 
 @pytest.mark.parametrize(
     ("late", "lag_ms", "wait_ms"),
-    [(0, 0, 500), (5, 500, 500), (1, 5_000, 500), (2, 510, 550), (2, 9_960, 10_000), (2, 99_999, 10_050)],
+    [
+        (0, 0, 500),
+        (5, 500, 500),
+        (1, 5_000, 500),
+        (2, 510, 550),
+        (2, 9_960, 10_000),
+        (2, 99_999, MOST_WAIT_MS),
+    ],
 )
 def test_a_fill_waits_as_long_as_the_feed_is_late_but_never_less_than_is_set(
     engine: Engine, late: int, lag_ms: int, wait_ms: int
@@ -69,6 +77,12 @@ def test_what_came_late_an_hour_ago_counts_no_longer(engine: Engine) -> None:
     assert wait_ms(2 * LAG_MINUTES + 1) == 2_050
     # The engine's machine slept.
     assert wait_ms(10 * LAG_MINUTES) == 500
+
+
+def test_a_feed_that_serves_an_instrument_no_more_is_as_late_as_it_was(engine: Engine) -> None:
+    take(engine, 200, 5_000)
+    engine.serves_no_more("push:EURUSD", "EURUSD")
+    assert engine.fill_terms("EURUSD", NOON_MS).wait_ms == 5_050
 
 
 def test_what_is_simulated_is_never_late_though_the_machine_slept(engine: Engine) -> None:

@@ -135,12 +135,15 @@ async def test_both_series_are_kept_apart_for_the_same_interval() -> None:
 
 
 async def test_the_last_real_quote_comes_back_with_its_own_time() -> None:
+    await Instrument.objects.aupdate(outlier_percent=0.5)
     async with SilentRunner() as silent:
         await silent.reprice("push")
         silent.tick("push", 1.1, 1)
         await silent.reprice("demo")
         silent.tick("demo", 1.5, 5)
         await silent.reprice("kraken")
+        # What was refused since then, nobody knows.
+        assert silent.engine.unsettled == {"EURUSD"}
     quote = silent.engine.prices.quotes.get("EURUSD")
     assert quote is not None
     assert (quote.bid, quote.time_ms) == (1.1, NOON_MS + 1000)
