@@ -17,6 +17,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_migrate, pre
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows
+from accounts.ending.deletion import other_keys
 from accounts.fact_words import fact_words
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
@@ -57,7 +58,7 @@ from market.engine.feeds.registry import FEEDS
 from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
-from market.push.keys import ingest_key_cache
+from market.push.keys import ingest_key_cache, revocations_of
 from market.push.session import end_sockets
 from market.runtime import market
 from market.store import process_names, rules_of_writer
@@ -212,6 +213,7 @@ def hand_down() -> None:
     sample.symbol = catalogue.open_symbol
     # Nobody takes the name of a publisher, and what people made is theirs to take along.
     publishers_names.are_taken = staticmethod(is_taken)
+    other_keys.revocations_of = staticmethod(revocations_of)
     account_data.sections |= {"signals": own_signals, "news_scores": given_scores}
     staying_rows.signals = staticmethod(has_published)
     staying_rows.name_in_ledger = staticmethod(is_named_in_ledger)

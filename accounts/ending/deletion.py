@@ -2,6 +2,7 @@
 cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym."""
 
 import re
+from collections.abc import Callable
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -19,6 +20,15 @@ from .traces import events_by, log_about, without_objects
 
 # By which staff find a key; the name before it is its owner's own words.
 KEY_PREFIX = re.compile(r"\(\w+…\)$")
+
+
+class OtherKeys:
+    """Keys of rooms above, which end with the account that they belong to."""
+
+    revocations_of: Callable[[Account], list[Callable[..., object]]] = staticmethod(lambda account: [])
+
+
+other_keys = OtherKeys()
 
 
 class DeletionRefused(Exception):
@@ -49,6 +59,7 @@ def delete_account(user: User) -> str:
     rename_in_log(user, account, pseudonym)
     TierRequest.objects.filter(decided_by=name).update(decided_by=pseudonym)
     revoked = [] if account is None else list(account.keys.filter(revoked_at=None))
+    revocations = [] if account is None else other_keys.revocations_of(account)
     sessions = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     pages = [] if account is None else list(account.page_sessions.values_list("session_key", flat=True))
     # Deleting a row takes its number from the object.
@@ -56,6 +67,8 @@ def delete_account(user: User) -> str:
     is_kept = not take_away(user, account, pseudonym, {*sessions, *pages})
     forget_in_events(name, pseudonym, account_id)
     # Events come last: whoever has published waits for no row any more.
+    for revoke in revocations:
+        revoke(by=pseudonym)
     tell(account_id, revoked, pseudonym)
     return pseudonym if is_kept else ""
 

@@ -15,8 +15,14 @@ from accounts.models import Account
 from accounts.one_line import refuse_unprintable
 from accounts.rights import PowerRefused
 from market.models import IngestKey
-from market.own_prices import account_of, refuse_open
-from market.push.keys import allow_symbols, check_symbols, issue_ingest_key, revoke_ingest_key
+from market.own_prices import account_of
+from market.push.keys import (
+    allow_symbols,
+    check_symbols,
+    issue_ingest_key,
+    refuse_change,
+    revoke_ingest_key,
+)
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[IngestKey]
@@ -51,10 +57,9 @@ class SymbolsForm(ModelForm):
     def clean(self) -> None:
         super().clean()
         given = self.cleaned_data
-        account = self.instance.account or given.get("owner")
-        if self.instance.pk is not None and account is not None and "symbols" in given:
+        if self.instance.pk is not None and "symbols" in given:
             try:
-                refuse_open(account.user, given["symbols"])
+                refuse_change(self.instance, given["symbols"], self.instance.account or given.get("owner"))
             except PowerRefused as error:
                 self.add_error(None, str(error))
 

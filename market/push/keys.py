@@ -1,6 +1,7 @@
 """Ingest keys: issued, changed and revoked, with an event to every process in the same transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from accounts.keys import MarkedKeyCache
 from accounts.limits import throttle
 from accounts.models import Account
 from accounts.peppers import hashed
+from accounts.rights import PowerRefused
 from core.events.event_feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -56,14 +58,25 @@ def issue_ingest_key(
     return key, secret
 
 
+REVOKED = "This key was revoked, and what it could send is kept as it was: issue another one."
+
+
+def refuse_change(key: IngestKey, symbols: str, account: Account | None) -> None:
+    """Raises PowerRefused unless the key may send these from now on, and belong to this account."""
+    if key.revoked_at is not None:
+        raise PowerRefused(REVOKED)
+    if account is not None:
+        refuse_open(account.user, symbols)
+
+
 @transaction.atomic
 def allow_symbols(key: IngestKey, symbols: str, *, by: str, account: Account | None = None) -> None:
     """And give it to the account, if it has had none."""
     stored = IngestKey.objects.select_for_update(of=("self",)).select_related("account__user").get(pk=key.pk)
-    if stored.account is not None and stored.revoked_at is None and stored.symbols != symbols:
+    owner = stored.account or account
+    refuse_change(stored, symbols, owner)
+    if stored.account is not None and stored.symbols != symbols:
         note(stored.account.user, stored.symbols)
-    if (owner := stored.account or account) is not None:
-        refuse_open(owner.user, symbols)
     IngestKey.objects.filter(pk=key.pk).update(symbols=symbols, account=owner)
     _publish(EventKind.INGEST_KEY_CHANGED, key, by)
 
@@ -75,6 +88,11 @@ def revoke_ingest_key(key: IngestKey, *, by: str) -> bool:
         return False
     _publish(EventKind.INGEST_KEY_REVOKED, key, by)
     return True
+
+
+def revocations_of(account: Account) -> list[Callable[..., object]]:
+    """Of the keys that would open something still when the account is gone."""
+    return [partial(revoke_ingest_key, key) for key in account.ingest_keys.filter(revoked_at=None)]
 
 
 def check_symbols(text: str) -> str:

@@ -12,8 +12,11 @@ import time_machine
 from django.contrib.auth.models import Group, Permission
 from django.core.management import CommandError, call_command
 
+from accounts.ending.deletion import delete_account
 from accounts.models import Account, User
 from accounts.rights import PowerRefused
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from market.models import FormerPriceRight, IngestKey
 from market.own_prices import POWERS, forget_old, makes_price, note_deciders, powers
 from market.push.keys import allow_symbols, issue_ingest_key, revoke_ingest_key
@@ -75,6 +78,23 @@ def test_thirty_days_after_a_key_could_price_it_its_owner_publishes_again(
     clock.move_to(NOON + timedelta(days=30))
     assert not makes_price(anna, "EURUSD")
     assert makes_price(anna, "GBPUSD") == (end is narrow)
+
+
+def test_nothing_of_a_revoked_key_is_changed_which_would_hide_what_it_priced(anna: User) -> None:
+    key = issue(anna, "EURUSD")
+    end_key(key)
+    with pytest.raises(PowerRefused):
+        allow_symbols(key, "GBPUSD", by="test")
+    assert makes_price(anna, "EURUSD")
+
+
+def test_keys_end_with_the_account_of_their_owner_who_may_come_back_as_somebody_else(anna: User) -> None:
+    keys = [issue(anna, symbols) for symbols in ("", "GBPUSD")]
+    others, _ = issue_ingest_key("desk", by="test")
+    delete_account(anna)
+    assert list(IngestKey.objects.filter(revoked_at=None)) == [others]
+    told = ControlEvent.objects.filter(kind=EventKind.INGEST_KEY_REVOKED)
+    assert {event.facts["key"] for event in told} == {key.pk for key in keys}
 
 
 EACH_POWER = [f"{app}.{codename}" for app, codenames in POWERS.items() for codename in codenames]
