@@ -28,6 +28,8 @@ class InstrumentOverview(msgspec.Struct, frozen=True):
     day: DayStatistics | None
     status: InstrumentStatus | None
     """What the engine says of it; None until it has."""
+    doubts: tuple[str, ...]
+    """Why nobody publishes signals at its prices now: unsettled, lagging."""
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -55,17 +57,24 @@ def overview() -> Overview:
 async def _look() -> Overview:
     at_ms, engine = clock.now_ms(), runtime.status()
     statuses = {instrument.symbol: instrument for instrument in engine.instruments}
-    instruments = [_instrument(facts, statuses.get(facts.symbol), at_ms) for facts in catalogue.active()]
+    doubted = {"unsettled": engine.unsettled, "lagging": engine.lagging}
+    instruments = []
+    for facts in catalogue.active():
+        doubts = tuple(word for word, symbols in doubted.items() if facts.symbol in symbols)
+        instruments.append(_instrument(facts, statuses.get(facts.symbol), doubts, at_ms))
     return Overview(at_ms, engine, engine.feeds + _unheard(engine.feeds, instruments), instruments)
 
 
-def _instrument(facts: InstrumentFacts, status: InstrumentStatus | None, at_ms: int) -> InstrumentOverview:
+def _instrument(
+    facts: InstrumentFacts, status: InstrumentStatus | None, doubts: tuple[str, ...], at_ms: int
+) -> InstrumentOverview:
     prices, quote = runtime.prices, runtime.quote(facts.symbol)
     state = prices.quotes.state(facts, at_ms)
     history = prices.candles(facts)
     forming = history.builder.forming("1m")
     age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
-    return InstrumentOverview(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), status)
+    day = history.day.statistics(at_ms, forming)
+    return InstrumentOverview(facts, state, quote, age_ms, day, status, doubts)
 
 
 def _unheard(heard: list[FeedStatus], instruments: Iterable[InstrumentOverview]) -> list[FeedStatus]:

@@ -71,6 +71,7 @@ def instrument_row(seen: InstrumentOverview) -> dict[str, Any]:
         "state": labelled(seen.state),
         "bid": as_price(quote.bid if quote else None, facts.digits),
         "ask": as_price(quote.ask if quote else None, facts.digits),
+        "doubts": seen.doubts,
         "age": as_span(seen.age_ms),
         "quoted_at": moment(quote.time_ms) if quote else None,
         "day": day_row(seen),

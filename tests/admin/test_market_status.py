@@ -68,6 +68,16 @@ def test_stale_quote_is_red_and_says_so_and_one_of_a_closed_market_is_not(
     assert "stale quoted 61 s ago" in words(stale)
 
 
+def test_instrument_that_nobody_publishes_on_says_why(office: Office) -> None:
+    for symbol in ("AAPL", "EURUSD", "XAUUSD"):
+        make_instrument(symbol)
+    tell(unsettled=("EURUSD", "XAUUSD"), lagging=("XAUUSD",))
+    labels = [
+        re.findall(r"status-warn\">(\w+)<", row_of(office, symbol)) for symbol in ("AAPL", "EURUSD", "XAUUSD")
+    ]
+    assert labels == [[], ["unsettled"], ["unsettled", "lagging"]]
+
+
 def test_stale_instruments_stand_first(office: Office) -> None:
     for symbol in ("AAPL", "EURUSD", "XAUUSD"):
         make_instrument(symbol)
