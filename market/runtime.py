@@ -320,6 +320,11 @@ def epoch() -> str:
     return market.epoch
 
 
+def feeds(facts: InstrumentFacts) -> tuple[str, ...]:
+    """Those that its prices may come from."""
+    return market.engine.feeds(facts)
+
+
 def is_unsettled(symbol: str) -> bool:
     """Whether its price may be another than this process knows: one was refused and may yet be confirmed."""
     return market.is_unsettled(symbol)

@@ -89,6 +89,9 @@ def why_too_late(signal: Signal) -> str:
     return f"It is being cancelled and closes at the next tradable price.{given}" if given else ""
 
 
+OWN = "Somebody else of the staff has to cancel it. You can close your own signals on the publishing page."
+
+
 class CancelForm(forms.Form):
     reason = forms.CharField(
         max_length=Signal._meta.get_field("cancel_reason").max_length,
@@ -262,6 +265,9 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         )
 
     def cancel_one(self, request: HttpRequest, signal: Signal, reason: str) -> None:
+        if signal.user == request.user:
+            self.message_user(request, f"{self.describe(signal)}: {OWN}", messages.ERROR)
+            return
         try:
             with transaction.atomic():
                 cancel(signal, reason=reason, by=request.user.get_username())
@@ -269,8 +275,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         except SignalNotActive as error:
             self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
         else:
-            if signal.user != request.user:
-                tell_of_staff(request, signal.user, f"Your signal {signal} was cancelled: {reason}")
+            tell_of_staff(request, signal.user, f"Your signal {signal} was cancelled: {reason}")
             self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
 
 

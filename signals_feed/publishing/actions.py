@@ -19,6 +19,7 @@ from instruments.catalogue import WITHHELD, catalogue
 from instruments.facts import InstrumentFacts
 from instruments.handing_on import may_be_handed_on
 from instruments.models import Instrument, WithheldSource
+from instruments.sources import REPLAY
 from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import LastQuote
@@ -49,9 +50,11 @@ NOT_TRADED = {
     "lagging": "The prices of {symbol} come more than 10 seconds late. Try again once they come in time.",
     "unsettled": "The price of {symbol} may be about to jump. Try again in a few seconds.",
 }
-# An instrument whose jumps are stored for less is not ranked.
 # The ledger takes no publication that is dated longer ago than 5 seconds.
 SOON = timedelta(seconds=4)
+REPLAYED = (
+    "The prices of {symbol} are those of another time, which anybody may know: only the demo publishes."
+)
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
 
 
@@ -71,6 +74,8 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
         raise SignalRefused("symbol", f"No instrument {terms.symbol[:20]} is traded here.")
     if facts.is_withheld:
         raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
+    if REPLAY in market.feeds(facts) and not _is_demo(publisher):
+        raise SignalRefused("symbol", REPLAYED.format(symbol=facts.symbol), "replayed")
     quote = _tradable(facts, quote, clock.now_ms(), "symbol")
     if market.is_lagging(facts.symbol):
         raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
@@ -142,7 +147,7 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
     HeldName.objects.hold(signal.user.username, signal.user_id)
     if looks_like_another(signal.user):
         raise SignalRefused("", NAME_IS_TAKEN)
-    signal.is_demo = Account.objects.filter(user=signal.user_id, is_demo=True).exists()
+    signal.is_demo = _is_demo(signal.user)
     signal.save(force_insert=True)
     entry = Evidence.objects.create(
         signal=signal,
@@ -260,6 +265,10 @@ def is_free_for_demo(name: str) -> bool:
     """What an earlier demo held is; not what looks like the name of a real publisher."""
     HeldName.objects.release(name)
     return not is_taken(name, None)
+
+
+def _is_demo(publisher: User) -> bool:
+    return Account.objects.filter(user=publisher, is_demo=True).exists()
 
 
 def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:

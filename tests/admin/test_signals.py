@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.utils import timezone
 
+from accounts.models import User
 from core.events.kinds import EventKind
 from market import runtime as market
 from signals_feed.ledger.ledger import LedgerEntry
@@ -51,6 +52,13 @@ def test_the_action_cancels_all_that_were_chosen(office: Office) -> None:
     office.answer("cancel_chosen", *signals, reason="Bad feed")
     assert reasons() == ["Bad feed", "Bad feed"]
     assert [logged(signal) for signal in signals] == [[("boss", "Cancelled: Bad feed")]] * 2
+
+
+def test_nobody_cancels_a_signal_of_their_own_which_could_be_one_that_goes_wrong(office: Office) -> None:
+    own, other = make_signal(user=User.objects.get(username="boss")), make_signal()
+    told = said(office.answer("cancel_chosen", own, other, reason="Bad feed"))
+    assert any("Somebody else" in message for message in told)
+    assert reasons() == ["", "Bad feed"]
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 201])

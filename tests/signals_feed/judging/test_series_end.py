@@ -109,7 +109,7 @@ def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) 
         tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + ahead_ms, 1.0)
         assert watched.engine.accept(tick, NOON_MS) is None
         await watched.settle()
-        await reprice(watched, "replay")
+        await reprice(watched, "demo")
 
     run(act)
     with pytest.raises(SignalRefused, match="now come from another source"):
@@ -142,7 +142,7 @@ def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others
         watched.tick(1.0851, 1.0853, NOON_MS + 1000)
         await watched.settle()
         await watched.runner.writer.flush()
-        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
+        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="demo")
         await in_thread(catalogue.load_now)
         with ThreadPoolExecutor(1) as threads:
             publishing = threads.submit(publish_slowly)

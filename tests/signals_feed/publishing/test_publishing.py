@@ -18,7 +18,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from accounts.models import User
+from accounts.models import Account, User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market.prices.records import Tick
@@ -29,7 +29,7 @@ from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
 from signals_feed.record import FIELDS
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
-from tests.factories import NOON, make_calendar, make_candle, make_instrument, make_user
+from tests.factories import NOON, make_account, make_calendar, make_candle, make_instrument, make_user
 from tests.market.engine_status import tell, untold  # noqa: F401 - a fixture
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import make_publisher
@@ -100,6 +100,17 @@ def test_nobody_publishes_what_may_have_another_price_by_now(anna: User, code: s
     told[code] = ("GBPUSD",)
     tell(**told)
     assert publish(BUY, anna, QUOTE).status == "active"
+
+
+def test_only_the_demo_publishes_on_a_replay_of_which_everybody_may_know_the_rest(anna: User) -> None:
+    Instrument.objects.update(source="replay")
+    catalogue.load_now()
+    with pytest.raises(SignalRefused) as refused:
+        publish(BUY, anna, QUOTE)
+    assert refused.value.code == "replayed"
+    make_account(anna)
+    Account.objects.update(is_demo=True)
+    assert publish(BUY, anna, QUOTE).is_demo
 
 
 @pytest.mark.parametrize(
