@@ -190,7 +190,8 @@ class PublisherViewSet(KeyedViewSet):
         examples={"A publisher with too few signals": SAMPLE},
         details="Covers all signals that were filled, including expired and cancelled ones, and open ones at "
         "their present price, as far as it may be shown. 1 R is what a signal risked: the distance from the "
-        "price paid to the stop.",
+        "price paid to the stop. Under a former name of the publisher, the answer is the present record, "
+        "whose `user` is the present name.",
         refusals=[NotFound(NO_SUCH_PUBLISHER)],
     )
     async def retrieve(self, user: str) -> Answer:

@@ -56,7 +56,9 @@ class FilterSerializer(QuerySerializer):
     """Read first: an unknown symbol or user is refused before any other bad parameter."""
 
     symbol = TextParameter(help_text="Only signals for this instrument; upper or lower case.")
-    user = TextParameter(help_text="Only signals of this publisher; the name as shown in the feed.")
+    user = TextParameter(
+        help_text="Only signals of this publisher; the name as shown in the feed, or a former one."
+    )
 
 
 class SignalList(msgspec.Struct):

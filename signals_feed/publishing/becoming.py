@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from accounts.models import LONGEST_REASON, Account
 from accounts.one_line import OneLineField
 from accounts.panel import PersonRequest, address_for_answers, post_only
+from signals_feed.ledger.names import looks_like_another
 from signals_feed.models import Signal
 from signals_feed.publishers.requests import (
     PublisherRequest,
@@ -42,6 +43,7 @@ def becoming_page(
     waiting = next((each for each in asked if each.state == each.State.OPEN), None)
     context = {
         "withdrawn_at": withdrawn_at(account),
+        "looks_like_another": looks_like_another(request.user),
         "has_published": Signal.objects.filter(user=request.user).exists(),
         "active": active_signals(request.user),
         "waiting": waiting,

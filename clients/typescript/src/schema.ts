@@ -228,7 +228,7 @@ export interface paths {
         };
         /**
          * A publisher's scorecard
-         * @description Covers all signals that were filled, including expired and cancelled ones, and open ones at their present price, as far as it may be shown. 1 R is what a signal risked: the distance from the price paid to the stop.
+         * @description Covers all signals that were filled, including expired and cancelled ones, and open ones at their present price, as far as it may be shown. 1 R is what a signal risked: the distance from the price paid to the stop. Under a former name of the publisher, the answer is the present record, whose `user` is the present name.
          */
         get: operations["getPublisher"];
         put?: never;
@@ -2424,7 +2424,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only signals for this instrument; upper or lower case. */
                 symbol?: string;
-                /** @description Only signals of this publisher; the name as shown in the feed. */
+                /** @description Only signals of this publisher; the name as shown in the feed, or a former one. */
                 user?: string;
             };
             header?: never;

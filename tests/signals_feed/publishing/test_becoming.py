@@ -63,6 +63,13 @@ def kinds() -> list[str]:
     return list(found.values_list("kind", flat=True))
 
 
+def test_page_warns_whoever_looks_like_a_publisher(page: Client) -> None:
+    warning = "looks like that of another publisher"
+    assert warning not in page.get(PAGE).text
+    make_published(user=make_user("a-da"))
+    assert warning in page.get(PAGE).text
+
+
 def test_form_sends_the_request_once_and_the_page_says_that_it_waits(page: Client, ada: Account) -> None:
     assert Client().post(ASK, {"why": "x"})["Location"].startswith("/accounts/login/")
     answer = page.post(ASK, {"why": "Gold, by hand."}, follow=True)
