@@ -305,8 +305,13 @@ class Undelivered(models.Model):
     """What the engine decided of a signal by rules 2, no later in the database than the ticks it follows
     from, until it is written. A version that does not know these rules leaves it alone."""
 
+    # The version before removes signals of the demo without knowing of this table.
     signal = models.OneToOneField(
-        "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="undelivered"
+        "signals_feed.Signal",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="undelivered",
+        db_constraint=False,
     )
     decision = models.JSONField()
 
@@ -317,8 +322,13 @@ class Undelivered(models.Model):
 class Reached(models.Model):
     """How far the exit side went since the fill of an active signal by rules 2, up to the last checkpoint."""
 
+    # The version before removes signals of the demo without knowing of this table.
     signal = models.OneToOneField(
-        "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="reached"
+        "signals_feed.Signal",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="reached",
+        db_constraint=False,
     )
     high = price_field()
     low = price_field()

@@ -2,6 +2,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 SIGNAL = {
+    "db_constraint": False,
     "on_delete": django.db.models.deletion.CASCADE,
     "primary_key": True,
     "serialize": False,
