@@ -12,7 +12,7 @@ from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
 from signals_feed.ledger_days import told_of
 from signals_feed.models import Evidence, Signal
-from signals_feed.record import Payload
+from signals_feed.record import FILL, RULES, Payload, tick_of
 from signals_feed.rules import exact_price
 
 from . import files
@@ -50,21 +50,23 @@ def closed_on(day: date) -> list[Signal]:
 
 
 def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
-    record, entry, exit_ = told_of(signal)
-    if exit_ is None or entry is None:
+    record, entry, exit_ = stored_record(signal)
+    if entry is None or (exit_ is None and signal.rules != RULES):
         raise NotJudged("it is older than evidence")
-    if exit_.source == Evidence.Source.CANDLE:
+    if exit_ is not None and exit_.source == Evidence.Source.CANDLE:
         return Judged(signal, *_judge_minute(signal, record, exit_, days))
-    ticks = _ticks(signal, entry, exit_, days)
-    return Judged(signal, "; ".join(contradictions(record, ticks)))
+    return Judged(signal, "; ".join(contradictions(record, _ticks(signal, entry, exit_, days))))
 
 
-def _ticks(signal: Signal, entry: Evidence, exit_: Evidence, days: ArchivedDays) -> Iterator[Tick]:
-    """Those at which it may have ended: a level is met, or its evidence says so."""
-    last, is_buy = (exit_.epoch, exit_.seq), signal.direction == "buy"
+def _ticks(signal: Signal, entry: Evidence, exit_: Evidence | None, days: ArchivedDays) -> Iterator[Tick]:
+    """All of them. By the rules of before those are enough at which it may have ended: a level is met, or its
+    evidence says so."""
+    until = exit_.at if exit_ else signal.closed_at or signal.published_at
+    last, is_buy = (exit_.epoch, exit_.seq) if exit_ else ("", 0), signal.direction == "buy"
     low, high = sorted((float(signal.stop_loss), float(signal.take_profit)))
-    for tick in _archived(signal, entry, exit_, days):
-        if not low < (tick.bid if is_buy else tick.ask) < high or (tick.epoch, tick.seq) == last:
+    for tick in _archived(signal, min(entry.at, signal.published_at), until, days):
+        is_met = not low < (tick.bid if is_buy else tick.ask) < high
+        if signal.rules == RULES or is_met or (tick.epoch, tick.seq) == last:
             yield as_judged(tick)
 
 
@@ -73,8 +75,8 @@ def as_judged(tick: ArchivedTick) -> Tick:
     return Tick(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, tick.epoch, tick.seq, *known)
 
 
-def _archived(signal: Signal, entry: Evidence, exit_: Evidence, days: ArchivedDays) -> Iterator[ArchivedTick]:
-    day, last = day_of(min(epoch_ms(entry.at), epoch_ms(signal.published_at))), day_of(epoch_ms(exit_.at))
+def _archived(signal: Signal, since: datetime, until: datetime, days: ArchivedDays) -> Iterator[ArchivedTick]:
+    day, last = day_of(epoch_ms(since)), day_of(epoch_ms(until))
     while day <= last:
         yield from days.ticks(signal.instrument.symbol, day)
         day += timedelta(days=1)
@@ -115,4 +117,5 @@ def _judge_row(signal: Signal, record: Sequence[Payload], opened_ms: int, row: f
     minute = Minute(opened_ms, *rounded)
     if row.basis == "mid":
         minute = minute._replace(bid_open=None, bid_low=None, bid_high=None)
-    return "; ".join(contradictions(record, [minute]))
+    filled = [tick_of(each["evidence"]) for each in record if each["kind"] == FILL]
+    return "; ".join(contradictions(record, [*filled, minute], is_whole=False))
