@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -25,7 +25,7 @@ from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engines import Publisher, make_publisher, send_until_killed, settle
 from tests.reliability.services.processes import Installation
-from tests.signals_feed.published_signals import make_published
+from tests.signals_feed.published_signals import put_in_feed
 
 SIGNALS = 300
 SYMBOL, START = "WATCHED", 108_000
@@ -53,11 +53,12 @@ def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
     for _ in range(SIGNALS):
         direction = draw.choice(("buy", "sell"))
         sign = 1 if direction == "buy" else -1
-        terms = {"entry": points(START), "tradable_price": points(START)}
+        terms: dict[str, Any] = {"entry": points(START), "tradable_price": points(START)}
         terms["stop_loss"] = points(START - sign * draw.randint(5, 1_500))
         terms["take_profit"] = points(START + sign * draw.randint(5, 1_500))
+        terms |= {"direction": direction, "published_at": begins}
         made.append(
-            make_published(instrument, user=account.user, direction=direction, published_at=begins, **terms)
+            put_in_feed(Signal(instrument=instrument, user=account.user, **terms), *[points(START)] * 2)
         )
     Account.objects.update(is_demo=False)
     return made
