@@ -57,9 +57,8 @@ def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
         terms["stop_loss"] = points(START - sign * draw.randint(5, 1_500))
         terms["take_profit"] = points(START + sign * draw.randint(5, 1_500))
         terms |= {"direction": direction, "published_at": begins}
-        made.append(
-            put_in_feed(Signal(instrument=instrument, user=account.user, **terms), *[points(START)] * 2)
-        )
+        signal = Signal(instrument=instrument, user=account.user, **terms)
+        made.append(put_in_feed(signal, points(START), points(START)))
     Account.objects.update(is_demo=False)
     return made
 
