@@ -8,6 +8,8 @@ from instruments.sources import PUSH
 
 from .candles import PriceBar
 
+MOVED = "moved"
+
 
 class Tick(msgspec.Struct, frozen=True, gc=False):
     """A quote, or a trade with the quote that stood when it was made."""
@@ -88,8 +90,10 @@ class TickAccepted(JournalRecord, tag=0):
 
     @property
     def feed(self) -> str:
-        """Who made the price: a venue, `push:<public ID of the key>`, `replay` or `demo`."""
-        return f"{PUSH}:{self.key}" if self.key else self.source.partition(":")[0]
+        """Who made the price: a venue (`kraken:moved` if it was not reached at its own address),
+        `push:<public ID of the key>`, `replay` or `demo`."""
+        name = self.source.partition(":")[0]
+        return f"{PUSH}:{self.key}" if self.key else f"{name}:{MOVED}" if self.is_moved else name
 
 
 class CandlesEnded(JournalRecord, tag=1):

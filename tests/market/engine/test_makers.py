@@ -58,7 +58,7 @@ class OneTick:
     ("source", "url", "expected"),
     [
         ("kraken:EUR/USD", "wss://ws.kraken.com/v2", ("kraken", False)),
-        ("kraken", "wss://elsewhere.example/v2", ("kraken", True)),
+        ("kraken", "wss://elsewhere.example/v2", ("kraken:moved", True)),
         ("demo", "wss://elsewhere.example/v2", ("demo", False)),
     ],
 )
