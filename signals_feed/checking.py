@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
 from signals_feed.contradictions import contradictions
+from signals_feed.marks import NO_EVIDENCE, Mark, mark_of
 from signals_feed.models import Evidence, Signal
 
 from .ledger import LedgerEntry
@@ -19,14 +20,13 @@ from .verify import CurrentRows, fault_of, record_of
 class ResultCheck(NamedTuple):
     fault: str
     """What does not hold, and why; empty if all does."""
-    has_evidence: bool
-    """Signals of the first version have none."""
+    mark: Mark | None
+    """None as long as no price has decided anything."""
 
     @property
-    def state(self) -> str:
-        if self.fault:
-            return "altered"
-        return "verified" if self.has_evidence else "unproven"
+    def why_not(self) -> str:
+        """Why it is not verified."""
+        return self.fault or (NO_EVIDENCE if self.mark == Mark.NOT_VERIFIED else "")
 
 
 def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
@@ -40,15 +40,23 @@ def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
 
 
 def check_signal(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> ResultCheck:
-    kinds = Evidence.Kind.ENTRY, Evidence.Kind.EXIT
-    entry, exit_ = (rows.evidence.get((signal.pk, kind)) for kind in kinds)
-    is_closed = signal.status == Signal.Status.CLOSED
-    has_evidence = entry is not None and (exit_ is not None or not is_closed)
     fault = next(filter(None, (fault_of(each, rows) for each in entries)), "")
     fault = fault or missing_entry(signal, entries)
     if not fault and (wrong := contradictions(record_of(signal, entries, rows))):
         fault = f"Signal {signal.pk} does not hold: {'; '.join(wrong)}."
-    return ResultCheck(fault, has_evidence)
+    due = kinds_due(signal)
+    decisions = [found for kind in due if (found := rows.evidence.get((signal.pk, kind))) is not None]
+    why_not = fault or (NO_EVIDENCE if len(decisions) < len(due) else "")
+    is_demo = any(map(rows.is_demo, entries[:1]))
+    return ResultCheck(fault, mark_of(why_not, decisions, is_demo=is_demo))
+
+
+def kinds_due(signal: Signal) -> list[str]:
+    """Of the evidence of what has been decided by now. Signals of the first version have none."""
+    if signal.paid is None:
+        return []
+    filled = Evidence.Kind.ENTRY if signal.fill_price is None else Evidence.Kind.FILL
+    return [filled] if signal.closed_at is None else [filled, Evidence.Kind.EXIT]
 
 
 def missing_entry(signal: Signal, entries: Iterable[LedgerEntry]) -> str:
@@ -61,6 +69,27 @@ def missing_entry(signal: Signal, entries: Iterable[LedgerEntry]) -> str:
     }
     missing = next((kind for kind, is_due in due.items() if is_due and kind not in told), None)
     return f"The ledger has no {missing} of signal {signal.pk}." if missing else ""
+
+
+class StoredRecord(NamedTuple):
+    payloads: list[Payload]
+    entry: Evidence | None
+    exit: Evidence | None
+
+
+def stored_record(signal: Signal) -> StoredRecord:
+    entries = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
+    rows = CurrentRows(entries)
+    kinds = Evidence.Kind.ENTRY, Evidence.Kind.EXIT
+    return StoredRecord(
+        record_of(signal, entries, rows), *(rows.evidence.get((signal.pk, kind)) for kind in kinds)
+    )
+
+
+def close_requested(signals: Collection[UUID]) -> set[UUID]:
+    """Those that their publisher asked to close."""
+    asked = LedgerEntry.objects.filter(signal__in=signals, kind=LedgerEntry.Kind.CLOSE_REQUEST)
+    return set(asked.values_list("signal", flat=True))
 
 
 def pip_size_of(signal: Signal, entries: Sequence[LedgerEntry]) -> Decimal:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after
 
+from .exits import paid_entry
 from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
@@ -160,6 +161,21 @@ class Signal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_direction_display()} {self.instrument} at {self.entry:,.{self.instrument.digits}f}"
+
+    @property
+    def paid(self) -> Decimal | None:
+        """None until it is filled, which is for ever if it never was."""
+        tradable = self.fill_price if self.rules > 1 else self.tradable_price
+        return None if tradable is None else paid_entry(self.direction, self.entry, tradable)
+
+    @property
+    def waits_for_fill(self) -> bool:
+        return self.paid is None and self.closed_at is None
+
+    @property
+    def is_unfilled(self) -> bool:
+        """It ended without a fill, and so without a result."""
+        return self.paid is None and self.closed_at is not None
 
     def entry_quote(self) -> Quoted | None:
         """The quote it was published at; None for a signal older than this record."""

@@ -1,7 +1,7 @@
 from django.urls import path, re_path
 
 from .public_pages.bundle import publisher_bundle
-from .public_pages.checked import checked_publisher, checked_signals
+from .public_pages.checked import checked_signals, filled_signals, publisher_marks
 from .public_pages.leaderboard import leaderboard
 from .public_pages.ledger import ledger_page
 from .public_pages.publisher import publisher_page
@@ -16,8 +16,9 @@ urlpatterns = [
     path("publishers/<str:user>/scorecard.svg", publisher_scorecard, name="publisher_scorecard"),
     path("publishers/<str:user>/bundle.zip", publisher_bundle, name="publisher_bundle"),
     re_path(r"^ledger/?$", ledger_page, name="ledger_page"),
-    path("publishers/<str:user>/checked", checked_publisher, name="checked_publisher"),
+    path("publishers/<str:user>/marks", publisher_marks, name="publisher_marks"),
     path("signals/checked", checked_signals, name="checked_signals"),
+    path("signals/filled", filled_signals, name="filled_signals"),
     path("signals/<uuid:pk>", signal_page, name="signal_page"),
     re_path(r"^settings/signals/?$", pages.publish_signals, name="publish_signals"),
     path("settings/signals/request", ask, name="ask_to_publish"),

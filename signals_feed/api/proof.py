@@ -1,7 +1,8 @@
 """GET /api/signals/{id}/proof: everything needed to compute a result again."""
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, ClassVar
 from uuid import UUID
@@ -16,24 +17,29 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
-from core.times import iso_time
-from signals_feed.checking import pip_size_of
+from core.times import iso_time, moment, read_iso
+from signals_feed.checking import ResultCheck, check_signals, pip_size_of
 from signals_feed.ledger import proof
-from signals_feed.ledger.ledger import LedgerEntry, plain_number
+from signals_feed.ledger.ledger import LedgerEntry, canonical, plain_number
+from signals_feed.ledger.witnessed import witnessed_before_end
+from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
+from signals_feed.record import ARM, CLOSE, FILL, PUBLISH
 from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 
 from .ledger import Hash, Kind, Position
-from .samples import SAMPLE_ENTRY, SAMPLE_EXIT, SAMPLE_SIGNAL
+from .samples import FILLED_SIGNAL, SAMPLE_ARM, SAMPLE_EVIDENCE
 from .signals import NO_SUCH_SIGNAL, uuid_of
 
 ABOUT = (
-    "Everything from which the result follows: the quote at entry, what closed it, the rule, and the "
-    "arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where "
+    "Everything from which the result follows: the quote at entry, the fill, what closed it, the rule, and "
+    "the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where "
     "`decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the "
     "last digit."
 )
+MARKS = "Who made the prices that decided. " + " ".join(f"`{mark}`: {mark.meaning}" for mark in Mark)
+MARKS += " Null as long as no price has decided anything; it stays null if the signal is never filled."
 Exact = Annotated[str, Meta(description="The same value with every digit, for decimal arithmetic.")]
 Value = Annotated[float, Meta(description="The value as a number.")]
 
@@ -60,6 +66,19 @@ class ShownEvidence(msgspec.Struct):
         int | None,
         Meta(description="The tick's number, as `/ws/market` sends it with `seq`; null if unknown."),
     ]
+    feed: Annotated[
+        str | None,
+        Meta(
+            description="Who made the price: a venue such as `kraken` (`kraken:moved` if it came from "
+            "another address than the venue's own), `push:` and the public ID of the key, `replay` or "
+            "`demo`; null if unknown."
+        ),
+    ]
+    simulated: Annotated[bool | None, Meta(description="Whether it is of `demo` or `replay`.")]
+    accepted_at: Annotated[
+        Moment | None,
+        Meta(description="When the service let the tick in, by its own clock; null if unknown."),
+    ]
     bid: Annotated[float | UnsetType, Meta(description="The tick's bid.")] = UNSET
     ask: Annotated[float | UnsetType, Meta(description="The tick's ask.")] = UNSET
     bid_open: Annotated[float | UnsetType, Meta(description="The candle's first bid.")] = UNSET
@@ -80,6 +99,26 @@ class ProofOfEntry(msgspec.Struct):
 
     time: Annotated[Moment, Meta(description="When it was published.")]
     evidence: Annotated[ShownEvidence | None, Meta(description="The quote that the market offered then.")]
+
+
+class ProofOfFill(msgspec.Struct):
+    component: ClassVar[str] = "Fill"
+
+    time: Annotated[Moment, Meta(description="When it was filled.")]
+    price: Annotated[float, Meta(description="The ask for a buy, the bid for a sell.")]
+    evidence: Annotated[ShownEvidence | None, Meta(description="The tick that filled it.")]
+
+
+class ProofOfArm(msgspec.Struct):
+    """The fill is the first tick after `seq` that the service accepts at least `wait_ms` after `time`."""
+
+    component: ClassVar[str] = "Arm"
+
+    time: Annotated[Moment, Meta(description="When the engine began to look for the fill, by its own clock.")]
+    number: Annotated[int, Meta(ge=1, description="Above 1 if an engine had to begin again.")]
+    epoch: Annotated[str, Meta(description="Of the numbering of ticks.")]
+    seq: Annotated[int, Meta(description="The last tick that it had heard by then.")]
+    wait_ms: Annotated[int, Meta(description="How long it waits at least.")]
 
 
 class ProofOfExit(msgspec.Struct):
@@ -126,7 +165,29 @@ class Proof(msgspec.Struct):
     symbol: Symbol
     direction: Annotated[str, openapi(enum=Signal.Direction.values), Side]
     status: Annotated[str, openapi(enum=Signal.Status.values), Status]
+    mark: Annotated[
+        str | None,
+        openapi(enum=[*Mark], description=MARKS),
+    ]
+    mark_reason: Annotated[str | None, Meta(description="Why it is `not_verified`, if it is.")]
+    witnessed_before_end: Annotated[
+        bool | None,
+        Meta(
+            description="Whether a witness saw the publication before the signal ended; null for an active "
+            "one that none has seen yet."
+        ),
+    ]
     entry: Annotated[ProofOfEntry, Meta(description="How it was published.")]
+    arm: Annotated[
+        ProofOfArm | None,
+        Meta(
+            description="From where the engine looks for the fill; null if it was filled as it was published."
+        ),
+    ]
+    fill: Annotated[
+        ProofOfFill | None,
+        Meta(description="Null if it was filled as it was published, and as long as it waits for its fill."),
+    ]
     exit: Annotated[ProofOfExit | None, Meta(description="Null while it is active.")]
     inputs: Annotated[list[ProofInput], Meta(description="The values that the arithmetic starts from.")]
     steps: Annotated[
@@ -137,7 +198,12 @@ class Proof(msgspec.Struct):
 
 
 def proof_of(
-    signal: Signal, entry: Evidence | None, exit_: Evidence | None, ledger: Sequence[LedgerEntry]
+    signal: Signal,
+    shown: Mapping[str, Evidence],
+    ledger: Sequence[LedgerEntry],
+    check: ResultCheck,
+    *,
+    is_witnessed: bool | None,
 ) -> Proof:
     return Proof(
         id=str(signal.pk),
@@ -145,20 +211,40 @@ def proof_of(
         symbol=signal.instrument.symbol,
         direction=signal.direction,
         status=signal.status,
-        entry=ProofOfEntry(iso_time(signal.published_at), shown_evidence(entry)),
-        exit=proof_of_exit(signal, exit_),
+        mark=check.mark,
+        mark_reason=check.why_not or None,
+        witnessed_before_end=is_witnessed,
+        entry=ProofOfEntry(iso_time(signal.published_at), shown_evidence(shown.get(Evidence.Kind.ENTRY))),
+        arm=proof_of_arm(ledger),
+        fill=proof_of_fill(signal, shown.get(Evidence.Kind.FILL)),
+        exit=proof_of_exit(signal, shown.get(Evidence.Kind.EXIT)),
         inputs=[
             ProofInput(name, float(value), plain_number(value))
-            for name, value in proof.inputs(signal, entry, exit_, pip_size_of(signal, ledger)).items()
+            for name, value in proof.inputs(signal, shown, pip_size_of(signal, ledger)).items()
         ],
         steps=[
             ProofStep(
                 step.name, step.formula, float(step.value), exact(step.value, step.decimals), step.decimals
             )
-            for step in proof.steps(signal, entry, exit_)
+            for step in proof.steps(signal, shown)
         ],
         ledger=[LedgerMark(each.position, each.kind, each.hash) for each in ledger],
     )
+
+
+def proof_of_arm(ledger: Sequence[LedgerEntry]) -> ProofOfArm | None:
+    arms = (json.loads(each.payload) for each in reversed(ledger) if each.kind == ARM)
+    last = next((arm for arm in arms if arm["for"] == FILL), None)
+    if last is None:
+        return None
+    where = last["number"], last["epoch"], last["seq"], last["wait_ms"]
+    return ProofOfArm(iso_time(read_iso(last["at"])), *where)
+
+
+def proof_of_fill(signal: Signal, evidence: Evidence | None) -> ProofOfFill | None:
+    if signal.filled_at is None or signal.fill_price is None:
+        return None
+    return ProofOfFill(iso_time(signal.filled_at), float(signal.fill_price), shown_evidence(evidence))
 
 
 def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | None:
@@ -182,6 +268,9 @@ def shown_evidence(evidence: Evidence | None) -> ShownEvidence | None:
         iso_time(evidence.at),
         evidence.epoch or None,
         evidence.seq or None,
+        evidence.feed or None,
+        evidence.simulated,
+        None if evidence.accepted_ms is None else iso_time(moment(evidence.accepted_ms)),
         **{name: float(price) for name, price in proof.known_prices(evidence).items()},
     )
 
@@ -191,13 +280,21 @@ def exact(value: Decimal, decimals: int | None) -> str:
 
 
 SAMPLE = proof_of(
-    SAMPLE_SIGNAL,
-    SAMPLE_ENTRY,
-    SAMPLE_EXIT,
+    FILLED_SIGNAL,
+    SAMPLE_EVIDENCE,
     [
-        LedgerEntry(position=411, kind="publish", hash=hashlib.sha256(b"411").hexdigest()),
-        LedgerEntry(position=430, kind="close", payload="{}", hash=hashlib.sha256(b"430").hexdigest()),
+        LedgerEntry(
+            position=position, kind=kind, payload=payload, hash=hashlib.sha256(b"%d" % position).hexdigest()
+        )
+        for position, kind, payload in (
+            (411, PUBLISH, "{}"),
+            (412, ARM, canonical(SAMPLE_ARM)),
+            (413, FILL, "{}"),
+            (430, CLOSE, "{}"),
+        )
     ],
+    ResultCheck("", Mark.VENUE),
+    is_witnessed=True,
 )
 
 
@@ -222,10 +319,11 @@ class ProofViewSet(KeyedViewSet):
 def read_proof(pk: UUID) -> bytes | None:
     signals = Signal.objects.select_related("user", "instrument").prefetch_related("evidence")
     signal = signals.filter(pk=pk).first()
-    return None if signal is None else encode(look_up_proof(signal))
+    return None if signal is None else encode(look_up_proof(signal, check_signals([signal])[signal.pk]))
 
 
-def look_up_proof(signal: Signal) -> Proof:
+def look_up_proof(signal: Signal, check: ResultCheck) -> Proof:
     shown = {each.kind: each for each in signal.evidence.all()}
     ledger = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
-    return proof_of(signal, shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT), ledger)
+    is_witnessed = witnessed_before_end(ledger).get(signal.pk)
+    return proof_of(signal, shown, ledger, check, is_witnessed=is_witnessed)

@@ -14,6 +14,8 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
 from core.times import iso_time
+from signals_feed.checked import MOST_CHECKED, CheckedResults, checked_results
+from signals_feed.marks import Mark
 from signals_feed.models import Signal
 from signals_feed.publishers.episodes import TrackRecord
 from signals_feed.publishers.equity import EquityPoint
@@ -100,6 +102,21 @@ class PublisherRank(msgspec.Struct):
     ]
 
 
+def how_many(mark: Mark) -> Meta:
+    return Meta(ge=0, description=mark.meaning)
+
+
+class MarkCounts(msgspec.Struct):
+    checked: Annotated[int, Meta(ge=0, description="How many signals these are.")]
+    verified_at_venue: Annotated[int, how_many(Mark.VENUE)]
+    recorded_here: Annotated[int, how_many(Mark.RECORDED)]
+    demonstration: Annotated[int, how_many(Mark.DEMONSTRATION)]
+    not_verified: Annotated[int, how_many(Mark.NOT_VERIFIED)]
+    witnessed_before_end: Annotated[
+        int, Meta(ge=0, description="How many of them a witness saw before they ended.")
+    ]
+
+
 class PublisherRecord(msgspec.Struct):
     component: ClassVar[str] = "Publisher"
 
@@ -143,6 +160,10 @@ class PublisherRecord(msgspec.Struct):
         int,
         Meta(ge=0, description="Most signals in a row after which the sum was below its highest point."),
     ]
+    marks: Annotated[
+        MarkCounts,
+        Meta(description=f"Of the newest results, {MOST_CHECKED} at most, as of the last five minutes."),
+    ]
     closed_by: Annotated[ClosedBy, Meta(description="How many signals closed for each reason.")]
     by_symbol: Annotated[
         list[SymbolRecord], Meta(description="The same figures for each instrument with filled signals.")
@@ -172,6 +193,7 @@ SAMPLE = PublisherRecord(
     worst_excursion_r=-1.125,
     max_drawdown_r=1.0,
     max_drawdown_signals=1,
+    marks=MarkCounts(2, 2, 0, 0, 0, witnessed_before_end=2),
     closed_by=ClosedBy(take_profit=1, stop_loss=1, manual=0, expired=0, cancelled=0),
     by_symbol=[SymbolRecord("EURUSD", 1, 1, 0.0, -1.0, -1.0), SymbolRecord("XAUUSD", 1, 1, 1.0, 2.0, 2.0)],
     equity=[
@@ -205,10 +227,10 @@ def read_scorecard(user: str) -> bytes | None:
     publisher = find(user)
     if publisher is None:
         return None
-    return encode(record_of(publisher, scorecards.read(publisher)))
+    return encode(record_of(publisher, scorecards.read(publisher), checked_results.of(publisher)))
 
 
-def record_of(publisher: Publisher, card: Scorecard) -> PublisherRecord:
+def record_of(publisher: Publisher, card: Scorecard, found: CheckedResults) -> PublisherRecord:
     figures = card.figures
     return PublisherRecord(
         user=publisher.name,
@@ -226,6 +248,11 @@ def record_of(publisher: Publisher, card: Scorecard) -> PublisherRecord:
         worst_excursion_r=number(card.worst_r),
         max_drawdown_r=float(figures.drawdown.deepest_r),
         max_drawdown_signals=figures.drawdown.longest,
+        marks=MarkCounts(
+            checked=found.checked,
+            **{mark.value: found.marks[mark] for mark in Mark},
+            witnessed_before_end=found.witnessed_before_end,
+        ),
         closed_by=ClosedBy(**{reason: card.by_reason[reason] for reason in Signal.CloseReason.values}),
         by_symbol=[symbol_record(symbol, record) for symbol, record in figures.by_symbol.items()],
         equity=[equity_sum(point) for point in figures.equity.points],

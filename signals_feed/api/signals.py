@@ -26,7 +26,7 @@ CURSORS = Cursors("signals")
 Rows = Sequence[tuple[Any, ...]]
 AT, PK = COLUMNS.index("published_at"), COLUMNS.index("id")
 ABOUT = (
-    "Newest first. A closed signal carries its verified result; an active one has none yet. With "
+    "Newest first. A closed signal carries its result; an active one has none yet. With "
     "`start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
     "together, the pages contain each signal once, whatever is published or closed in the meantime. Each "
     "page lists the signals that have the `status` at that time; with `all`, none is missed."

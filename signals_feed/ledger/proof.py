@@ -1,6 +1,6 @@
 """How a result came about, in steps that anyone can repeat, each with its formula and value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -34,25 +34,31 @@ def known_prices(evidence: Any) -> dict[str, Decimal]:
     return {name: price for name, price in prices.items() if price is not None}
 
 
-def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> dict[str, Decimal]:
+def inputs(signal: Any, shown: Mapping[str, Any], pip_size: Decimal) -> dict[str, Decimal]:
     """From the rows of a signal and its evidence."""
     given = {name: getattr(signal, name) for name in PROVEN_TERMS}
-    given |= {f"entry_{name}": price for name, price in known_prices(entry).items()}
-    given |= {f"exit_{name}": price for name, price in known_prices(exit_).items()}
+    for kind in ("entry", "fill", "exit"):
+        given |= {f"{kind}_{name}": price for name, price in known_prices(shown.get(kind)).items()}
     given["pip_size"] = pip_size
-    if entry is None:
+    if "entry" not in shown:
         given["tradable_price"] = signal.tradable_price
-    if exit_ is None and signal.close_price is not None:
+    if "exit" not in shown and signal.close_price is not None:
         given["close_price"] = signal.close_price
     return given
 
 
-def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
-    is_buy = signal.direction == "buy"
-    if entry is not None:
-        yield ComputedValue("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
-    paid = exits.paid_entry(signal.direction, signal.entry, signal.tradable_price)
-    yield ComputedValue("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
+def steps(signal: Any, shown: Mapping[str, Any]) -> Iterator[ComputedValue]:
+    is_buy, side = signal.direction == "buy", "ask" if signal.direction == "buy" else "bid"
+    if "entry" in shown:
+        yield ComputedValue("tradable_price", f"entry_{side}", signal.tradable_price)
+    tradable = "tradable_price"
+    if "fill" in shown:
+        tradable = "fill_price"
+        yield ComputedValue(tradable, f"fill_{side}", signal.fill_price)
+    paid, exit_ = signal.paid, shown.get("exit")
+    if paid is None:
+        return
+    yield ComputedValue("paid", f"{'max' if is_buy else 'min'}(entry, {tradable})", paid)
     yield ComputedValue("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
     if signal.close_price is None:
         return

@@ -8,6 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from signals_feed.checked import MOST_CHECKED
+from signals_feed.marks import Mark
 from signals_feed.publishers import equity
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.purses import PROVEN, STANDS
@@ -21,8 +23,6 @@ from signals_feed.publishers.standings import (
     read_standings,
 )
 from signals_feed.publishers.stored_events import DEMONSTRATION, PUSHED, VENUE
-
-from .checked import MOST_OF_PUBLISHER
 
 # A line of the table is about a hundred pixels wide.
 MOST_POINTS = 40
@@ -72,7 +72,8 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "proven": PROVEN,
         "stands": STANDS,
         "quiet_days": QUIET.days,
-        "most_checked": MOST_OF_PUBLISHER,
+        "most_checked": MOST_CHECKED,
+        "marks": list(Mark),
         "width": equity.WIDTH,
         "height": equity.HEIGHT,
     }

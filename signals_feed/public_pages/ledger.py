@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -51,16 +51,9 @@ def ledger_page(request: HttpRequest) -> HttpResponse:
         "older": max(1, first - 1 - AFTER) if first > 1 else 0,
         "csrf": get_token(request),
         "signed": SignedCheckpoint.objects.newest(),
-        "cosigned": [*cosigned()],
+        "witnesses": [(key.name, Cosignature.objects.last_of(str(key))) for key, _ in settings.WITNESSES],
     }
     return render(request, "signals/proof/ledger.html", context)
-
-
-def cosigned() -> Iterator[tuple[str, int]]:
-    """How many entries each witness has seen."""
-    for witness in settings.WITNESSES:
-        if last := Cosignature.objects.last_of(str(witness.key)):
-            yield witness.key.name, last.checkpoint.size
 
 
 def read_position(text: str) -> int:

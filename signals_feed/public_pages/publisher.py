@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from html import escape
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from signals_feed.checked import MOST_CHECKED, checked_results
 from signals_feed.checking import check_signals
 from signals_feed.models import Signal
 from signals_feed.publishers import equity
@@ -46,6 +48,9 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "card": card,
         "figures": card.figures,
         "ranks": [(TITLES[name], rank) for name, rank in card.standings.items()],
+        "found": checked_results.of(publisher),
+        "most_checked": MOST_CHECKED,
+        "is_witnessed": bool(settings.WITNESSES),
         "closed_by": [(reason.label, card.by_reason[reason.value]) for reason in Signal.CloseReason],
         "picture": equity.draw(points) if points else None,
         "width": equity.WIDTH,
@@ -53,6 +58,7 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "points": points,
         "rows": equity.table_rows(points),
         "snippet": snippet(request, user),
+        "bundle": request.build_absolute_uri(reverse("publisher_bundle", args=[user])),
     }
     return render(request, "signals/publishers/publisher.html", context)
 

@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
+from signals_feed.checked import CheckedResults, checked_results
 from signals_feed.publishers import equity
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import Publisher, find, scorecards
@@ -47,7 +48,9 @@ def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
     if publisher is None:
         raise Http404
     theme = "dark" if request.GET.get("theme") == "dark" else "light"
-    body = draw_scorecard(publisher, scorecards.read(publisher), COLOURS[theme]).encode()
+    body = draw_scorecard(
+        publisher, scorecards.read(publisher), checked_results.of(publisher), COLOURS[theme]
+    ).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {
         "Cache-Control": f"public, max-age={KEPT_S}",
@@ -62,7 +65,9 @@ def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
     return answer
 
 
-def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str]) -> str:
+def draw_scorecard(
+    publisher: Publisher, card: Scorecard, found: CheckedResults, colours: dict[str, str]
+) -> str:
     points = equity.thinned(card.figures.equity.points, MOST_POINTS)
     name = NOT_IN_XML.sub("\ufffd", publisher.name)
     context: dict[str, Any] = {
@@ -71,6 +76,7 @@ def draw_scorecard(publisher: Publisher, card: Scorecard, colours: dict[str, str
         "name_size": size_of(name),
         "figures": card.figures,
         "rank": card.standings.get(VENUE),
+        "counts": found.counts,
         "enough": ENOUGH,
         "colours": colours,
         "as_of": points[-1].at if points else None,

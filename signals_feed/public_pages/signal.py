@@ -14,8 +14,7 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
-from signals_feed.checking import check_signals
-from signals_feed.exits import paid_entry
+from signals_feed.checking import check_signals, close_requested
 from signals_feed.figures import exact_time, in_words, tick_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.active import result_now
@@ -39,6 +38,7 @@ class ShownTick(NamedTuple):
     """A quote or a minute, as the page lists it."""
 
     source: str
+    feed: str
     rule: str
     at: str
     number: str
@@ -51,21 +51,24 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
     signal = signals.filter(pk=pk).first()
     if signal is None:
         raise Http404
-    proof = look_up_proof(signal)
-    paid = paid_entry(signal.direction, signal.entry, signal.tradable_price)
+    check = check_signals([signal])[signal.pk]
+    proof = look_up_proof(signal, check)
+    # Without a fill, the levels are drawn around the entry.
+    start = signal.entry if signal.paid is None else signal.paid
     exits = [each for each in signal.evidence.all() if each.kind == Evidence.Kind.EXIT]
     extremes = [price for each in exits for price in (each.best, each.worst) if price is not None]
     context = {
         "signal": signal,
-        "paid": paid,
         "lasted": lasted(signal),
         "now": result_now(signal) if signal.closed_at is None else {},
-        "check": check_signals([signal])[signal.pk],
+        "check": check,
+        "is_close_requested": signal.closed_at is None and bool(close_requested([signal.pk])),
         "proof": proof,
         "steps": shown_steps(proof, signal.instrument.digits),
         "entry_tick": shown_tick(proof.entry.evidence),
+        "fill_tick": shown_tick(proof.fill.evidence) if proof.fill else None,
         "exit_tick": shown_tick(proof.exit.evidence) if proof.exit else None,
-        "picture": draw_levels(signal.stop_loss, paid, signal.take_profit, signal.close_price, extremes),
+        "picture": draw_levels(signal.stop_loss, start, signal.take_profit, signal.close_price, extremes),
         "width": WIDTH,
     }
     return render(request, "signals/proof/signal.html", context)
@@ -102,6 +105,7 @@ def shown_tick(evidence: ShownEvidence | None) -> ShownTick | None:
         return None
     return ShownTick(
         source=str(Evidence.Source(evidence.source).label),
+        feed=evidence.feed or "",
         rule=evidence.rule_text,
         at=exact_time(read_iso(evidence.time)),
         number=tick_number(evidence.seq, evidence.epoch) if evidence.seq and evidence.epoch else "",

@@ -7,7 +7,7 @@ from signals_feed.models import Signal
 
 OWN = (
     *("id", "instrument__symbol", "direction", "entry", "stop_loss", "take_profit", "tradable_price"),
-    *("status", "published_at", "expires_at", "cancel_reason", "cancelled_at"),
+    *("fill_price", "filled_at", "status", "published_at", "expires_at", "cancel_reason", "cancelled_at"),
     *("close_price", "closed_at", "close_reason", "pnl", "pnl_percent", "pnl_r", "best_r", "worst_r"),
 )
 

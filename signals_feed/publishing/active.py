@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from accounts.models import User
 from instruments.catalogue import catalogue
+from signals_feed.checking import close_requested
 from signals_feed.exits import exit_price, result
 from signals_feed.figures import gain_text, in_r, tone
 from signals_feed.figures import price as price_text
@@ -16,17 +19,29 @@ from .actions import current_quote
 
 def active_signals(user: User) -> list[tuple[Signal, dict[str, Any]]]:
     own = Signal.objects.active().filter(user=user).for_feed().select_related("instrument")
-    return [(signal, result_now(signal)) for signal in own]
+    signals = list(own)
+    asked = close_requested([signal.pk for signal in signals if signal.rules > 1])
+    return [(signal, result_now(signal) | asked_of(signal, asked)) for signal in signals]
+
+
+def asked_of(signal: Signal, to_close: Collection[UUID]) -> dict[str, Any]:
+    """Empty for a signal that was filled as it was published, and closes at once."""
+    if signal.rules == 1:
+        return {}
+    price = signal.fill_price
+    fill = "waiting" if price is None else price_text(price, signal.instrument.digits)
+    return {"fill": fill, "is_asked_to_close": signal.pk in to_close}
 
 
 def result_now(signal: Signal) -> dict[str, Any]:
-    """The result of closing it now; empty if there is no quote, or none that may be shown."""
+    """The result of closing it now; empty without a fill or a quote, or if that may not be shown."""
     facts = catalogue.find(signal.instrument.symbol)
     quote = current_quote(signal.instrument.symbol)
-    if quote is None or facts is None or not facts.is_offered:
+    if signal.paid is None or quote is None or facts is None or not facts.is_offered:
         return {}
     price = exit_price(signal.direction, quote.bid, quote.ask)
-    terms = signal.entry, signal.stop_loss, signal.tradable_price
+    # Of entry and fill it is the worse already.
+    terms = signal.entry, signal.stop_loss, signal.paid
     earned = result(signal.direction, *terms, price, signal.instrument.pip_size)
     return {
         "price": price_text(price, signal.instrument.digits),

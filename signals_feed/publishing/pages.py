@@ -24,6 +24,7 @@ from instruments.facts import InstrumentFacts
 from market import runtime as market
 from signals_feed.checking import check_signals
 from signals_feed.figures import NARROW, gains, in_words
+from signals_feed.ledger.beginning import have_begun
 from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.publishers.paging import read_page
 from signals_feed.rules import SignalRefused, SignalTerms
@@ -39,6 +40,7 @@ def offered() -> list[tuple[str, str]]:
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
+FILLED_LATER = "It is filled at the next price, at least one second from now."
 NO_PRICE = "This is not a price. Write it like 1.0842."
 
 
@@ -128,7 +130,8 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
     form = PublishForm(request.POST)
     if form.is_valid() and publish_form(form, request.user):
         signal = form.cleaned_data
-        messages.success(request, f"Published: {signal['direction']} {signal['symbol']}.")
+        filled = f" {FILLED_LATER}" if have_begun() else ""
+        messages.success(request, f"Published: {signal['direction']} {signal['symbol']}.{filled}")
         return redirect(address_of(signal["symbol"]))
     return page(request, form, status=400)
 
@@ -202,6 +205,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "quote": quote,
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
         "active": active_signals(request.user),
+        "filled_later": FILLED_LATER if have_begun() else "",
         "closed": [(signal, checks[signal.pk]) for signal in closed],
         "closed_page": closed_page,
         "has_published": own.exists(),

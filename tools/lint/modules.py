@@ -33,8 +33,8 @@ PARTS = {
     ),
     "signals_feed": steps(
         "admin apps management page_urls stream → public_pages → api bundle judging → publishing"
-        " → checking closing ledger_days → publishers stored_minutes → ledger → contradictions"
-        " → judge venue_days → record → levels models → figures rules wire → exits"
+        " → checked → checking closing ledger_days → decisions publishers stored_minutes → ledger"
+        " → contradictions marks → judge venue_days → record → levels models → figures rules wire → exits"
     ),
 }
 

@@ -45,7 +45,7 @@ PURE = {
     "serving": "draining http.bounds readiness.findings websocket.bounds websocket.connection"
     " websocket.framing workers.slot",
     "signals_feed": "bundle.writing contradictions exits judge ledger.proof ledger.trigger_rules levels"
-    " publishers.episodes publishers.equity publishers.purses publishers.record"
+    " marks publishers.episodes publishers.equity publishers.purses publishers.record"
     " record rules venue_days wire",
     "status": "picture",
     "transparency": "checkpoints keys merkle notes offers",

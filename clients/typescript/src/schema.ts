@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * The public feed of trade signals
-         * @description Newest first. A closed signal carries its verified result; an active one has none yet. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each signal once, whatever is published or closed in the meantime. Each page lists the signals that have the `status` at that time; with `all`, none is missed.
+         * @description Newest first. A closed signal carries its result; an active one has none yet. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each signal once, whatever is published or closed in the meantime. Each page lists the signals that have the `status` at that time; with `all`, none is missed.
          */
         get: operations["listSignals"];
         put?: never;
@@ -166,7 +166,7 @@ export interface paths {
          *     | `close_request` | `at`, `written` |
          *     | `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed; `signal` is all zeros |
          *
-         *     Prices and results are strings with every digit, and times have microseconds. `written` is the time of the database at which the entry was written, and never earlier than that of the entry before it. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time` and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and entries of version 0.1.0 lack `written`, `number` and `demo`.
+         *     Prices and results are strings with every digit, and times have microseconds. `written` is the time of the database at which the entry was written, and never earlier than that of the entry before it. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time`, `accepted_ms` for its `accepted_at`, and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and entries of version 0.1.0 lack `written`, `number` and `demo`.
          *
          *     There is no `arm`, `fill` or `close_request` of a signal unless its `publish` says `rules`: 2. Such a `publish` also has `rank_unit`, `pip_size` and `stale_ms`; its `close` says `rules` again, its `cancel` has `cause` and `unsettled_ms`, and its evidence has `feed`, `simulated`, `accepted_ms`, `settled` and `unsettled_ms`.
          */
@@ -208,7 +208,7 @@ export interface paths {
         };
         /**
          * How a signal's result was computed, step by step
-         * @description Everything from which the result follows: the quote at entry, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the last digit.
+         * @description Everything from which the result follows: the quote at entry, the fill, what closed it, the rule, and the arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where `decimals` says so, half away from zero, and you get every `exact` value shown there, `pnl` to the last digit.
          */
         get: operations["getSignalProof"];
         put?: never;
@@ -526,6 +526,21 @@ export interface components {
             /** @description The files of the day. */
             files: components["schemas"]["ManifestFile"][];
         };
+        Arm: {
+            /**
+             * Format: date-time
+             * @description When the engine began to look for the fill, by its own clock.
+             */
+            time: string;
+            /** @description Above 1 if an engine had to begin again. */
+            number: number;
+            /** @description Of the numbering of ticks. */
+            epoch: string;
+            /** @description The last tick that it had heard by then. */
+            seq: number;
+            /** @description How long it waits at least. */
+            wait_ms: number;
+        };
         AsOf: {
             /**
              * Format: date-time
@@ -777,6 +792,15 @@ export interface components {
             epoch: string | null;
             /** @description The tick's number, as `/ws/market` sends it with `seq`; null if unknown. */
             seq: number | null;
+            /** @description Who made the price: a venue such as `kraken` (`kraken:moved` if it came from another address than the venue's own), `push:` and the public ID of the key, `replay` or `demo`; null if unknown. */
+            feed: string | null;
+            /** @description Whether it is of `demo` or `replay`. */
+            simulated: boolean | null;
+            /**
+             * Format: date-time
+             * @description When the service let the tick in, by its own clock; null if unknown.
+             */
+            accepted_at: string | null;
             /**
              * Format: double
              * @description The tick's bid.
@@ -837,6 +861,20 @@ export interface components {
             /** @description Why it was cancelled, if it was. */
             cancel_reason: string | null;
             /** @description What closed the signal. */
+            evidence: components["schemas"]["Evidence"] | null;
+        };
+        Fill: {
+            /**
+             * Format: date-time
+             * @description When it was filled.
+             */
+            time: string;
+            /**
+             * Format: double
+             * @description The ask for a buy, the bid for a sell.
+             */
+            price: number;
+            /** @description The tick that filled it. */
             evidence: components["schemas"]["Evidence"] | null;
         };
         History: {
@@ -1069,6 +1107,20 @@ export interface components {
             rows: number;
             /** @description The sources whose data it holds. */
             sources: string[];
+        };
+        MarkCounts: {
+            /** @description How many signals these are. */
+            checked: number;
+            /** @description Each price that decided is a tick that the service took from a trading venue, at the venue’s own address. It can be compared with what the venue publishes. */
+            verified_at_venue: number;
+            /** @description The service recorded the prices that decided, and no venue stands behind all of them: they were pushed to it, came from another address, are stored minutes, or nobody knows who made them. */
+            recorded_here: number;
+            /** @description The prices that decided are simulated or replayed. */
+            demonstration: number;
+            /** @description The record is incomplete, or contradicts its own evidence or the rules. The signal’s page says how. */
+            not_verified: number;
+            /** @description How many of them a witness saw before they ended. */
+            witnessed_before_end: number;
         };
         Market: {
             /** @description Instrument code. */
@@ -1338,8 +1390,21 @@ export interface components {
              * @enum {string}
              */
             status: "active" | "closed";
+            /**
+             * @description Who made the prices that decided. `verified_at_venue`: Each price that decided is a tick that the service took from a trading venue, at the venue’s own address. It can be compared with what the venue publishes. `recorded_here`: The service recorded the prices that decided, and no venue stands behind all of them: they were pushed to it, came from another address, are stored minutes, or nobody knows who made them. `demonstration`: The prices that decided are simulated or replayed. `not_verified`: The record is incomplete, or contradicts its own evidence or the rules. The signal’s page says how. Null as long as no price has decided anything; it stays null if the signal is never filled.
+             * @enum {string|null}
+             */
+            mark: "verified_at_venue" | "recorded_here" | "demonstration" | "not_verified" | null;
+            /** @description Why it is `not_verified`, if it is. */
+            mark_reason: string | null;
+            /** @description Whether a witness saw the publication before the signal ended; null for an active one that none has seen yet. */
+            witnessed_before_end: boolean | null;
             /** @description How it was published. */
             entry: components["schemas"]["Entry"];
+            /** @description From where the engine looks for the fill; null if it was filled as it was published. */
+            arm: components["schemas"]["Arm"] | null;
+            /** @description Null if it was filled as it was published, and as long as it waits for its fill. */
+            fill: components["schemas"]["Fill"] | null;
             /** @description Null while it is active. */
             exit: components["schemas"]["Exit"] | null;
             /** @description The values that the arithmetic starts from. */
@@ -1398,6 +1463,8 @@ export interface components {
             max_drawdown_r: number;
             /** @description Most signals in a row after which the sum was below its highest point. */
             max_drawdown_signals: number;
+            /** @description Of the newest results, 500 at most, as of the last five minutes. */
+            marks: components["schemas"]["MarkCounts"];
             /** @description How many signals closed for each reason. */
             closed_by: components["schemas"]["ClosedBy"];
             /** @description The same figures for each instrument with filled signals. */

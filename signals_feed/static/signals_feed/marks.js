@@ -1,17 +1,21 @@
-// Marks publishers whose results hold. The service checks them only once their row is seen.
+// Shows which marks the results of each publisher have. The service checks them only once their row is seen.
 const links = document.querySelectorAll("[data-checked]");
 const tick = document.querySelector("[data-tick]");
 
 async function check(link) {
   const answer = await fetch(link.dataset.checked);
   if (!answer.ok) return;
-  const { checked, verified } = await answer.json();
-  const all = checked > 0 && verified === checked;
-  const counts = `Results that hold: ${verified} of ${checked}`;
-  const unseen = Object.assign(document.createElement("span"), { className: "unseen", textContent: `. ${counts}` });
-  link.classList.add("mark", all ? "verified" : "altered");
-  link.replaceChildren(...(all ? [tick.content.cloneNode(true), "Verified"] : ["Not verified"]), unseen);
-  link.title = counts;
+  const { marks } = await answer.json();
+  if (!marks.length) return;
+  link.classList.add("marks");
+  link.replaceChildren(...marks.map(badge));
+}
+
+function badge([mark, label, count]) {
+  const shown = Object.assign(document.createElement("span"), { className: `mark ${mark}` });
+  if (mark === "verified_at_venue") shown.append(tick.content.cloneNode(true));
+  shown.append(`${label}: ${count.toLocaleString("en-GB")}`);
+  return shown;
 }
 
 const seen = new IntersectionObserver((entries) => {

@@ -15,8 +15,10 @@ export function closedGain({ direction, entry, close_price: close, pnl, pnl_perc
 }
 
 /** Of an active one, were it closed at these prices. */
-export function gainNow({ direction, entry, stop_loss: stop }, { bid, ask }) {
+export function gainNow({ direction, entry, stop_loss: stop }, { bid, ask }, fill = 0) {
   const at = direction === "buy" ? bid : ask;
-  const move = direction === "buy" ? at - entry : entry - at;
-  return { at, move, percent: (100 * move) / entry, risks: move / Math.abs(entry - stop) };
+  // A publisher pays the worse of the two; 0 is no fill of its own.
+  const paid = direction === "buy" ? Math.max(entry, fill) : Math.min(entry, fill || entry);
+  const move = direction === "buy" ? at - paid : paid - at;
+  return { at, move, percent: (100 * move) / paid, risks: move / Math.abs(paid - stop) };
 }

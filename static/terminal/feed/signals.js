@@ -3,6 +3,7 @@ import { module, persist } from "../api.js";
 import { isOpen } from "../page/hours.js";
 import { ago, price, signed, span, write } from "../format.js";
 import { FeedPane, phrase } from "./feed_pane.js";
+import { Fills } from "./fills.js";
 import { closedGain, gainNow, gainText } from "./gains.js";
 
 const CLOSED_SHOWN = 30;
@@ -21,6 +22,7 @@ export class Signals {
     this.template = pane.querySelector("template");
     this.page = this.pane.list.dataset.page;
     this.endings = JSON.parse(this.pane.list.dataset.endings);
+    this.fills = new Fills(this.pane.list.dataset.filled, () => this.showFills());
     this.known = new Map();
     this.items = new Map();
     this.past = new Map();
@@ -34,7 +36,25 @@ export class Signals {
   refresh() {
     for (const [id, item] of this.items) this.tellWhen(item, this.known.get(id));
     this.showGains();
+    this.askFills();
     if (!this.isLive && !this.wanted) this.load();
+  }
+
+  askFills() {
+    // Without an answer, the next call asks again.
+    this.fills.ask([...this.items.keys()].filter((id) => this.known.get(id).status === "active")).catch(() => {});
+  }
+
+  showFills() {
+    for (const [id, item] of this.items) {
+      const { status, symbol } = this.known.get(id);
+      const fill = this.fills.of(id);
+      if (status === "active" && this.fills.isWaiting(id)) partOf(item, "status").textContent = "Waiting for its fill";
+      else if (status === "active") partOf(item, "status").textContent = "Active";
+      partOf(item, "filled").hidden = !fill;
+      if (fill) partOf(item, "fill").textContent = price(fill, this.instruments[symbol]?.digits ?? 5);
+    }
+    this.showGains();
   }
 
   /** A later load takes the place of one that is still under way. */
@@ -111,10 +131,11 @@ export class Signals {
     this.known = new Map([...active, ...closed].map((signal) => [signal.id, signal]));
     const focused = [...this.items].find(([, item]) => item.contains(this.pane.focused));
     this.items = new Map([...this.known].map(([id, signal]) => [id, this.item(signal)]));
-    this.showGains();
+    this.showFills();
     this.pane.show([...this.items.values()]);
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
+    this.askFills();
     // Without the module nothing is marked, which claims nothing.
     this.mark().catch(() => {});
   }
@@ -187,9 +208,10 @@ export class Signals {
     for (const [id, item] of this.items) {
       const signal = this.known.get(id);
       const tick = signal.status === "active" && this.ticks.get(signal.symbol);
-      if (!tick) continue;
+      const fill = this.fills.of(id);
+      if (!tick || fill === undefined) continue;
       const facts = this.instruments[signal.symbol];
-      const gain = gainNow(signal, tick);
+      const gain = gainNow(signal, tick, fill);
       this.result(item, signed(gain.risks, 2), gainText(gain, facts), this.whenOf(tick, gain, facts));
       item.classList.toggle("aged", !this.isFresh(signal.symbol));
       // What reads as nothing is neither.

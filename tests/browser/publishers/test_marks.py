@@ -1,4 +1,4 @@
-"""A result is marked as verified once it was checked, and never where its evidence was altered."""
+"""A result gets its mark once it was checked, and none but `Not verified` where its evidence was altered."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from signals_feed.checked import checked_results
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Evidence
-from signals_feed.public_pages.checked import checked_results
 from tests.browser.conftest import OpenPage
 from tests.browser.looks import misplaced, violations
 from tests.client import Server
 from tests.factories import make_instrument, make_user, put_quote
+from tests.signals_feed.filled_signals import make_filled, make_waiting, reach_target
 from tests.signals_feed.published_signals import close_at, make_published
 
 
 @pytest.fixture(autouse=True)
 def _results(server: Server, settings: Any) -> None:
-    """One of Anna's, which holds, and one of Bert's, whose evidence somebody altered."""
+    """One of Anna's, which holds, one of Bert's, whose evidence somebody altered, and two that are active."""
     settings.DEMO = settings.PUBLIC_TERMINAL = True
     checked_results.clear()
     make_instrument("EURUSD")
     put_quote("EURUSD")
-    for name in ("anna", "bert"):
-        signal = make_published(user=make_user(name))
-        close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
+    make_filled(make_user("cora"))
+    make_waiting(make_user("dora"))
+    reach_target(make_filled(make_user("anna")))
+    signal = make_published(user=make_user("bert"))
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"))
     take_down_triggers()
     Evidence.objects.filter(signal=signal, kind="exit").update(bid="1.0900", ask="1.0901")
     put_up_triggers()
@@ -37,9 +40,12 @@ def test_terminal_marks_what_holds_and_nothing_else(open_page: OpenPage) -> None
     page = open_page("/terminal", viewport={"width": 1440, "height": 900})
     signals = page.locator("#signals li")
     holds, altered = signals.filter(has_text="by anna"), signals.filter(has_text="by bert")
-    expect(holds.locator("[data-part=page]")).to_have_text("✓ Verified")
+    expect(holds.locator("[data-part=page]")).to_have_text("✓ Verified at a venue")
     expect(altered.locator("[data-part=page]")).to_have_text("Not verified")
-    expect(holds.locator("[data-part=status]")).to_have_text("Closed by the publisher")
+    expect(holds.locator("[data-part=status]")).to_have_text("Target reached")
+    filled, waiting = signals.filter(has_text="by cora"), signals.filter(has_text="by dora")
+    expect(filled.locator("[data-part=fill]")).to_have_text("1.08440")
+    expect(waiting.locator("[data-part=status]")).to_have_text("Waiting for its fill")
     assert misplaced(page, "#signals .about", "span, a") == []
     altered.locator("[data-part=page]").click()
     expect(page.get_by_role("alert")).to_contain_text("This signal does not hold.")
@@ -51,8 +57,8 @@ def test_list_of_publishers_marks_whose_results_hold(open_page: OpenPage, width:
     marks = {name: page.locator(f"[data-publisher={name}] [data-checked]") for name in ("anna", "bert")}
     for mark in marks.values():
         mark.scroll_into_view_if_needed()
-    expect(marks["anna"]).to_contain_text("Verified. Results that hold: 1 of 1")
-    expect(marks["bert"]).to_contain_text("Not verified. Results that hold: 0 of 1")
+    expect(marks["anna"]).to_have_text("Verified at a venue: 1")
+    expect(marks["bert"]).to_have_text("Not verified: 1")
     assert misplaced(page, "[data-publisher]", "td, th") == []
     assert violations(page) == []
     marks["bert"].click()

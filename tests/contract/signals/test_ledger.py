@@ -90,9 +90,10 @@ def test_document_lists_what_is_recorded_of_the_other_kinds() -> None:
 
 
 def test_document_has_the_shown_evidence_by_its_own_names() -> None:
-    shown = {"source", "rule", "rule_text", "time", "epoch", "seq", *SHOWN} - {"at"}
+    shown = {"rule_text", "time", "accepted_at", "feed", "simulated", *SHOWN} - {"at"}
     assert set(SCHEMAS["Evidence"]["properties"]) == shown
-    assert "with `at` for its `time` and without `rule_text`" in operation(LEDGER)["description"]
+    told = "with `at` for its `time`, `accepted_ms` for its `accepted_at`, and without `rule_text`"
+    assert told in operation(LEDGER)["description"]
 
 
 def test_publishers_are_told_apart_without_their_names(shared: Api) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.times import read_iso
 from instruments.models import Instrument
 from signals_feed.api.proof import SAMPLE
 from signals_feed.models import Signal
@@ -17,6 +18,7 @@ from tests.client import Api
 from tests.contract.answers import MILLISECONDS
 from tests.contract.published import end, make_published, quoted
 from tests.factories import NOON, make_instrument, make_signal, make_user
+from tests.signals_feed.filled_signals import make_filled, make_waiting, reach_target
 
 pytestmark = pytest.mark.services
 
@@ -156,8 +158,28 @@ def test_cancelled_signal_tells_what_staff_wrote(shared: Api, eurusd: Instrument
     assert [entry["kind"] for entry in body["ledger"]] == ["publish", "cancel", "close"]
 
 
+def test_signal_that_is_filled_afterwards_has_its_arm_and_fill_and_its_result_runs_from_it(
+    shared: Api, eurusd: Instrument
+) -> None:
+    body = proof(shared, signal := make_waiting())
+    assert (body["fill"], body["mark"], body["arm"]["seq"], body["arm"]["wait_ms"]) == (None, None, 7, 1000)
+    assert [step["name"] for step in body["steps"]] == ["tradable_price"]
+    body = proof(shared, signal := reach_target(make_filled()))
+    assert (body["mark"], body["mark_reason"]) == ("verified_at_venue", None)
+    assert body["witnessed_before_end"] is False
+    assert body["fill"]["price"] == 1.0844
+    assert body["fill"]["evidence"].items() >= {"feed": "kraken", "simulated": False, "seq": 8}.items()
+    waited = read_iso(body["fill"]["evidence"]["accepted_at"]) - read_iso(body["arm"]["time"])
+    assert waited >= timedelta(seconds=1)
+    known = computed(body)
+    assert (known["paid"], known["pnl"]) == ("1.0844", str(signal.pnl))
+
+
 def test_signal_of_a_time_without_evidence_is_still_computed(shared: Api) -> None:
     signal = make_signal(status="closed", close_price=Decimal("1.0867"))
     body = proof(shared, signal)
     assert (body["entry"]["evidence"], body["exit"]["evidence"]) == (None, None)
     assert Decimal(computed(body)["pnl"]) == signal.pnl == 25
+    assert (body["mark"], body["arm"], body["fill"]) == ("not_verified", None, None)
+    # The ledger of this test has never heard of it.
+    assert f"no publish of signal {signal.pk}" in body["mark_reason"]

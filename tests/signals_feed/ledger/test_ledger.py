@@ -27,6 +27,7 @@ from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.names import HeldName, is_taken, named_in_ledger
 from signals_feed.ledger.verify import NotedHead, verify
+from signals_feed.marks import NO_EVIDENCE, Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
 from signals_feed.rules import Quoted
@@ -273,8 +274,7 @@ def test_closed_active_and_cancelled_signals_hold() -> None:
     cancelled = make_published()
     cancel(cancelled, reason="Wrong symbol", by="boss")
     signals = [make_closed(), make_published(), cancelled]
-    assert [check(signal) for signal in signals] == [ResultCheck("", has_evidence=True)] * 3
-    assert check(signals[0]).state == "verified"
+    assert [check(signal) for signal in signals] == [ResultCheck("", Mark.RECORDED)] * 3
 
 
 @pytest.mark.parametrize("kind", ["publish", "close", "cancel"])
@@ -289,7 +289,7 @@ def test_missing_entry_is_named(kind: str) -> None:
 
 
 def test_signal_that_the_ledger_never_heard_of_does_not_hold() -> None:
-    assert check(make_signal(status="closed")).state == "altered"
+    assert check(make_signal(status="closed")).fault
 
 
 def test_signal_without_evidence_of_its_exit_is_unproven() -> None:
@@ -300,8 +300,8 @@ def test_signal_without_evidence_of_its_exit_is_unproven() -> None:
         rewrite_from(2, '"evidence":{.*?}', '"evidence":null')
         found = check(signal)
         Evidence.objects.all().delete()
-        assert check(signal).has_evidence is False
-    assert (found, found.state) == (ResultCheck("", has_evidence=False), "unproven")
+        assert check(signal).mark == Mark.NOT_VERIFIED
+    assert (found, found.why_not) == (ResultCheck("", Mark.NOT_VERIFIED), NO_EVIDENCE)
 
 
 @pytest.mark.parametrize(
@@ -331,17 +331,17 @@ def test_target_whose_tick_was_beyond_the_stop_is_seen() -> None:
     below = Quoted(Decimal("1.0800"), Decimal("1.0801"), at_ms, "", 1)
     closing = Closing(signal.pk, signal.take_profit, "take_profit", at_ms, TARGET, "tick", below.shown)
     assert close_signal(closing)
-    assert check(Signal.objects.get(pk=signal.pk)).state == "altered"
+    assert check(Signal.objects.get(pk=signal.pk)).fault
 
 
 def test_result_is_checked_with_the_pip_size_that_it_was_computed_with() -> None:
     signal = make_closed()
     signal.instrument.pip_size *= 10
     signal.instrument.save()
-    assert check(signal).state == "verified"
+    assert check(signal).fault == ""
 
 
 def test_many_signals_cost_as_many_queries_as_one(django_assert_num_queries: Any) -> None:
     signals = [make_closed() for _ in range(3)]
     with django_assert_num_queries(4):
-        assert {found.state for found in check_signals(signals).values()} == {"verified"}
+        assert {found.fault for found in check_signals(signals).values()} == {""}

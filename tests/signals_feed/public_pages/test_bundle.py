@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import math
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -17,6 +20,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from signals_feed.bundle import files
 from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.publishing.actions import remove_demo
 from tests.factories import make_account, make_user
 from tests.signals_feed.bundle.worlds import Verdict, verify
@@ -65,7 +69,8 @@ def sign_ledger() -> SignedCheckpoint:
 
 def cosign(signed: SignedCheckpoint) -> None:
     now = timezone.now()
-    line = sign(Note.read(signed.note.encode()).text, WITNESS, round(now.timestamp()))
+    # Never before what it saw.
+    line = sign(Note.read(signed.note.encode()).text, WITNESS, math.ceil(now.timestamp()))
     Cosignature.objects.add(signed, str(WITNESS.verifier), now, str(line), now)
 
 
@@ -101,6 +106,28 @@ def test_bundle_holds_and_grows_with_what_a_witness_has_seen(tmp_path: Path) -> 
     cosign(second)
     found = verified(tmp_path, body(get()), second.size)
     assert (found.code, found.faults, len(judged(found))) == (2, [], 3)
+
+
+def witnessed() -> dict[UUID, bool | None]:
+    return witnessed_before_end([*LedgerEntry.objects.all()])
+
+
+def test_pages_tell_who_witnessed_the_ledger_and_which_signals_before_their_end(settings: Any) -> None:
+    anna = make_user("anna")
+    early, late = make_published(user=anna), make_published(user=anna)
+    close_at(late, BID, ASK)
+    assert witnessed() == {early.pk: None, late.pk: False}
+    assert "has not cosigned yet" in (page := Client().get("/ledger").text)
+    assert "not yet witnessed" not in page
+    cosign(sign_ledger())
+    assert witnessed() == {early.pk: True, late.pk: False}
+    close_at(early, BID, ASK)
+    assert witnessed() == {early.pk: True, late.pk: False}
+    assert re.search(r"witness\.example</dt><dd>3 entries", Client().get("/ledger").text)
+    assert "saw 1 of 2 before they ended" in Client().get("/publishers/anna").text
+    settings.WITNESSES = []
+    assert "not yet witnessed by anybody else" in Client().get("/ledger").text
+    assert witnessed() == {early.pk: False, late.pk: False}
 
 
 def test_without_a_witness_it_has_all_that_was_signed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from accounts.ending.deletion import delete_account
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.api.publishers import record_of
+from signals_feed.checked import checked_results
 from signals_feed.models import Signal
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
@@ -64,10 +65,10 @@ def test_figures_are_those_of_the_scorecard() -> None:
     make_lucky("anna", won=TOLD_BY, lost=1)
     publisher = find("anna")
     assert publisher is not None
-    record = record_of(publisher, scorecards.read(publisher))
+    record = record_of(publisher, scorecards.read(publisher), checked_results.of(publisher))
     assert names(page()) == ["anna"]
     row = row_of(page(), "anna")
-    assert 'data-checked="/publishers/anna/checked"' in row
+    assert 'data-checked="/publishers/anna/marks"' in row
     assert record.expectancy_r is not None
     assert record.win_rate is not None
     shown = cells(row)
@@ -326,7 +327,7 @@ def test_every_result_has_a_mark_that_leads_to_its_proof() -> None:
     close_at(closed, Decimal("1.0874"), Decimal("1.0875"))
     shown = page_of(user)
     assert re.findall(r'class="mark (\w+)" href="([^"]+)"', shown) == [
-        ("verified", f"/signals/{closed.pk}#proof")
+        ("recorded_here", f"/signals/{closed.pk}#proof")
     ]
     assert f'href="/signals/{active.pk}"' in shown
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from html import unescape
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -17,12 +16,8 @@ from signals_feed.public_pages.ledger import words_of
 from signals_feed.publishing.actions import cancel, end_signals, remove_demo
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.databases.queries import count_queries
-from tests.factories import NOON, make_account, make_user
+from tests.factories import make_account, make_user
 from tests.signals_feed.published_signals import close_at, make_published
-from transparency.keys import KeyType, SigningKey
-from transparency.models import Cosignature
-from transparency.offers import WitnessAddress
-from transparency.signing import signer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 BROWSER = {"accept": "text/html"}
@@ -53,7 +48,7 @@ def test_page_is_there_before_the_first_signal(path: str, words: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("/publishers/silent", "/publishers/nobody", "/publishers/a%00b", "/publishers/nobody/checked"),
+        *("/publishers/silent", "/publishers/nobody", "/publishers/a%00b", "/publishers/nobody/marks"),
         *("/publishers/silent/scorecard.svg", "/signals/nothing", "/signals/1"),
         "/signals/080b19cc-d74e-40f7-b52a-5ff98b5a6a6b",
         "/signals/6F1C2F5E-8F0B-4A53-9D0E-2B8F6F6F9A01",
@@ -187,13 +182,3 @@ def test_entry_that_nobody_can_read_says_of_which_kind_it_is(payload: str) -> No
 )
 def test_entry_says_what_it_records(kind: str, payload: str, words: str) -> None:
     assert words_of(LedgerEntry(kind=kind, payload=payload)) == words
-
-
-def test_ledger_says_who_else_has_seen_it(settings: Any) -> None:
-    assert "not yet witnessed by anybody else" in page()
-    key = SigningKey.make("witness.example", KeyType.COSIGNATURE).verifier
-    settings.WITNESSES = [WitnessAddress(key, "http://127.0.0.1:9")]
-    signed = signer.sign(NOON)
-    assert signed is not None
-    Cosignature.objects.add(signed, str(key), NOON, "line\n", NOON)
-    assert "witness.example has seen the first 0 entries" in page()

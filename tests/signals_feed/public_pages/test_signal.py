@@ -13,7 +13,9 @@ import pytest
 from django.test import Client
 
 from signals_feed.api.proof import look_up_proof
+from signals_feed.checking import check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.public_pages.checked import MOST_ASKED
 from signals_feed.public_pages.signal import in_digits
@@ -45,7 +47,7 @@ def test_result_its_mark_its_ticks_and_its_entries_are_shown() -> None:
     assert "+32.0\xa0pips" in shown
     assert "Closed by the publisher" in shown
     assert '<span class="phrase">after 3\xa0h\xa05\xa0min</span>' in shown
-    assert "Verified" in shown
+    assert "Recorded here" in shown
     assert "The result holds." in shown
     for ticks in (
         r"Evidence at entry.*18 Nov 2026, 12:00:00\.000 UTC.*1\.08410.*1\.08420",
@@ -81,7 +83,7 @@ def test_arithmetic_is_that_of_the_interface_with_the_numbers_put_in() -> None:
         r"<code>([^<]*)</code></th>.*?<code>([^<]*)</code>.*?<code>([^<]*)</code>.*?<code>([^<]*)</code>",
         page(signal),
     )
-    proof = look_up_proof(signal)
+    proof = look_up_proof(signal, check_signals([signal])[signal.pk])
     assert [(name, formula, Decimal(value)) for name, formula, _, value in rows] == [
         (step.name, step.formula, Decimal(step.exact)) for step in proof.steps
     ]
@@ -101,7 +103,7 @@ def test_active_signal_has_terms_and_no_result() -> None:
     shown = page(make_published(published_at=NOON))
     assert "The terms hold." in shown
     assert "Evidence at entry" in shown
-    assert not any(word in shown for word in ("Evidence at exit", "Verified", "<dt>Exit", "pips"))
+    assert not any(word in shown for word in ("Evidence at exit", 'class="mark', "<dt>Exit", "pips"))
 
 
 @pytest.mark.usefixtures("own_market")
@@ -139,10 +141,10 @@ def test_altered_signal_says_that_it_does_not_hold() -> None:
     put_up_triggers()
     assert "This signal does not hold." in shown
     assert "pnl is 99" in shown
-    assert "Verified" not in shown
+    assert not any(mark.label in shown for mark in Mark if mark != Mark.NOT_VERIFIED)
 
 
-# What lists ask before they mark a result as verified.
+# What lists ask before they mark a result.
 @pytest.fixture
 def closed() -> list[Signal]:
     anna = make_user("anna")
@@ -152,16 +154,15 @@ def closed() -> list[Signal]:
     return made
 
 
-def states(*ids: object) -> dict[str, str]:
+def marks(*ids: object) -> dict[str, str]:
     answer = Client().get("/signals/checked", {"ids": ",".join(map(str, ids))})
     assert (answer.status_code, answer["Cache-Control"]) == (200, "private, max-age=300")
-    found: dict[str, str] = answer.json()["states"]
-    return found
+    return {pk: mark for pk, (mark, _) in answer.json()["marks"].items()}
 
 
 def of_publisher() -> dict[str, int]:
-    found: dict[str, int] = Client().get("/publishers/anna/checked").json()
-    return found
+    answer = Client().get("/publishers/anna/marks").json()
+    return {mark: count for mark, _, count in answer["marks"]}
 
 
 def tamper(signal: Signal, **changes: Any) -> None:
@@ -170,38 +171,38 @@ def tamper(signal: Signal, **changes: Any) -> None:
     put_up_triggers()
 
 
-def test_result_that_holds_is_verified(closed: list[Signal]) -> None:
+def test_result_that_holds_has_the_mark_of_its_prices(closed: list[Signal]) -> None:
     ids = [signal.pk for signal in closed]
-    assert states(*ids) == {str(pk): "verified" for pk in ids}
-    assert of_publisher() == {"checked": 3, "verified": 3}
+    assert marks(*ids) == {str(pk): "recorded_here" for pk in ids}
+    assert of_publisher() == {"recorded_here": 3}
 
 
 @pytest.mark.parametrize("path", ["/publishers/anna", "/signals/{pk}"])
 def test_tampered_evidence_is_not_verified_and_pages_say_so(closed: list[Signal], path: str) -> None:
     tamper(closed[1], bid=Decimal("1.0900"), ask=Decimal("1.0901"))
-    expected = ("verified", "altered", "verified")
-    assert states(*(signal.pk for signal in closed)) == {
-        str(signal.pk): state for signal, state in zip(closed, expected, strict=True)
+    expected = ("recorded_here", "not_verified", "recorded_here")
+    assert marks(*(signal.pk for signal in closed)) == {
+        str(signal.pk): mark for signal, mark in zip(closed, expected, strict=True)
     }
-    assert of_publisher() == {"checked": 3, "verified": 2}
+    assert of_publisher() == {"recorded_here": 2, "not_verified": 1}
     shown = Client().get(path.format(pk=closed[1].pk)).text
-    (mark,) = re.findall(r'<a class="mark altered".*?</a>', shown, re.DOTALL)
+    (mark,) = re.findall(r'<a class="mark not_verified".*?</a>', shown, re.DOTALL)
     assert "Not verified" in mark
 
 
 def test_signal_without_evidence_is_not_verified() -> None:
     signal = make_signal(user=make_user("anna"), status="closed")
-    assert "verified" not in states(signal.pk).values()
-    assert of_publisher()["verified"] == 0
+    assert marks(signal.pk) == {str(signal.pk): "not_verified"}
+    assert of_publisher() == {"not_verified": 1}
 
 
 def test_active_and_unknown_signals_and_nonsense_are_left_out(closed: list[Signal]) -> None:
-    assert states(make_published().pk, uuid4(), "x", "", "\0") == {}
+    assert marks(make_published().pk, uuid4(), "x", "", "\0") == {}
 
 
 def test_no_more_are_checked_than_a_list_shows(closed: list[Signal]) -> None:
     others = [uuid4() for _ in range(MOST_ASKED - 1)]
-    assert len(states(*others, *(signal.pk for signal in closed))) == 1
+    assert len(marks(*others, *(signal.pk for signal in closed))) == 1
 
 
 def test_publisher_is_not_checked_again_at_once_but_after_the_next_close(closed: list[Signal]) -> None:
@@ -210,4 +211,4 @@ def test_publisher_is_not_checked_again_at_once_but_after_the_next_close(closed:
         of_publisher()
     assert len(asked) == 1, asked
     close_at(make_published(user=closed[0].user), Decimal("1.0874"), Decimal("1.0875"))
-    assert of_publisher() == {"checked": 4, "verified": 4}
+    assert of_publisher() == {"recorded_here": 4}

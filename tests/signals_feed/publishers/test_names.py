@@ -108,7 +108,7 @@ def test_card_is_found_by_every_former_name_which_nobody_else_gets(fred: User, o
         assert moved["Cache-Control"] == "no-cache"
         picture = Client().get(f"/publishers/{former}/scorecard.svg")
         assert (picture.status_code, ">karl<" in picture.text) == (200, True)
-        assert Client().get(f"/publishers/{former}/checked").status_code == 200
+        assert Client().get(f"/publishers/{former}/marks").status_code == 200
         assert REFUSED in sign_up(former)
     renamed(fred, office, "fred")
     assert Client().get("/publishers/fred").status_code == 200

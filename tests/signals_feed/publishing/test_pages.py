@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -17,10 +18,13 @@ from accounts.models import User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
-from signals_feed.models import Signal
+from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishing.actions import cancel
+from signals_feed.publishing.pages import FILLED_LATER, closed_words
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import NOON, make_calendar, make_instrument, make_signal, make_user, put_quote
+from tests.signals_feed.filled_signals import make_filled
+from tests.signals_feed.ledger.by_hand import add_now
 from tests.signals_feed.published_signals import make_publisher
 
 pytestmark = pytest.mark.django_db
@@ -163,9 +167,8 @@ def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, ann
         **{"symbol": "EURUSD", "state": "open", "why": ""},
         **{"bid": "1.08410", "ask": "1.08424", "spread": "0.00014"},
     }
-    assert told["signals"] == [
-        {"id": str(signal.pk), "price": "1.08410", "gain": "−1.0\xa0pips", "r": "−0.10\xa0R", "tone": "loss"}
-    ]
+    now = {"price": "1.08410", "gain": "−1.0\xa0pips", "r": "−0.10\xa0R", "tone": "loss"}
+    assert told["signals"] == [{"id": str(signal.pk)} | now]
 
 
 def test_nobody_reads_withheld_prices_off_their_own_signals(page: Client, anna: User) -> None:
@@ -274,4 +277,28 @@ def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
     cancel(make_signal(user=anna), reason="Fat finger", by="boss")
     text = page.get(PAGE).text
     assert "It was cancelled, and closes at the next tradable price.<br>The reason: “Fat finger”</p>" in text
-    assert "Yes, close it now" not in text
+    assert "Yes, close it" not in text
+
+
+def test_form_and_confirmation_say_how_it_is_filled_once_the_rules_have_begun(page: Client) -> None:
+    assert FILLED_LATER not in page.get(PAGE).text
+    RulesBegun.objects.create(rules=2)
+    text = page.get(PAGE).text
+    form, confirmation = text.split("<dialog")
+    assert (FILLED_LATER in form, FILLED_LATER in confirmation) == (True, True)
+    assert "at the current price" not in confirmation
+
+
+def test_own_signal_shows_its_fill_and_closes_at_the_next_price(page: Client, anna: User) -> None:
+    signal = make_filled(anna)
+    text = shown(page.get(PAGE))
+    assert re.search(r"<dt>Fill</dt><dd[^>]*>1\.08440<", text)
+    assert "of the next price, at least one second from now, whatever the result." in text
+    add_now("close_request", signal.pk)
+    assert "You asked to close it." in shown(page.get(PAGE))
+    (now,) = page.get(LIVE).json()["signals"]
+    assert (now["fill"], now["is_asked_to_close"], now["r"]) == ("1.08440", True, "\N{MINUS SIGN}0.09\xa0R")
+
+
+def test_request_to_close_is_not_told_as_a_close() -> None:
+    assert closed_words(make_filled()).startswith("You asked to close: buy EURUSD.")

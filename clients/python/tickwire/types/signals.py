@@ -74,7 +74,12 @@ class Proof(TypedDict):
     symbol: str
     direction: Literal["buy", "sell"]
     status: Literal["active", "closed"]
+    mark: Literal["verified_at_venue", "recorded_here", "demonstration", "not_verified"]
+    mark_reason: str | None
+    witnessed_before_end: bool | None
     entry: Entry
+    arm: Arm | None
+    fill: Fill | None
     exit: Exit | None
     inputs: list[Input]
     steps: list[Step]
@@ -95,6 +100,9 @@ class Evidence(TypedDict):
     time: str
     epoch: str | None
     seq: int | None
+    feed: str | None
+    simulated: bool | None
+    accepted_at: str | None
     bid: NotRequired[float]
     ask: NotRequired[float]
     bid_open: NotRequired[float]
@@ -104,6 +112,22 @@ class Evidence(TypedDict):
     ask_high: NotRequired[float]
     best: NotRequired[float]
     worst: NotRequired[float]
+
+
+@final
+class Arm(TypedDict):
+    time: str
+    number: int
+    epoch: str
+    seq: int
+    wait_ms: int
+
+
+@final
+class Fill(TypedDict):
+    time: str
+    price: float
+    evidence: Evidence | None
 
 
 @final
@@ -154,6 +178,7 @@ class Publisher(TypedDict):
     worst_excursion_r: float | None
     max_drawdown_r: float
     max_drawdown_signals: int
+    marks: MarkCounts
     closed_by: ClosedBy
     by_symbol: list[SymbolRecord]
     equity: list[EquityPoint]
@@ -166,6 +191,16 @@ class PublisherRank(TypedDict):
     at_least_r: float | None
     proven: bool
     ranked: bool
+
+
+@final
+class MarkCounts(TypedDict):
+    checked: int
+    verified_at_venue: int
+    recorded_here: int
+    demonstration: int
+    not_verified: int
+    witnessed_before_end: int
 
 
 @final

@@ -24,8 +24,10 @@ function ended(card) {
   return shown;
 }
 
-function showResult({ id, price, gain, r, tone }) {
+function showResult({ id, price, gain, r, tone, fill }) {
   const card = live.querySelector(`[data-signal="${id}"]`);
+  const filled = card?.querySelector("[data-fill]");
+  if (filled) filled.textContent = fill;
   if (!card || !price) return;
   card.querySelector("[data-price]").textContent = price;
   const result = card.querySelector("[data-result]");

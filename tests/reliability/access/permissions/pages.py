@@ -14,7 +14,7 @@ OPEN = {
     "client_package",
     *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
     *("demo_past", "publishers", "publisher_page", "publisher_scorecard", "signal_page", "ledger_page"),
-    *("checked_signals", "checked_publisher", "publisher_bundle"),
+    *("checked_signals", "filled_signals", "publisher_marks", "publisher_bundle"),
     *("ledger_checkpoint", "ledger_checkpoint_of", "ledger_proofs", "ledger_key"),
     *("about", "pricing", "terms", "privacy", "robots"),
     *("account_login", "account_logout", "account_inactive", "account_signup", "account_reset_password"),

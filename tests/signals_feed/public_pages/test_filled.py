@@ -1,0 +1,83 @@
+"""Signals by rules 2 on pages: they wait for their fill, then show it beside the entry, or are set apart."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from signals_feed.models import Signal
+from tests.factories import make_user, put_quote
+from tests.signals_feed.filled_signals import make_filled, make_unfilled, make_waiting, reach_target
+from tests.signals_feed.ledger.by_hand import add_now
+
+pytestmark = pytest.mark.django_db
+
+
+def page(path: str) -> str:
+    answer = Client().get(path, headers={"accept": "text/html"})
+    assert answer.status_code == 200
+    return unescape(answer.text)
+
+
+def fills(signal: Signal) -> dict[str, float | None]:
+    answer = Client().get("/signals/filled", {"ids": str(signal.pk)})
+    assert answer["Cache-Control"] == "no-store"
+    found: dict[str, float | None] = answer.json()["fills"]
+    return found
+
+
+def row_of(signal: Signal) -> str:
+    rows: list[str] = re.findall(r'<tr role="row">.*?</tr>', page(f"/publishers/{signal.user}"), re.DOTALL)
+    return next(row for row in rows if str(signal.pk) in row)
+
+
+@pytest.mark.usefixtures("own_market")
+def test_signal_waits_for_its_fill_and_makes_nothing_until_then() -> None:
+    put_quote("EURUSD", 1.0826, 1.0827)
+    signal = make_waiting()
+    shown = page(f"/signals/{signal.pk}")
+    assert "Waiting for its fill" in shown
+    assert '<p class="sum' not in shown
+    assert "waiting for its fill" in row_of(signal)
+    assert fills(signal) == {str(signal.pk): None}
+
+
+@pytest.mark.usefixtures("own_market")
+def test_fill_stands_beside_the_entry_and_the_result_runs_from_the_worse() -> None:
+    put_quote("EURUSD", 1.0827, 1.0828)
+    signal = make_filled()
+    shown = page(f"/signals/{signal.pk}")
+    assert "<dt>Fill</dt><dd>1.08440</dd>" in shown
+    assert "max(1.08420, 1.08440)" in shown
+    assert '<p class="sum loss">\N{MINUS SIGN}0.50\xa0R</p>' in shown
+    assert "filled 1.08440" in row_of(signal)
+    assert fills(signal) == {str(signal.pk): 1.0844}
+
+
+def test_result_at_a_venue_is_marked_so_everywhere() -> None:
+    signal = reach_target(make_filled(make_user("anna")))
+    for path in (f"/signals/{signal.pk}", "/publishers/anna"):
+        assert "Verified at a venue" in page(path)
+    assert "1 verified at a venue" in Client().get("/publishers/anna/scorecard.svg").text
+
+
+def test_unfilled_signal_has_no_result_and_no_mark() -> None:
+    signal = make_unfilled()
+    shown = page(f"/signals/{signal.pk}")
+    assert ">Unfilled</span>" in shown
+    assert not any(
+        word in shown for word in ('class="mark', "0.00\xa0R", "does not hold", "Evidence at exit")
+    )
+    row = row_of(signal)
+    assert ("unfilled" in row, "0.00" in row) == (True, False)
+    asked = Client().get("/signals/checked", {"ids": str(signal.pk)}).json()
+    assert asked["marks"] == {str(signal.pk): ["", "Unfilled"]}
+
+
+def test_what_is_asked_to_close_says_so() -> None:
+    signal = make_filled()
+    add_now("close_request", signal.pk)
+    assert "Its publisher asked to close it." in page(f"/signals/{signal.pk}")
