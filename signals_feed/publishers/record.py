@@ -27,6 +27,8 @@ class Filled(NamedTuple):
     rank_unit: Decimal
     ranked_in: ListName | None
     """The list of its feed; None for a signal that is never ranked."""
+    listed_in: ListName = "push"
+    """Where its publisher stands who is in no rank."""
 
     @property
     def distance(self) -> Decimal:
@@ -81,6 +83,8 @@ class Scorecard(NamedTuple):
     worst_r: Decimal | None
     standings: dict[ListName, Standing]
     """By list."""
+    listed_in: ListName | None
+    """That of the last fill."""
 
     @property
     def closed(self) -> int:
@@ -92,6 +96,7 @@ class Record:
         self.open: dict[UUID, Filled] = {}
         self.unfilled = 0
         """Signals that ended without a fill, which are in no figure."""
+        self._listed_in: ListName | None = None
         self._episodes = Episodes()
         self._ranks: dict[ListName, Rank] = {}
         self._by_reason: Counter[str] = Counter()
@@ -111,6 +116,7 @@ class Record:
 
     def _fill(self, filled: Filled) -> None:
         self.open[filled.key] = filled
+        self._listed_in = filled.listed_in
         self._episodes.fill(filled.key, filled.symbol, filled.direction)
         if filled.ranked_in:
             self._ranks.setdefault(filled.ranked_in, Rank()).fill(filled.key)
@@ -139,4 +145,5 @@ class Record:
             self._best_r,
             self._worst_r,
             {name: self._ranks[name].read(rank_marks) for name in LISTS if name in self._ranks},
+            self._listed_in,
         )

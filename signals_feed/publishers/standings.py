@@ -18,7 +18,7 @@ from .lookup import ACTIVE, CLOSED, WAITING, Publisher, scorecards
 from .present_prices import PresentPrices
 from .purses import Standing
 from .record import LISTS, ListName, Scorecard
-from .stored_events import DEMONSTRATION, VENUE
+from .stored_events import DEMONSTRATION, PUSHED
 
 # The only backend that knows of permissions.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -71,7 +71,7 @@ def read_standings() -> dict[ListName, list[PublisherStanding]]:
     for user_id, name, is_demo, *counted, since in rows:
         publisher = Publisher(user_id, name, bool(is_demo), *counted)
         card = scorecards.read(publisher, present)
-        home = DEMONSTRATION if publisher.is_demo else VENUE
+        home = DEMONSTRATION if publisher.is_demo else card.listed_in or PUSHED
         for listed in card.standings or (home,):
             standing = card.standings.get(listed)
             own = PublisherStanding(publisher, card, since, user_id in allowed, standing)

@@ -67,6 +67,11 @@ class StoredSignal(NamedTuple):
             return None
         return list_of(self.fill_feed or "") if self.is_demo is False else DEMONSTRATION
 
+    @property
+    def listed_in(self) -> ListName:
+        """Prices of which nobody knows who made them were at least recorded here."""
+        return DEMONSTRATION if self.is_demo else list_of(self.fill_feed or "") or PUSHED
+
     def fill(self) -> Filled:
         return Filled(
             self.key,
@@ -77,6 +82,7 @@ class StoredSignal(NamedTuple):
             self.stop_loss,
             self.rank_unit or Decimal(0),
             self.ranked_in,
+            self.listed_in,
         )
 
     def close(self) -> Closed | None:

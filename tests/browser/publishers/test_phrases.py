@@ -43,7 +43,7 @@ def anna(server: Server, settings: Any) -> User:
             status="closed",
             close_price=Decimal("1.0810"),
             published_at=at,
-            closed_at=at + timedelta(seconds=75),
+            closed_at=at + timedelta(seconds=45),
         )
     return account.user
 

@@ -100,6 +100,7 @@ def make_groups() -> None:
     make_lucky("quiet", won=PROVEN_BY, minute=-81 * 24 * 60)
     make_lucky("old", won=PROVEN_BY, rules=1, fill_price=None)
     make_lucky("young", won=PROVEN_BY, rank_unit=None)
+    make_lucky("trial", won=1, rank_unit=None, feed="demo")
     make_lucky("made_up", won=TOLD_BY, is_demo=True)
     make_account(make_lucky("seeded", won=1, rules=1, fill_price=None), is_demo=True)
     make_lucky("pusher", won=TOLD_BY, feed="push:desk")
@@ -117,7 +118,7 @@ IN_GROUPS = {
     "push-luck": ["moved"],
     "demonstration": ["made_up"],
     "demonstration-luck": ["both", "replayed"],
-    "demonstration-unranked": ["seeded"],
+    "demonstration-unranked": ["seeded", "trial"],
 }
 
 
