@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group
 from django.contrib.sessions.models import Session
 from django.core.checks import Tags, register
 from django.core.signals import setting_changed
-from django.db.models.signals import m2m_changed, post_delete, post_migrate, pre_delete, pre_save
+from django.db.models.signals import m2m_changed, post_delete, post_migrate, pre_delete, pre_migrate, pre_save
 from prometheus_client import REGISTRY
 
 from accounts.ending import account_data, staying_rows

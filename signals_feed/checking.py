@@ -13,8 +13,8 @@ from signals_feed.contradictions import contradictions
 from signals_feed.marks import NO_EVIDENCE, Mark, mark_of
 from signals_feed.models import Evidence, Signal
 
-from .ledger import LedgerEntry
-from .verify import CurrentRows, fault_of, record_of
+from .ledger.ledger import LedgerEntry, Payload
+from .ledger.verify import CurrentRows, fault_of, record_of
 
 
 class ResultCheck(NamedTuple):

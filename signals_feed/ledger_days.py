@@ -1,17 +1,12 @@
-"""What the archive and other copies ask of the ledger: where it stands, where it stood at the end of a day,
-and what it says of a signal."""
+"""Where the ledger stands, and where it stood at the end of a day: for copies that are kept elsewhere."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from core.times import read_iso
 
 from .ledger.ledger import FIRST_PREVIOUS_HASH, LedgerEntry, LedgerHead
-from .ledger.verify import CurrentRows, record_of
-from .models import Evidence, Signal
-from .record import Payload
 
 # When what an entry records happened, by its kind.
 TIMES = ("closed_at", "cancelled_at", "published_at")
@@ -43,18 +38,3 @@ def is_in_ledger(known: LedgerPosition) -> bool:
     if known.position == 0:
         return known.hash == FIRST_PREVIOUS_HASH
     return LedgerEntry.objects.filter(position=known.position, hash=known.hash).exists()
-
-
-class Told(NamedTuple):
-    record: Sequence[Payload]
-    entry: Evidence | None
-    exit: Evidence | None
-
-
-def told_of(signal: Signal) -> Told:
-    entries = list(LedgerEntry.objects.filter(signal=signal.pk).order_by("position"))
-    rows = CurrentRows(entries)
-    entry, exit_ = (
-        rows.evidence.get((signal.pk, kind)) for kind in (Evidence.Kind.ENTRY, Evidence.Kind.EXIT)
-    )
-    return Told(record_of(signal, entries, rows), entry, exit_)

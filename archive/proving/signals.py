@@ -10,7 +10,6 @@ from core.times import epoch_ms
 from signals_feed.checking import stored_record
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
-from signals_feed.ledger_days import told_of
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import FILL, RULES, Payload, tick_of
 from signals_feed.rules import exact_price

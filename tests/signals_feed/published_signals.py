@@ -17,7 +17,7 @@ from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted
-from tests.factories import NOON, make_instrument, make_signal, make_user
+from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
 
 BID, ASK = Decimal("1.0841"), Decimal("1.0842")
 TERMS = {"entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900", "tradable_price": "1.0842"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from market.engine import FillTerms
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
+from signals_feed.closing import Closing
 from signals_feed.exits import SignalLevels, by_tick
 from signals_feed.judging.active_signals import ActiveSignals
 from signals_feed.judging.reading import SignalToWatch
@@ -138,7 +139,7 @@ def bid_at(bid: int, at_ms: int) -> TickAccepted:
     return TickAccepted("EURUSD", float(bid), float(bid + 1), at_ms, 1.0, at_ms)
 
 
-def ended(closings: list[Any]) -> list[tuple[int, str]]:
+def ended(closings: list[Closing]) -> list[tuple[int, str]]:
     return [(closing.signal.int, closing.reason) for closing in closings]
 
 

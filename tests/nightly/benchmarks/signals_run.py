@@ -19,7 +19,7 @@ set_up()
 
 from market.engine import FillTerms  # noqa: E402
 from market.prices.records import TickAccepted  # noqa: E402
-from signals_feed.closing import Closing, Ending  # noqa: E402
+from signals_feed.closing import Closing  # noqa: E402
 from signals_feed.exits import SignalLevels  # noqa: E402
 from signals_feed.judging.active_signals import ActiveSignals  # noqa: E402
 from signals_feed.judging.reading import SignalToWatch  # noqa: E402
