@@ -37,7 +37,7 @@ def anna(server: Server, settings: Any) -> User:
     terms = {"entry": LONG, "stop_loss": LONG - 900, "take_profit": LONG + 1_000, "tradable_price": LONG}
     make_published(bitcoin, user=account.user, **terms)
     for number in range(12):
-        at = timezone.now() - timedelta(days=1, minutes=number)
+        at = timezone.now() - timedelta(days=1, minutes=number + 1)
         make_signal(
             user=account.user,
             status="closed",
