@@ -17,12 +17,17 @@ def have_begun() -> bool:
     return RulesBegun.objects.filter(rules=RULES).exists()
 
 
-def begin_when_known() -> bool:
-    """Whether they have begun. They do not end, even if a process of the version before starts again."""
+def are_due() -> bool:
+    """Whether the next publication goes by them."""
     if have_begun():
         return True
     known = [rules for each in oldest_known if (rules := each()) is not None]
-    if not known or min(known) < RULES:
+    return bool(known) and min(known) >= RULES
+
+
+def begin_when_known() -> bool:
+    """Whether they have begun. They do not end, even if a process of the version before starts again."""
+    if not are_due():
         return False
-    RulesBegun.objects.bulk_create([RulesBegun(rules=RULES)], ignore_conflicts=True)
+    RulesBegun.objects.get_or_create(rules=RULES)
     return True

@@ -24,7 +24,7 @@ from instruments.facts import InstrumentFacts
 from market import runtime as market
 from signals_feed.checking import check_signals
 from signals_feed.figures import NARROW, gains, in_words
-from signals_feed.ledger.beginning import have_begun
+from signals_feed.ledger.beginning import are_due
 from signals_feed.models import LIFETIME, PERMISSION, Signal
 from signals_feed.publishers.paging import read_page
 from signals_feed.rules import SignalRefused, SignalTerms
@@ -130,7 +130,7 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
     form = PublishForm(request.POST)
     if form.is_valid() and publish_form(form, request.user):
         signal = form.cleaned_data
-        filled = f" {FILLED_LATER}" if have_begun() else ""
+        filled = f" {FILLED_LATER}" if are_due() else ""
         messages.success(request, f"Published: {signal['direction']} {signal['symbol']}.{filled}")
         return redirect(address_of(signal["symbol"]))
     return page(request, form, status=400)
@@ -205,7 +205,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "quote": quote,
         "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
         "active": active_signals(request.user),
-        "filled_later": FILLED_LATER if have_begun() else "",
+        "filled_later": FILLED_LATER if are_due() else "",
         "closed": [(signal, checks[signal.pk]) for signal in closed],
         "closed_page": closed_page,
         "has_published": own.exists(),

@@ -18,7 +18,8 @@ from accounts.models import User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
-from signals_feed.models import RulesBegun, Signal
+from signals_feed.ledger import beginning
+from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel
 from signals_feed.publishing.pages import FILLED_LATER, closed_words
 from tests.accounts.panel.test_look import assert_is_ours
@@ -280,9 +281,11 @@ def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
     assert "Yes, close it" not in text
 
 
-def test_form_and_confirmation_say_how_it_is_filled_once_the_rules_have_begun(page: Client) -> None:
+def test_form_and_confirmation_say_how_it_is_filled_before_the_first_is_published_so(
+    page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert FILLED_LATER not in page.get(PAGE).text
-    RulesBegun.objects.create(rules=2)
+    monkeypatch.setattr(beginning, "oldest_known", [lambda: 2])
     text = page.get(PAGE).text
     form, confirmation = text.split("<dialog")
     assert (FILLED_LATER in form, FILLED_LATER in confirmation) == (True, True)
