@@ -64,7 +64,8 @@ class Case:
 
         # Its first price has to get there.
         wait_until(is_published)
-        self.push_until(server, "arm")
+        # A machine that stands still for seconds arms it too late.
+        self.push_until(server, "arm", "cancel")
 
     def end(self, server: Process, tell: Tell) -> None:
         self.push_until(server, "fill", "close")

@@ -265,7 +265,7 @@ def test_a_signal_that_the_engine_hears_of_too_late_is_never_armed(
     clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch, *, seems_in_time: bool
 ) -> None:
     def earlier() -> str:
-        return iso(ms_of(database_clock()) - 4_700)
+        return iso(ms_of(database_clock()) - 3_000)
 
     async def act(watched: WatchedEngine) -> None:
         # The database takes what is written up to 5 seconds ago.
