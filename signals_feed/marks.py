@@ -64,10 +64,10 @@ def mark_of(why_not: str, decisions: Collection[Decision], *, is_demo: bool) -> 
     ever if the signal was never filled."""
     if why_not:
         return Mark.NOT_VERIFIED
+    if not decisions:
+        return None
     # Only what is the demo's may be dated back, whatever its prices are.
     if is_demo or any(each.simulated or each.feed in SIMULATED for each in decisions):
         return Mark.DEMONSTRATION
-    if not decisions:
-        return None
     is_of_venues = all(each.feed in VENUES and each.source != CANDLE for each in decisions)
     return Mark.VENUE if is_of_venues else Mark.RECORDED

@@ -356,10 +356,13 @@ class ActiveSignals:
         return own
 
     def end_inactive(self, symbol: str, at_ms: int, *, is_fresh: bool) -> None:
+        watch = self.watches.get(symbol)
+        is_known = watch is not None and bool(watch.recent)
         for followed in self.of_symbol(symbol):
             if followed.walk is None or followed.unwritten or followed.case.cause:
                 continue
-            if is_fresh:
+            # After a restart nobody here saw the last tick.
+            if is_fresh and is_known:
                 decision = followed.end_at_last(DEACTIVATED, at_ms, "", None)
                 followed.is_over = True
             else:

@@ -14,6 +14,7 @@ from signals_feed.decisions import Arming, Decision, write_decisions
 from signals_feed.exits import Tick
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import end_signals, may_last_be_shown, reason_of
+from signals_feed.record import SIMULATED
 from signals_feed.rules import exact_price
 
 from .followed import Followed
@@ -51,8 +52,10 @@ def end_series(
 def last_of(ending: SeriesEnding, followed: Followed) -> Tick | None:
     """The last tick of the series, if this engine did not see it."""
     last, walk = ending.last, followed.walk
-    if last is None or walk is None or walk.last.time_ms >= last.time_ms:
+    if last is None or walk is None or walk.last.seq == ending.seq or last.time_ms < walk.fill.time_ms:
         return None
     prices = exact_price(last.bid), exact_price(last.ask)
-    feed = ending.source.partition(":")[0]
+    name = ending.source.partition(":")[0]
+    # Stored quotes do not say which key pushed them, or whether they came from the venue's own address.
+    feed = name if name in SIMULATED else f"{name}:stored"
     return Tick(*prices, last.time_ms, seq=ending.seq, accepted_ms=last.time_ms, feed=feed)

@@ -24,4 +24,4 @@ def instrument(transactional_db: None, clock: object, own_market: None) -> Itera
     signals = list(Signal.objects.select_related("instrument"))
     assert [found.fault for found in check_signals(signals).values() if found.fault] == []
     for entries in read_records([signal.pk for signal in signals if signal.rules == 2]).values():
-        assert contradictions(entries, TAPE, now_ms()) == []
+        assert contradictions(entries, TAPE or None, now_ms()) == []

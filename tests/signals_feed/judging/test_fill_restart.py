@@ -107,6 +107,24 @@ def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) ->
     assert (exit_.best, exit_.worst) == (Decimal("1.0885"), Decimal("1.0805"))
 
 
+def test_a_change_of_kind_right_after_a_restart_ends_it_at_the_last_price(clock: Clock) -> None:
+    async def within() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(FILL, (5, 1.0885))
+        assert await watched.runner.writer.flush()
+        await watched.kill()
+
+    asyncio.run(within())
+    run(lambda watched: Story(watched, clock).reprice(), epoch="one")
+    exit_ = Evidence.objects.get(kind="exit")
+    assert (exit_.bid, exit_.signal.close_price) == (Decimal("1.0885"), Decimal("1.0885"))
+    assert (exit_.feed, verify().fault) == ("push:stored", "")
+    # The stored quote has neither numbering nor key, so the record holds by its own evidence alone.
+    TAPE.clear()
+
+
 def refuse(_: str, __: Callable[[], Any]) -> Any:
     raise OperationalError("the database is away")
 
