@@ -54,8 +54,7 @@ ABOUT = (
     "`number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |\n"
     "| `fill` | `fill_price`, `evidence`, `written` |\n"
     "| `close_request` | `at`, `written` |\n"
-    "| `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed; `signal` is all "
-    "zeros |\n\n"
+    "| `archive` | `day`, `manifest_sha256`, `written`: reserved, no entry has this kind yet |\n\n"
     "Prices and results are strings with every digit, and times have microseconds. `written` is the time of "
     "the database at which the entry was written, and never earlier than that of the entry before it. "
     "`evidence` is "
@@ -89,7 +88,7 @@ class HeadOfLedger(msgspec.Struct):
 class LedgerItem(msgspec.Struct):
     position: Position
     kind: Kind
-    signal: Annotated[str, Meta(description="The signal that the entry is about; all zeros for `archive`.")]
+    signal: Annotated[str, Meta(description="The signal that the entry is about.")]
     payload: Annotated[
         str,
         Meta(

@@ -130,7 +130,7 @@ class PublisherRecord(msgspec.Struct):
     ]
     active: Annotated[int, Meta(ge=0, description="Signals that are still open.")]
     waiting: Annotated[
-        int, Meta(ge=0, description="Those of them that wait for their fill; they are in no other figure.")
+        int, Meta(ge=0, description="Those of them that wait for their fill, in no figure but `active`.")
     ]
     signals: ClosedCount
     unfilled: Annotated[

@@ -164,7 +164,7 @@ export interface paths {
          *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
          *     | `fill` | `fill_price`, `evidence`, `written` |
          *     | `close_request` | `at`, `written` |
-         *     | `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed; `signal` is all zeros |
+         *     | `archive` | `day`, `manifest_sha256`, `written`: reserved, no entry has this kind yet |
          *
          *     Prices and results are strings with every digit, and times have microseconds. `written` is the time of the database at which the entry was written, and never earlier than that of the entry before it. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time`, `accepted_ms` for its `accepted_at`, and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and entries of version 0.1.0 lack `written`, `number` and `demo`.
          *
@@ -1012,7 +1012,7 @@ export interface components {
              * @enum {string}
              */
             kind: "publish" | "arm" | "fill" | "close_request" | "close" | "cancel" | "remove" | "archive";
-            /** @description The signal that the entry is about; all zeros for `archive`. */
+            /** @description The signal that the entry is about. */
             signal: string;
             /** @description The facts of this `kind` as JSON text, hashed exactly as shown here, so keep it byte for byte. */
             payload: string;
@@ -1421,7 +1421,7 @@ export interface components {
             ranks: components["schemas"]["PublisherRank"][];
             /** @description Signals that are still open. */
             active: number;
-            /** @description Those of them that wait for their fill; they are in no other figure. */
+            /** @description Those of them that wait for their fill, in no figure but `active`. */
             waiting: number;
             /** @description The number of closed signals; all of them count. */
             signals: number;
