@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,7 +17,7 @@ from core.events.outbox import ControlEvent
 from core.times import moment
 
 from . import record
-from .judge import ARM_WITHIN_MS, Arm
+from .judge import ARM_WITHIN_MS, Arm, unfilled
 from .ledger.ledger import (
     RESULT,
     Fact,
@@ -194,7 +193,8 @@ class Writing:
         if decision.cancel is not None:
             self._cancel(decision.cancel)
         if decision.close is not None or decision.is_unfilled:
-            self._close(decision.close or unfilled(signal))
+            at = plain(signal.cancelled_at or signal.published_at)
+            self._close(decision.close or unfilled(signal.entry, at))
             values = {name: getattr(signal, name) for name in ("status", *RESULT)}
             self.is_closed_now = bool(own.update(**values))
         return bool(self.armings or self.fill or self.is_cancelled_now or self.is_closed_now)
@@ -245,14 +245,6 @@ class Writing:
 def cancel_fact(signal: Signal, cause: str, unsettled_ms: int = 0) -> Fact:
     kept = {"cause": cause, "unsettled_ms": unsettled_ms}
     return Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal) | kept)
-
-
-def unfilled(signal: Signal) -> dict[str, Any]:
-    """It ends at its entry, with nothing gained or lost."""
-    at: datetime = signal.cancelled_at or signal.published_at
-    nothing = dict.fromkeys(("pnl", "pnl_percent", "pnl_r"), "0") | {"best_r": None, "worst_r": None}
-    close = {"close_price": plain(signal.entry), "close_reason": "cancelled", "closed_at": plain(at)}
-    return close | nothing | {"evidence": None}
 
 
 def evidence_row(signal: Signal, kind: str, shown: dict[str, Any]) -> Evidence:

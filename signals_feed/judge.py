@@ -1,6 +1,6 @@
 """The one judge: from the ledger's entries of a signal, and the prices after its publication, the only `fill`
-and `close` that it can have. It needs exits.py and the standard library alone, because those who check a
-record run it too.
+and `close` that it can have. It needs exits.py, record.py and the standard library alone, because those who
+check a record run it too.
 
 An `arm` says from where on the engine looks for a tick: that of the fill, of a requested close, or of a
 cancellation. So the engine's own order decides, and a later engine finds the same."""
@@ -39,6 +39,11 @@ class Arm(NamedTuple):
         # A feed that stood still sends what it missed: prices that somebody may have known at the request.
         has_waited = tick.accepted_ms >= due_ms and tick.time_ms >= min(self.at_ms, due_ms)
         return tick.settled and self.precedes(tick) and has_waited
+
+    @property
+    def fills_by_ms(self) -> int:
+        """The last moment of a fill, but for the time in which prices were unsettled."""
+        return self.at_ms + FILL_WITHIN_MS - self.unsettled_ms
 
 
 class Case:
@@ -92,19 +97,20 @@ class Case:
     def find_fill(self, items: Iterator[Item]) -> Tick | str:
         """The tick, or why there is none, or WAITING."""
         arms, cancels = self.arms[FILL], self.arms[CANCEL]
-        cancelled_ms = ms_of(self.cancelled_at) if self.cancelled_at else 0
-        first_ms = arms[0].written_ms if arms else self.cancel_written_ms
+        # Any other cause waits for the engine to arm it.
+        is_derived = self.cause in record.DERIVED
+        cancelled_ms = ms_of(self.cancelled_at) if is_derived else 0
+        first_ms = arms[0].written_ms if arms else self.cancel_written_ms if is_derived else 0
         is_late = first_ms > self.written_ms + ARM_WITHIN_MS
         if is_late or not arms:
             return self.cause if cancels else record.NOT_ARMED if is_late else WAITING
-        last_ms = arms[-1].at_ms + FILL_WITHIN_MS - arms[-1].unsettled_ms
         for tick in items:
             if isinstance(tick, Tick) and arms[-1].precedes(tick):
                 if cancels and cancels[0].precedes(tick):
                     return self.cause
                 if arms[-1].makes_due(tick):
-                    return tick if tick.accepted_ms <= last_ms + tick.unsettled_ms else record.NO_TICK
-        is_late = cancelled_ms > last_ms + self.unsettled_ms
+                    return tick if tick.accepted_ms <= arms[-1].fills_by_ms + tick.unsettled_ms else record.NO_TICK
+        is_late = cancelled_ms > arms[-1].fills_by_ms + self.unsettled_ms
         return self.cause if cancels else record.NO_TICK if is_late else WAITING
 
 
@@ -179,6 +185,13 @@ class Walk:
         }
 
 
+def unfilled(entry: Decimal, at: str) -> Payload:
+    """It ends at its entry, with nothing gained or lost."""
+    nothing = dict.fromkeys(("pnl", "pnl_percent", "pnl_r"), "0") | {"best_r": None, "worst_r": None}
+    close = {"close_price": plain(entry), "close_reason": CANCELLED, "closed_at": at}
+    return close | nothing | {"evidence": None}
+
+
 class Verdict(NamedTuple):
     state: str
     fill: Payload | None = None
@@ -195,9 +208,7 @@ def judge(entries: Sequence[Payload], market: Iterable[Item], until_ms: int) -> 
     if fill == WAITING:
         return Verdict(WAITING)
     if not isinstance(fill, Tick):
-        nothing = dict.fromkeys(("pnl", "pnl_percent", "pnl_r"), "0") | {"best_r": None, "worst_r": None}
-        terms = {"close_price": plain(case.entry), "close_reason": CANCELLED, "evidence": None}
-        return Verdict(CLOSED, None, terms | nothing | {"closed_at": case.cancelled_at}, case.why(str(fill)))
+        return Verdict(CLOSED, None, unfilled(case.entry, case.cancelled_at), case.why(str(fill)))
     walk, cancels = Walk(case, fill), case.arms[CANCEL]
     filled = {"fill_price": plain(walk.tradable), "evidence": evidence_of(fill, record.TICK, FILL)}
     is_at_last = bool(cancels) and case.cause in record.AT_LAST

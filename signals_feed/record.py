@@ -54,9 +54,13 @@ def iso(time_ms: int) -> str:
     return (EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def plain(value: Decimal | None) -> str | None:
+def plain_number(value: Decimal) -> str:
     """As the ledger writes it: without an exponent, trailing zeros or a signed zero."""
-    return None if value is None else f"{value.normalize() + 0:f}"
+    return f"{value.normalize() + 0:f}"
+
+
+def plain(value: Decimal | None) -> str | None:
+    return None if value is None else plain_number(value)
 
 
 def item_of(shown: Payload) -> Item:

@@ -20,11 +20,11 @@ from core.threads import in_thread_promptly
 from core.times import iso_time, moment, read_iso
 from signals_feed.checking import ResultCheck, check_signals, pip_size_of
 from signals_feed.ledger import proof
-from signals_feed.ledger.ledger import LedgerEntry, canonical, plain_number
+from signals_feed.ledger.ledger import LedgerEntry, canonical
 from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
-from signals_feed.record import ARM, CLOSE, FILL, PUBLISH
+from signals_feed.record import ARM, CLOSE, FILL, PUBLISH, plain_number
 from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 

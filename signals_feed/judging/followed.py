@@ -9,7 +9,7 @@ from uuid import UUID
 from signals_feed import record
 from signals_feed.decisions import Arming, Cancelling, Decision
 from signals_feed.exits import CANCELLED, CURRENT, Exit, Tick
-from signals_feed.judge import FILL_WITHIN_MS, Case, Walk
+from signals_feed.judge import Case, Walk
 from signals_feed.record import CANCEL, CLOSE_REQUEST, FILL, Item, Payload
 
 TakeSnapshot = Callable[[str, int], Arming]
@@ -121,7 +121,7 @@ class Followed:
         arms = self.case.arms[FILL]
         if not arms or not arms[-1].makes_due(tick):
             return None
-        if tick.accepted_ms > self._last_ms() + tick.unsettled_ms:
+        if tick.accepted_ms > arms[-1].fills_by_ms + tick.unsettled_ms:
             return self.cancel(record.NO_TICK, tick.accepted_ms, tick.unsettled_ms)
         self.walk = walk = Walk(self.case, tick)
         evidence = record.evidence_of(tick, record.TICK, FILL)
@@ -173,10 +173,7 @@ class Followed:
 
     def has_run_out(self, at_ms: int, unsettled_ms: int) -> bool:
         """Whether its time to be filled is over."""
-        if self.walk is not None or self.is_over or self.unwritten or not self.case.arms[FILL]:
+        arms = self.case.arms[FILL]
+        if self.walk is not None or self.is_over or self.unwritten or not arms:
             return False
-        return at_ms > self._last_ms() + unsettled_ms
-
-    def _last_ms(self) -> int:
-        arm = self.case.arms[FILL][-1]
-        return arm.at_ms + FILL_WITHIN_MS - arm.unsettled_ms
+        return at_ms > arms[-1].fills_by_ms + unsettled_ms

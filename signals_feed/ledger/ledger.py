@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Q
 
 from accounts.models import PUBLISHER
+from signals_feed.record import plain_number
 from transparency.signing import signer
 
 from .published_name import PublishedName
@@ -46,11 +47,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value) if isinstance(value, UUID) else value
-
-
-def plain_number(value: Decimal) -> str:
-    """Without an exponent, trailing zeros or a signed zero."""
-    return f"{value.normalize() + 0:f}"
 
 
 def publication_payload(signal: Any, entry: Any) -> Payload:

@@ -16,6 +16,8 @@ class OrderCheck:
     """Takes all payloads in order. It keeps a number for each publisher, and the signals that are open."""
 
     def __init__(self) -> None:
+        self.warnings: list[str] = []
+        """Of what is in order, but was published by the rules of before."""
         self._written = ""
         self._begun_at = 0
         """The first publication by the new rules."""
@@ -58,10 +60,13 @@ class OrderCheck:
         if entry.get("rules") == RULES:
             self._begun_at = self._begun_at or entry["position"]
             self._open[entry["signal"]] = is_demo
-        elif self._begun_at and not is_demo:
-            # The demo tells of a past that nobody saw.
-            yield f"follows the rules of before, and entry {self._begun_at} those that have begun"
-        elif self._written and not is_demo and _is_dated_back(entry["published_at"], self._written):
+            return
+        # The demo tells of a past that nobody saw.
+        if self._begun_at and not is_demo:
+            about = f"Entry {entry['position']} ({PUBLISH} of {entry['signal']})"
+            begun = f"and entry {self._begun_at} those that had begun"
+            self.warnings.append(f"{about} follows the rules of before, {begun}: it counts nowhere.")
+        if self._written and not is_demo and _is_dated_back(entry["published_at"], self._written):
             yield f"is dated {entry['published_at']}, and an earlier one was written at {self._written}"
 
 

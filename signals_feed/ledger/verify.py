@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 
 from core.program.commands import command
@@ -45,6 +45,8 @@ class LedgerVerdict(NamedTuple):
     head: str
     fault: str = ""
     """The first that does not hold, and why."""
+    warnings: Sequence[str] = ()
+    """What holds, and still is to be known."""
 
 
 class Altered(Exception):
@@ -74,18 +76,18 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                         f"Entry {entry.position} is not the one that was noted: the ledger was rewritten."
                     )
                 rows.check(entry)
-                if fault := order.fault(_written(entry), rows.is_demo(entry)):
-                    raise Altered(f"{name_of(entry)} {fault}.")
+                fault = order.fault(_written(entry), rows.is_demo(entry))
+                _raise_for(f"{name_of(entry)} {fault}." if fault else "")
                 _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
-            _check_results(entries, rows, head.position)
+            _judge(entries, rows, head.position)
         _check_end(head, checked, previous, noted)
         _raise_for(checkpoints.end())
-        _check_none_is_missing()
+        _raise_for(next(iter(untold(Signal.objects.order_by("pk"), most=1).values()), ""))
         _check_guards()
     except Altered as altered:
-        return LedgerVerdict(checked, previous, str(altered))
-    return LedgerVerdict(checked, previous)
+        return LedgerVerdict(checked, previous, str(altered), order.warnings)
+    return LedgerVerdict(checked, previous, warnings=order.warnings)
 
 
 def _raise_for(fault: str) -> None:
@@ -130,16 +132,15 @@ def _written(entry: LedgerEntry) -> Payload:
     return written if isinstance(written, dict) else {}
 
 
-def _check_results(batch: Sequence[LedgerEntry], rows: CurrentRows, upto: int) -> None:
-    """Of the signals that have ended, and whose last entry is in the batch."""
-    found = LedgerEntry.objects.filter(signal__in=rows.closed, position__lte=upto).order_by("position")
+def _judge(batch: Sequence[LedgerEntry], rows: CurrentRows, upto: int) -> None:
+    """The signals whose last entry is in the batch, whether they have ended or not."""
+    found = LedgerEntry.objects.filter(signal__in=rows.signals, position__lte=upto).order_by("position")
     of: dict[UUID, list[LedgerEntry]] = defaultdict(list)
     for entry in found:
         of[entry.signal].append(entry)
-    for pk, entries in of.items():
+    for entries in of.values():
         if entries[-1].position <= batch[-1].position:
-            wrong = contradictions(record_of(rows.closed[pk], entries, rows))
-            _raise_for(f"Signal {pk} does not hold: {'; '.join(wrong)}." if wrong else "")
+            _raise_for(rows.contradiction(entries))
 
 
 def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | None) -> None:
@@ -156,17 +157,23 @@ def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | N
         raise Altered(f"Entry {position + 1} is missing: {noted.position} were noted.")
 
 
-def _check_none_is_missing() -> None:
+DUE = {
+    LedgerEntry.Kind.PUBLISH: Q(),
+    LedgerEntry.Kind.FILL: ~Q(filled_at=None, fill_price=None),
+    LedgerEntry.Kind.CLOSE: Q(status=Signal.Status.CLOSED),
+    LedgerEntry.Kind.CANCEL: ~Q(cancel_reason=""),
+}
+
+
+def untold(signals: QuerySet[Signal], most: int | None = None) -> dict[UUID, str]:
+    """Those of which the table knows something that the ledger does not, and what."""
     entries = LedgerEntry.objects.filter(signal=OuterRef("pk"))
-    for kind, signals in (
-        (LedgerEntry.Kind.PUBLISH, Signal.objects.all()),
-        (LedgerEntry.Kind.FILL, Signal.objects.exclude(filled_at=None)),
-        (LedgerEntry.Kind.CLOSE, Signal.objects.filter(status=Signal.Status.CLOSED)),
-        (LedgerEntry.Kind.CANCEL, Signal.objects.exclude(cancel_reason="")),
-    ):
-        missing = signals.exclude(Exists(entries.filter(kind=kind))).order_by("pk").first()
-        if missing is not None:
-            raise Altered(f"Signal {missing.pk} is in the table, and the ledger has no {kind} of it.")
+    lacks = [When(which & ~Exists(entries.filter(kind=kind)), then=Value(kind)) for kind, which in DUE.items()]
+    lacking = signals.annotate(lacks=Case(*lacks, default=Value(""))).exclude(lacks="")
+    return {
+        pk: f"Signal {pk} is in the table, and the ledger has no {kind} of it."
+        for pk, kind in lacking.values_list("pk", "lacks")[:most]
+    }
 
 
 def _check_guards() -> None:
@@ -196,24 +203,19 @@ class CurrentRows:
         removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
         is_of_demo = Coalesce("is_demo", "user__account__is_demo")
         signals = Signal.objects.select_related("instrument").annotate(is_of_demo=is_of_demo)
-        self._signals: dict[UUID, Any] = signals.in_bulk(ids)
+        self.signals: dict[UUID, Any] = signals.in_bulk(ids)
         self.evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
         self._removed = set(removals.values_list("signal", flat=True))
 
-    @property
-    def closed(self) -> dict[UUID, Any]:
-        """Those of the batch that have ended."""
-        return {pk: each for pk, each in self._signals.items() if each.status == Signal.Status.CLOSED}
-
     def is_demo(self, entry: LedgerEntry) -> bool:
         """Nothing else is ever removed."""
-        signal = self._signals.get(entry.signal)
+        signal = self.signals.get(entry.signal)
         return signal is None or bool(signal.is_of_demo)
 
     def check(self, entry: LedgerEntry) -> None:
         if entry.kind == LedgerEntry.Kind.ARCHIVE:
             return
-        signal = self._signals.get(entry.signal)
+        signal = self.signals.get(entry.signal)
         name = f"Signal {entry.signal}"
         if entry.signal in self._removed:
             if signal is not None:
@@ -223,6 +225,9 @@ class CurrentRows:
             raise Altered(f"{name} of entry {entry.position} was deleted.")
         if entry.kind == LedgerEntry.Kind.CLOSE and signal.status != Signal.Status.CLOSED:
             raise Altered(f"{name} was reopened: entry {entry.position} says that it was closed.")
+        fill = self.evidence.get((signal.pk, Evidence.Kind.FILL))
+        if entry.kind == LedgerEntry.Kind.FILL and fill is not None and signal.filled_at != fill.at:
+            raise Altered(f"{name} was altered: filled_at is not the time of its fill.")
         written = _written(entry)
         now = json.loads(canonical(self.payload(entry, signal)))
         if differing := sorted(field for field in now if now[field] != written.get(field)):
@@ -237,8 +242,8 @@ class CurrentRows:
                 known = publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
                 # Entries of before do not say it.
                 known |= {"demo": signal.is_demo} if '"demo":' in entry.payload else {}
-                is_new = signal.rules == RULES
-                return known | ({"rules": RULES, "rank_unit": plain(signal.rank_unit)} if is_new else {})
+                is_new = signal.rules == RULES or '"rules":' in entry.payload
+                return known | ({"rules": signal.rules, "rank_unit": plain(signal.rank_unit)} if is_new else {})
             case LedgerEntry.Kind.FILL:
                 return fill_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.FILL)))
             case LedgerEntry.Kind.CLOSE:
@@ -248,12 +253,17 @@ class CurrentRows:
             case _:
                 return {}
 
+    def record(self, entries: Sequence[LedgerEntry]) -> list[Payload]:
+        """What the ledger says of a signal, as far as the tables do not say it themselves."""
+        signal = self.signals[entries[0].signal]
+        # Results of very old signals do not say with which pip size they were computed.
+        pip_size = {"pip_size": plain(signal.instrument.pip_size)}
+        return [pip_size | json.loads(each.payload) | self.payload(each, signal) for each in entries]
 
-def record_of(signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows) -> list[Payload]:
-    """What the ledger says, as far as the tables do not say it themselves."""
-    # Results of very old signals do not say with which pip size they were computed.
-    pip_size = {"pip_size": plain(signal.instrument.pip_size)}
-    return [pip_size | json.loads(each.payload) | rows.payload(each, signal) for each in entries]
+    def contradiction(self, entries: Sequence[LedgerEntry]) -> str:
+        """What the judge finds in it; empty if it holds."""
+        wrong = contradictions(self.record(entries))
+        return f"Signal {entries[0].signal} does not hold: {'; '.join(wrong)}." if wrong else ""
 
 
 def _differences(fields: list[str], written: Payload, now: Payload) -> str:

@@ -25,11 +25,18 @@ def make_waiting(by: User | None = None) -> Signal:
     return signal
 
 
-def make_filled(by: User | None = None, feed: str = "kraken") -> Signal:
-    """At 1.0844, and so at a worse price than its entry."""
+def make_filled(
+    by: User | None = None,
+    feed: str = "kraken",
+    price: Decimal = ASK,
+    bid: Decimal = BID,
+    later_ms: int = 0,
+    **seen: Any,
+) -> Signal:
+    """At 1.0844, and so at a worse price than its entry; or as a forger has it."""
     signal = make_waiting(by)
-    evidence = tick_of(signal, "fill", "fill", BID, ASK, feed)
-    change(signal, fill_price=ASK, filled_at=evidence.at)
+    evidence = tick_of(signal, "fill", "fill", bid, ASK, feed, later_ms, **seen)
+    change(signal, fill_price=price, filled_at=evidence.at)
     add_now("fill", signal.pk, **fill_payload(signal, evidence))
     return signal
 
@@ -63,16 +70,22 @@ def arm(signal: Signal, asked: str) -> None:
 
 
 def tick_of(
-    signal: Signal, kind: str, rule: str, bid: Decimal, ask: Decimal, feed: str, **extremes: Decimal
+    signal: Signal,
+    kind: str,
+    rule: str,
+    bid: Decimal,
+    ask: Decimal,
+    feed: str,
+    later_ms: int = 0,
+    **seen: Any,
 ) -> Evidence:
     """One second after the last arm, and after the tick before it."""
     count = signal.evidence.exclude(kind="entry").count() + 1
     armed = json.loads(LedgerEntry.objects.filter(signal=signal.pk, kind="arm").latest("position").payload)
-    accepted_ms = ms_of(armed["at"]) + 1_000 * count
-    known = {"feed": feed, "simulated": False, "accepted_ms": accepted_ms, "settled": True, "unsettled_ms": 0}
-    shown = {"source": "tick", "bid": bid, "ask": ask, "epoch": "e", "seq": 7 + count}
-    at = moment(accepted_ms)
-    return Evidence.objects.create(signal=signal, kind=kind, rule=rule, at=at, **shown, **known, **extremes)
+    accepted_ms = ms_of(armed["at"]) + 1_000 * count + later_ms
+    shown = {"feed": feed, "simulated": False, "accepted_ms": accepted_ms, "settled": True, "unsettled_ms": 0}
+    shown |= {"source": "tick", "bid": bid, "ask": ask, "epoch": "e", "seq": 7 + count, **seen}
+    return Evidence.objects.create(signal=signal, kind=kind, rule=rule, at=moment(accepted_ms), **shown)
 
 
 def end(signal: Signal, evidence: Evidence | None, **ended: Any) -> None:

@@ -58,6 +58,7 @@ class HonestEngine:
         self.expires_ms = self.start_ms + plan.expires_ms
         self.arms: dict[str, Entry] = {}
         self.unheard = {"fill"}
+        self.is_away = False
         self.filled: Tick | None = None
         self.paid = 0
         self.seen: list[int] = []
@@ -94,6 +95,10 @@ class HonestEngine:
 
     def wait(self) -> None:
         """Nothing happens."""
+
+    def leave(self) -> None:
+        """Nothing is heard or decided any more."""
+        self.is_away = True
 
     def minute(self, low: int, high: int, opened: int) -> None:
         """One that the engine does not see; afterwards it goes on in the same numbering."""
@@ -193,7 +198,8 @@ class HonestEngine:
 
     def _time_passes(self) -> None:
         arm = self.arms.get("fill")
-        if arm is None or self.filled is not None or self.is_closed or self.unsettled_since_ms:
+        is_over = self.filled is not None or self.is_closed
+        if arm is None or is_over or self.unsettled_since_ms or self.is_away:
             return
         if self.now_ms - arm["at_ms"] - self.unsettled_ms + arm["unsettled_ms"] > 60_000:
             self._arm_or_cancel("no_tick")

@@ -114,6 +114,8 @@ STORIES: dict[tuple[str, ...], Plan] = {
     ("cancelled", "", "", "not_armed"): story(heard=(6_000, "look", ())),
     ("cancelled", "", "", "market_closed"): story(cancel(1), tick(1)),
     ("", "", "", "staff", "not heard of yet"): story(cancel(0)),
+    ("", "", "", "staff", "not heard of in time"): story((6_000, *cancel(0)[1:]), heard=(10, "wait", ())),
+    ("", "", "", "staff", "while no engine ran"): story((10, "leave", ()), (61_000, *cancel(0)[1:])),
     ("", "fill", "tick", "in the millisecond in which it was due"): story(tick(1, after_ms=1_000)),
     ("", "fill", "tick", "over, without a tick since"): story(
         *(tick(1), (9_000, "wait", ())), expires_ms=4_000

@@ -33,3 +33,5 @@ class Command(BaseCommand):
         if verdict.fault:
             raise CommandError(f"{verdict.fault} {verdict.entries} entries before it hold.")
         self.stdout.write(f"{verdict.entries} entries hold. Head: {verdict.entries}:{verdict.head}")
+        for warning in verdict.warnings:
+            self.stdout.write(f"Warning: {warning}")

@@ -79,12 +79,12 @@ def test_every_fact_is_told_once_in_the_order_it_was_committed() -> None:
         assert entry.payload == json.dumps(written, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256((previous + entry.payload).encode()).hexdigest()
         assert entry.hash == previous
-    assert verify() == (5, previous, "")
+    assert verify()[:3] == (5, previous, "")
     assert str(LedgerHead.objects.get()) == f"5:{previous}"
 
 
 def test_empty_ledger_holds() -> None:
-    assert verify() == (0, "0" * 64, "")
+    assert verify()[:3] == (0, "0" * 64, "")
 
 
 def test_smallest_prices_are_told_without_exponents() -> None:
@@ -285,7 +285,7 @@ def test_missing_entry_is_named(kind: str) -> None:
     with unguarded():
         LedgerEntry.objects.filter(kind=kind).delete()
         found = check(signal)
-    assert found.fault == f"The ledger has no {kind} of signal {signal.pk}."
+    assert f"the ledger has no {kind} of it" in found.fault
 
 
 def test_signal_that_the_ledger_never_heard_of_does_not_hold() -> None:
@@ -343,5 +343,5 @@ def test_result_is_checked_with_the_pip_size_that_it_was_computed_with() -> None
 
 def test_many_signals_cost_as_many_queries_as_one(django_assert_num_queries: Any) -> None:
     signals = [make_closed() for _ in range(3)]
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert {found.fault for found in check_signals(signals).values()} == {""}

@@ -18,6 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
+from signals_feed.checking import check_signals
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
@@ -35,10 +36,12 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.order import OrderCheck
 from signals_feed.ledger.verify import verify
+from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import remove_demo
 from signals_feed.record import Payload, iso, ms_of
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
+from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import ASK, BID, TERMS, close_at, make_published
 
 from .by_hand import add, add_now, in_time, later, publish_by_rules_2
@@ -130,6 +133,25 @@ def test_losers_that_the_version_before_wrote_are_not_removed_as_those_of_a_demo
 def test_result_that_its_own_evidence_contradicts_is_named() -> None:
     close_at(make_published(), Decimal("1.0800"), Decimal("1.0801"), "take_profit")
     assert "does not hold" in verify().fault
+
+
+FALSE_FILLS: dict[str, tuple[dict[str, Any], str]] = {
+    "a better price": ({"price": Decimal("1.0842")}, "the fill's fill_price is 1.0842"),
+    "a price from before it was due": ({"later_ms": -1}, "makes no fill"),
+    "a price from before its arm": ({"seq": 7}, "makes no fill"),
+    "an unsettled price": ({"settled": False}, "makes no fill"),
+    "a price after its minute": ({"later_ms": 60_000}, "it has ended"),
+    "a price that stops it": ({"bid": Decimal("1.0810")}, "the ledger has no close of it"),
+    "a price that was made up": ({"feed": "demo"}, "the rules give True"),
+}
+
+
+@pytest.mark.parametrize(("forged", "sentence"), FALSE_FILLS.values(), ids=FALSE_FILLS)
+def test_false_fill_is_named_while_the_signal_is_open(forged: dict[str, Any], sentence: str) -> None:
+    signal = filled_signals.make_filled(**forged)
+    assert sentence in verify().fault
+    check = check_signals([signal])[signal.pk]
+    assert (sentence in check.fault, check.mark) == (True, Mark.NOT_VERIFIED)
 
 
 def test_every_entry_says_when_it_was_written() -> None:
