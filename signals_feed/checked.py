@@ -29,7 +29,7 @@ MOST_KEPT = 1_000
 
 class CheckedResults(NamedTuple):
     marks: Counter[Mark] = Counter()
-    """Of the newest results; a signal without a fill has none."""
+    """Of the open signals and the newest results; a signal without a fill has none."""
     witnessed_before_end: int = 0
 
     @property
@@ -42,34 +42,46 @@ class CheckedResults(NamedTuple):
         return [(mark, self.marks[mark]) for mark in Mark if self.marks[mark]]
 
 
+class Kept(NamedTuple):
+    found: CheckedResults
+    filled: int
+    closed: int
+    at_s: float
+
+    def is_fresh(self, publisher: Publisher) -> bool:
+        is_same = (self.filled, self.closed) == (publisher.filled, publisher.closed)
+        return is_same and time.monotonic() - self.at_s < FRESH_S
+
+
 class CheckedPublishers:
     """As they were found a short while ago: each check reads hundreds of rows."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, int], tuple[float, CheckedResults]] = OrderedDict()
+        self._kept: OrderedDict[int, Kept] = OrderedDict()
 
     def clear(self) -> None:
         self._kept.clear()
 
     def of(self, publisher: Publisher) -> CheckedResults:
-        which = publisher.user_id, publisher.closed
-        found_at, found = self._kept.get(which, (float("-inf"), CheckedResults()))
-        if time.monotonic() - found_at < FRESH_S:
-            return found
+        kept = self._kept.get(publisher.user_id)
+        if kept is not None and kept.is_fresh(publisher):
+            return kept.found
         # Not under the lock: others need not wait for what is about somebody else.
-        found = check_publisher(publisher)
+        kept = Kept(check_publisher(publisher), publisher.filled, publisher.closed, time.monotonic())
         with self._lock:
-            self._kept[which] = time.monotonic(), found
+            self._kept[publisher.user_id] = kept
+            self._kept.move_to_end(publisher.user_id)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return kept.found
 
 
 def check_publisher(publisher: Publisher) -> CheckedResults:
-    closed = Signal.objects.with_status("closed").filter(user_id=publisher.user_id)
-    newest = closed.select_related("instrument").order_by("-closed_at", "-pk")[:MOST_CHECKED]
-    marks = {pk: check.mark for pk, check in check_signals(list(newest)).items() if check.mark is not None}
+    own = Signal.objects.filter(user_id=publisher.user_id).select_related("instrument")
+    newest = own.with_status("closed").order_by("-closed_at", "-pk")[:MOST_CHECKED]
+    checks = check_signals([*newest, *own.active()])
+    marks = {pk: check.mark for pk, check in checks.items() if check.mark is not None}
     return CheckedResults(Counter(marks.values()), how_many_witnessed(marks))
 
 

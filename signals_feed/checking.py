@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
-from signals_feed.marks import NO_EVIDENCE, Mark, mark_of
+from signals_feed.marks import NO_EVIDENCE, PUBLISHED_LATE, Mark, mark_of
 from signals_feed.models import Evidence, Signal
 
 from .ledger.ledger import LedgerEntry, Payload
@@ -21,11 +21,8 @@ class ResultCheck(NamedTuple):
     """What does not hold, and why; empty if all does."""
     mark: Mark | None
     """None as long as no price has decided anything."""
-
-    @property
-    def why_not(self) -> str:
-        """Why it is not verified."""
-        return self.fault or (NO_EVIDENCE if self.mark == Mark.NOT_VERIFIED else "")
+    why_not: str = ""
+    """Why it is not verified."""
 
 
 def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
@@ -50,8 +47,9 @@ def check_signal(
     due = kinds_due(signal)
     decisions = [found for kind in due if (found := rows.evidence.get((signal.pk, kind))) is not None]
     why_not = fault or (NO_EVIDENCE if len(decisions) < len(due) else "")
+    why_not = why_not or (PUBLISHED_LATE if rows.is_late(signal.pk) else "")
     is_demo = any(map(rows.is_demo, entries[:1]))
-    return ResultCheck(fault, mark_of(why_not, decisions, is_demo=is_demo))
+    return ResultCheck(fault, mark_of(why_not, decisions, is_demo=is_demo), why_not)
 
 
 def kinds_due(signal: Signal) -> list[str]:

@@ -46,6 +46,10 @@ NO_EVIDENCE = (
     "There is no tick evidence. The signal is older than the evidence that the service keeps; its figures"
     " agree with the ledger."
 )
+PUBLISHED_LATE = (
+    "It was published by the rules of before, at a price that its publisher knew, after others had begun. It"
+    " counts nowhere."
+)
 
 
 class Decision(Protocol):

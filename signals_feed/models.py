@@ -9,7 +9,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from core.events.outbox import ControlEvent
@@ -42,6 +43,13 @@ class SignalQuerySet(models.QuerySet["Signal"]):
 
     def active(self) -> SignalQuerySet:
         return self.filter(status=Signal.Status.ACTIVE)
+
+    def with_origin(self) -> SignalQuerySet:
+        """`is_of_demo`, and `is_late` for what was published by the rules of before after others had begun: by
+        a version before, where people choose among prices that they know."""
+        begun = RulesBegun.objects.filter(rules__gt=OuterRef("rules"), begun_at__lt=OuterRef("published_at"))
+        is_of_demo = Coalesce("is_demo", "user__account__is_demo", False)
+        return self.annotate(is_of_demo=is_of_demo, is_late=Q(Exists(begun), is_of_demo=False))
 
 
 def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:

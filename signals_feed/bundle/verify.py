@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "9174c08c0175225316eb8c5c715d6be6af2844e063c38c836e5b51d13bb5db73"
+JUDGE = "2f96b50fdb01d20592d394e259e467245777a13aa1ac79287d295e9e1fe802ee"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

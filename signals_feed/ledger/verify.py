@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
-from django.db.models.functions import Coalesce
 
 from core.program.commands import command
 from signals_feed.contradictions import contradictions
@@ -201,16 +200,17 @@ class CurrentRows:
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
         ids = {entry.signal for entry in entries}
         removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
-        is_of_demo = Coalesce("is_demo", "user__account__is_demo")
-        signals = Signal.objects.select_related("instrument").annotate(is_of_demo=is_of_demo)
-        self.signals: dict[UUID, Any] = signals.in_bulk(ids)
+        self.signals: dict[UUID, Any] = Signal.objects.with_origin().select_related("instrument").in_bulk(ids)
         self.evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
         self._removed = set(removals.values_list("signal", flat=True))
 
     def is_demo(self, entry: LedgerEntry) -> bool:
         """Nothing else is ever removed."""
         signal = self.signals.get(entry.signal)
-        return signal is None or bool(signal.is_of_demo)
+        return signal is None or signal.is_of_demo
+
+    def is_late(self, pk: UUID) -> bool:
+        return pk in self.signals and self.signals[pk].is_late
 
     def check(self, entry: LedgerEntry) -> None:
         if entry.kind == LedgerEntry.Kind.ARCHIVE:

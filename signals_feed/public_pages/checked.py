@@ -12,18 +12,20 @@ from signals_feed.checking import check_signals
 from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import find
 
-MOST_ASKED = 60
+MOST_ASKED = 100
 
 
 @require_safe
 def checked_signals(request: HttpRequest) -> HttpResponse:
-    """The mark of each closed signal among those that are asked for."""
-    checks = check_signals(list(asked_for(request).with_status("closed")))
+    """The marks of those that are asked for. What waits for its fill has none yet."""
+    signals = list(asked_for(request))
+    checks, active = check_signals(signals), {each.pk for each in signals if each.closed_at is None}
     marks = {
         str(pk): ["", "Unfilled"] if check.mark is None else [check.mark, check.mark.label]
         for pk, check in checks.items()
+        if check.mark is not None or pk not in active
     }
-    return answer({"marks": marks}, f"private, max-age={FRESH_S}")
+    return answer({"marks": marks}, "no-store" if active else f"private, max-age={FRESH_S}")
 
 
 @require_safe
@@ -52,7 +54,8 @@ def publisher_marks(request: HttpRequest, user: str) -> HttpResponse:
         raise Http404
     counts = checked_results.of(publisher).counts
     marks = [[mark, mark.label, count] for mark, count in counts]
-    return answer({"marks": marks}, f"private, max-age={FRESH_S}")
+    # They were found some minutes ago already.
+    return answer({"marks": marks}, "no-store")
 
 
 def answer(found: dict[str, object], kept: str) -> HttpResponse:

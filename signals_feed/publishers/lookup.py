@@ -13,7 +13,7 @@ from accounts.models import User
 from core import clock
 from core.times import moment
 from signals_feed.ledger.names import HeldName
-from signals_feed.models import Signal
+from signals_feed.models import Signal, SignalQuerySet
 
 from .present_prices import PresentPrices
 from .record import Event, Record, Scorecard, place
@@ -36,6 +36,11 @@ class Publisher(NamedTuple):
     closed: int
     last_at: datetime
     """When the newest signal was published."""
+
+    @property
+    def filled(self) -> int:
+        """Those that are open and filled."""
+        return self.active - self.waiting
 
 
 def find(name: str) -> Publisher | None:
@@ -80,10 +85,10 @@ class KeptScorecard:
 
     @property
     def closed(self) -> int:
-        return self.record.closed + self.record.unfilled
+        return self.record.closed + self.record.unfilled + self.record.late
 
-    def add_to(self, publisher: Publisher, of: QuerySet[Signal]) -> None:
-        if (self.closed, len(self.record.open)) == (publisher.closed, publisher.active - publisher.waiting):
+    def add_to(self, publisher: Publisher, of: SignalQuerySet) -> None:
+        if (self.closed, len(self.record.open)) == (publisher.closed, publisher.filled):
             return
         if self.closed > publisher.closed:
             # The demo took its signals away.
@@ -93,17 +98,20 @@ class KeptScorecard:
             self.begin()
             self._read(of)
 
-    def _read(self, signals: QuerySet[Signal]) -> bool:
+    def _read(self, signals: SignalQuerySet) -> bool:
         """False if something comes before what is known."""
         closed = CLOSED
         if self._last_closed is not None:
             at, pk = self._last_closed
             closed &= Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk)
         new: list[Event] = []
-        unfilled, last_closed = 0, self._last_closed
+        unfilled, late, last_closed = 0, 0, self._last_closed
         for row in stored_signals(signals.filter(closed | ACTIVE & ~WAITING)):
             if row.closed_at is not None:
                 last_closed = max(last_closed or (row.closed_at, row.key), (row.closed_at, row.key))
+            if row.is_late:
+                late += row.closed_at is not None
+                continue
             if not row.is_filled:
                 unfilled += 1
                 continue
@@ -117,6 +125,7 @@ class KeptScorecard:
         for event in new:
             self.record.add(event)
         self.record.unfilled += unfilled
+        self.record.late += late
         self._last_closed, self._last = last_closed, new[-1] if new else self._last
         return True
 

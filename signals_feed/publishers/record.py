@@ -79,6 +79,7 @@ class Scorecard(NamedTuple):
     figures: Figures
     by_reason: Counter[str]
     unfilled: int
+    late: int
     best_r: Decimal | None
     worst_r: Decimal | None
     standings: dict[ListName, Standing]
@@ -96,6 +97,8 @@ class Record:
         self.open: dict[UUID, Filled] = {}
         self.unfilled = 0
         """Signals that ended without a fill, which are in no figure."""
+        self.late = 0
+        """Closed signals that count nowhere, because other rules had begun."""
         self._listed_in: ListName | None = None
         self._episodes = Episodes()
         self._ranks: dict[ListName, Rank] = {}
@@ -142,6 +145,7 @@ class Record:
             self._episodes.read(open_r, now),
             self._by_reason.copy(),
             self.unfilled,
+            self.late,
             self._best_r,
             self._worst_r,
             {name: self._ranks[name].read(rank_marks) for name in LISTS if name in self._ranks},

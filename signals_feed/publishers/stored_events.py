@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import FilteredRelation, Q, QuerySet
+from django.db.models import FilteredRelation, Q
 
-from instruments.sources import PUSH, is_simulated
 from signals_feed.exits import gain, paid_entry
-from signals_feed.models import Evidence, Signal
+from signals_feed.marks import VENUES
+from signals_feed.models import Evidence, SignalQuerySet
+from signals_feed.record import SIMULATED
 
 from .record import LISTS, Closed, Filled, ListName
 
@@ -23,10 +24,10 @@ def list_of(feed: str) -> ListName | None:
     """None where nobody knows who made the price."""
     if not feed:
         return None
-    if is_simulated(feed):
+    if feed in SIMULATED:
         return DEMONSTRATION
-    # `push:key`, or `kraken:moved`, which did not come from the venue's own address.
-    return PUSHED if feed == PUSH or ":" in feed else VENUE
+    # Not `kraken:moved`, which did not come from the venue's own address.
+    return VENUE if feed in VENUES else PUSHED
 
 
 class StoredSignal(NamedTuple):
@@ -50,6 +51,8 @@ class StoredSignal(NamedTuple):
     worst_r: Decimal | None
     exit_feed: str | None
     """Empty for a stored minute, which is one of the feed that filled it."""
+    is_late: bool
+    """Published by the rules of before, after others had begun: it counts nowhere."""
 
     @property
     def is_filled(self) -> bool:
@@ -102,10 +105,10 @@ class StoredSignal(NamedTuple):
 COLUMNS = {"key": "pk", "symbol": "instrument__symbol", "fill_feed": "fill__feed", "exit_feed": "exit__feed"}
 
 
-def stored_signals(signals: QuerySet[Signal]) -> Iterator[StoredSignal]:
+def stored_signals(signals: SignalQuerySet) -> Iterator[StoredSignal]:
     of_kind = {
         name: FilteredRelation("evidence", condition=Q(evidence__kind=kind))
         for name, kind in (("fill", Evidence.Kind.FILL), ("exit", Evidence.Kind.EXIT))
     }
     columns = [COLUMNS.get(name, name) for name in StoredSignal._fields]
-    return (StoredSignal(*row) for row in signals.annotate(**of_kind).values_list(*columns).iterator())
+    return (StoredSignal(*row) for row in signals.with_origin().annotate(**of_kind).values_list(*columns).iterator())

@@ -2,19 +2,23 @@
 const marks = new Map();
 let asking = Promise.resolve();
 
-/** Of closed signals by their id, each with its item in the list. */
-export function mark(items, address) {
+/** Of signals that are filled or closed: the id, the status, and the item in the list. */
+export function mark(signals, address) {
   asking = asking.then(async () => {
-    const unknown = [...items.keys()].filter((id) => !marks.has(id));
+    const unknown = signals.filter((signal) => !marks.has(keyOf(signal)));
     if (unknown.length) await check(unknown, address);
-    for (const [id, item] of items) show(item, marks.get(id));
+    for (const signal of signals) show(signal.item, marks.get(keyOf(signal)));
   });
 }
 
-async function check(ids, address) {
+// What was found of a fill says nothing of the end.
+const keyOf = ({ id, status }) => `${id} ${status}`;
+
+async function check(signals, address) {
   try {
-    const answer = await fetch(`${address}?ids=${ids}`);
-    for (const [id, found] of Object.entries((await answer.json()).marks)) marks.set(id, found);
+    const answer = await fetch(`${address}?ids=${signals.map(({ id }) => id)}`);
+    const { marks: found } = await answer.json();
+    for (const signal of signals) if (found[signal.id]) marks.set(keyOf(signal), found[signal.id]);
   } catch {
     // Nothing was checked, so nothing is marked; the link still leads to the proof.
   }

@@ -55,6 +55,8 @@ export class Signals {
       if (fill) partOf(item, "fill").textContent = price(fill, this.instruments[symbol]?.digits ?? 5);
     }
     this.showGains();
+    // Without the module nothing is marked, which claims nothing.
+    this.mark().catch(() => {});
   }
 
   /** A later load takes the place of one that is still under way. */
@@ -136,16 +138,15 @@ export class Signals {
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
     this.askFills();
-    // Without the module nothing is marked, which claims nothing.
-    this.mark().catch(() => {});
   }
 
-  /** Results are marked after they were checked, which may take longer than the list. */
+  /** Fills and results are marked after they were checked, which may take longer than the list. */
   async mark() {
-    const closed = [...this.items].filter(([id]) => this.known.get(id).status === "closed");
-    if (!closed.length) return;
+    const all = [...this.items].map(([id, item]) => ({ id, item, status: this.known.get(id).status }));
+    const decided = all.filter(({ id, status }) => status === "closed" || this.fills.of(id) !== undefined);
+    if (!decided.length) return;
     const { mark } = await module(import.meta.resolve("./marks.js"));
-    mark(new Map(closed), this.pane.list.dataset.checked);
+    mark(decided, this.pane.list.dataset.checked);
   }
 
   tellWhen(item, { closed_at: closedAt, timestamp }) {

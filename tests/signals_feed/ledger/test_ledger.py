@@ -166,6 +166,7 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     "a tick": (lambda signals: exits(signals[0]).update(bid="1.08"), "evidence is .*it was"),
     "deleted evidence": (lambda signals: exits(signals[0]).delete(), "evidence is nothing, it was"),
     "a deleted signal": (lambda signals: rows(signals[2]).delete(), "of entry 3 was deleted"),
+    "rules": (lambda signals: rows(signals[2]).update(rules=2), "rules is 2, it was nothing"),
     "a signal from nowhere": (
         lambda signals: Signal.objects.create(
             **{
@@ -301,7 +302,7 @@ def test_signal_without_evidence_of_its_exit_is_unproven() -> None:
         found = check(signal)
         Evidence.objects.all().delete()
         assert check(signal).mark == Mark.NOT_VERIFIED
-    assert (found, found.why_not) == (ResultCheck("", Mark.NOT_VERIFIED), NO_EVIDENCE)
+    assert found == ResultCheck("", Mark.NOT_VERIFIED, NO_EVIDENCE)
 
 
 @pytest.mark.parametrize(

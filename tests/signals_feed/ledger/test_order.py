@@ -10,15 +10,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
-from signals_feed.checking import check_signals
+from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
@@ -36,8 +38,8 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.order import OrderCheck
 from signals_feed.ledger.verify import verify
-from signals_feed.marks import Mark
-from signals_feed.models import Evidence, Signal
+from signals_feed.marks import PUBLISHED_LATE, Mark
+from signals_feed.models import Evidence, RulesBegun, Signal
 from signals_feed.publishing.actions import remove_demo
 from signals_feed.record import Payload, iso, ms_of
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
@@ -101,11 +103,18 @@ def test_winner_dated_back_by_the_rules_of_before_is_named(written_s: float | No
     assert "is dated" in verify().fault
 
 
-def test_publication_by_the_rules_of_before_is_named_once_the_others_have_begun() -> None:
-    publish_by_rules_2(number=1, symbol="EURUSD")
-    assert verify().fault == ""
-    make_published()
-    assert "follows the rules of before, and entry 1" in verify().fault
+def test_publication_by_the_rules_of_before_is_a_warning_once_others_have_begun() -> None:
+    RulesBegun.objects.create(rules=2, begun_at=publish_by_rules_2(number=1).published_at)
+    call_command("verify_ledger", stdout=(out := StringIO()))
+    assert "Warning" not in out.getvalue()
+    late = make_published()
+    call_command("verify_ledger", stdout=(out := StringIO()))
+    assert "Warning: Entry 2 " in out.getvalue()
+    check = check_signals([late])[late.pk]
+    assert check == ResultCheck("", Mark.NOT_VERIFIED, PUBLISHED_LATE)
+    filled_signals.make_filled(make_user("bert"), price=Decimal("1.0842"))
+    found = verify()
+    assert ("does not hold" in found.fault, len(found.warnings)) == (True, 1)
 
 
 def test_real_losers_are_not_removed_as_those_of_a_demo() -> None:
@@ -239,6 +248,8 @@ def test_a_story_by_rules_2_holds() -> None:
     ("alter", "sentence"),
     [
         (lambda: Signal.objects.update(fill_price="1.0843"), "fill_price is 1.0843"),
+        (lambda: Signal.objects.update(filled_at=F("published_at")), "filled_at is not the time"),
+        (lambda: Signal.objects.update(rules=1), "rules is 1, it was 2"),
         (lambda: Signal.objects.update(rank_unit="0.0031"), "rank_unit is 0.0031"),
         (lambda: Signal.objects.update(is_demo=True), "demo is true"),
         (lambda: Evidence.objects.filter(kind="fill").update(feed="kraken"), '"feed":"kraken"'),
@@ -375,13 +386,12 @@ OWN = ("arm", "at"), ("close_request", "at"), ("cancel", "cancelled_at")
     ("entries", "sentence"),
     [
         ([NEW, entry("arm", 9)], "before the one before it"),
-        ([NEW, entry("publish", 10)], "follows the rules of before"),
         ([NEW | {"published_at": iso(4_999)}], "is dated"),
         *(([NEW, entry(kind, 10) | {name: iso(15_001)}], "is dated") for kind, name in OWN),
         ([NEW, {"kind": "fill", "signal": "one"}], "does not say when"),
         ([NEW | {"number": 2}], "is number 2"),
         ([entry("publish", 10), NEW], "is number 1"),
-        ([entry("close", 4_000), entry("publish", 399)], "is dated"),
+        ([NEW, entry("close", 4_000), entry("publish", 399)], "is dated"),
         ([NEW | {"written": 5}], "cannot be read"),
     ],
 )

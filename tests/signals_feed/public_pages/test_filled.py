@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -29,6 +31,14 @@ def fills(signal: Signal) -> dict[str, float | None]:
     return found
 
 
+def marks(signal: Signal) -> dict[str, list[str]]:
+    """They change, as long as it is open."""
+    answer = Client().get("/signals/checked", {"ids": str(signal.pk)})
+    assert answer["Cache-Control"] == "no-store"
+    found: dict[str, list[str]] = answer.json()["marks"]
+    return found
+
+
 def row_of(signal: Signal) -> str:
     rows: list[str] = re.findall(r'<tr role="row">.*?</tr>', page(f"/publishers/{signal.user}"), re.DOTALL)
     return next(row for row in rows if str(signal.pk) in row)
@@ -43,6 +53,7 @@ def test_signal_waits_for_its_fill_and_makes_nothing_until_then() -> None:
     assert '<p class="sum' not in shown
     assert "waiting for its fill" in row_of(signal)
     assert fills(signal) == {str(signal.pk): None}
+    assert marks(signal) == {}
 
 
 @pytest.mark.usefixtures("own_market")
@@ -62,6 +73,20 @@ def test_result_at_a_venue_is_marked_so_everywhere() -> None:
     for path in (f"/signals/{signal.pk}", "/publishers/anna"):
         assert "Verified at a venue" in page(path)
     assert "1 verified at a venue" in Client().get("/publishers/anna/scorecard.svg").text
+
+
+@pytest.mark.usefixtures("own_market")
+@pytest.mark.parametrize(
+    ("forged", "label"), [({}, "Verified at a venue"), ({"price": Decimal("1.0842")}, "Not verified")]
+)
+def test_fill_is_marked_everywhere_while_the_signal_is_open(forged: dict[str, Any], label: str) -> None:
+    put_quote("EURUSD", 1.0827, 1.0828)
+    signal = make_filled(make_user("anna"), **forged)
+    assert [found[1] for found in marks(signal).values()] == [label]
+    assert label in row_of(signal)
+    outcome = page(f"/signals/{signal.pk}").split('id="outcome"')[1].split('id="proof"')[0]
+    assert label in outcome
+    assert Client().get("/publishers/anna/marks").json()["marks"][0][1:] == [label, 1]
 
 
 def test_unfilled_signal_has_no_result_and_no_mark() -> None:

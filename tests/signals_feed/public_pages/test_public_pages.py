@@ -71,7 +71,7 @@ def test_texts_are_texts_and_nothing_else(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "queries"), [("/publishers", 2), ("/publishers/anna", 7), ("/signals/{signal}", 7)]
+    ("path", "queries"), [("/publishers", 2), ("/publishers/anna", 8), ("/signals/{signal}", 8)]
 )
 def test_page_costs_as_many_queries_for_many_publishers_as_for_one(path: str, queries: int) -> None:
     signal = make_closed("anna")

@@ -196,8 +196,8 @@ def test_signal_without_evidence_is_not_verified() -> None:
     assert of_publisher() == {"not_verified": 1}
 
 
-def test_active_and_unknown_signals_and_nonsense_are_left_out(closed: list[Signal]) -> None:
-    assert marks(make_published().pk, uuid4(), "x", "", "\0") == {}
+def test_unknown_signals_and_nonsense_are_left_out(closed: list[Signal]) -> None:
+    assert marks(uuid4(), "x", "", "\0") == {}
 
 
 def test_no_more_are_checked_than_a_list_shows(closed: list[Signal]) -> None:
@@ -205,10 +205,14 @@ def test_no_more_are_checked_than_a_list_shows(closed: list[Signal]) -> None:
     assert len(marks(*others, *(signal.pk for signal in closed))) == 1
 
 
-def test_publisher_is_not_checked_again_at_once_but_after_the_next_close(closed: list[Signal]) -> None:
+def test_publisher_is_not_checked_again_at_once_but_after_the_next_fill_and_close(
+    closed: list[Signal],
+) -> None:
     of_publisher()
     with count_queries() as asked:
         of_publisher()
     assert len(asked) == 1, asked
-    close_at(make_published(user=closed[0].user), Decimal("1.0874"), Decimal("1.0875"))
+    filled = make_published(user=closed[0].user)
     assert of_publisher() == {"recorded_here": 4}
+    close_at(filled, Decimal("1.0874"), Decimal("1.0875"), "take_profit")
+    assert of_publisher() == {"recorded_here": 3, "not_verified": 1}
