@@ -104,13 +104,14 @@ class Case:
         is_late = first_ms > self.written_ms + ARM_WITHIN_MS
         if is_late or not arms:
             return self.cause if cancels else record.NOT_ARMED if is_late else WAITING
+        last_ms = arms[-1].fills_by_ms
         for tick in items:
             if isinstance(tick, Tick) and arms[-1].precedes(tick):
                 if cancels and cancels[0].precedes(tick):
                     return self.cause
                 if arms[-1].makes_due(tick):
-                    return tick if tick.accepted_ms <= arms[-1].fills_by_ms + tick.unsettled_ms else record.NO_TICK
-        is_late = cancelled_ms > arms[-1].fills_by_ms + self.unsettled_ms
+                    return tick if tick.accepted_ms <= last_ms + tick.unsettled_ms else record.NO_TICK
+        is_late = cancelled_ms > last_ms + self.unsettled_ms
         return self.cause if cancels else record.NO_TICK if is_late else WAITING
 
 

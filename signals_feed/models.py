@@ -45,8 +45,8 @@ class SignalQuerySet(models.QuerySet["Signal"]):
         return self.filter(status=Signal.Status.ACTIVE)
 
     def with_origin(self) -> SignalQuerySet:
-        """`is_of_demo`, and `is_late` for what was published by the rules of before after others had begun: by
-        a version before, where people choose among prices that they know."""
+        """`is_of_demo`, and `is_late` for what a version before published by its own rules after others had
+        begun."""
         begun = RulesBegun.objects.filter(rules__gt=OuterRef("rules"), begun_at__lt=OuterRef("published_at"))
         is_of_demo = Coalesce("is_demo", "user__account__is_demo", False)
         return self.annotate(is_of_demo=is_of_demo, is_late=Q(Exists(begun), is_of_demo=False))

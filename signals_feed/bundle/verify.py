@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "2f96b50fdb01d20592d394e259e467245777a13aa1ac79287d295e9e1fe802ee"
+JUDGE = "b15057750d277f0d8bbdcd4b748e411928e6b9e8a54fa7cfbef3680b69ca61c3"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

@@ -167,8 +167,10 @@ DUE = {
 def untold(signals: QuerySet[Signal], most: int | None = None) -> dict[UUID, str]:
     """Those of which the table knows something that the ledger does not, and what."""
     entries = LedgerEntry.objects.filter(signal=OuterRef("pk"))
-    lacks = [When(which & ~Exists(entries.filter(kind=kind)), then=Value(kind)) for kind, which in DUE.items()]
-    lacking = signals.annotate(lacks=Case(*lacks, default=Value(""))).exclude(lacks="")
+    cases = (
+        When(which & ~Exists(entries.filter(kind=kind)), then=Value(kind)) for kind, which in DUE.items()
+    )
+    lacking = signals.annotate(lacks=Case(*cases, default=Value(""))).exclude(lacks="")
     return {
         pk: f"Signal {pk} is in the table, and the ledger has no {kind} of it."
         for pk, kind in lacking.values_list("pk", "lacks")[:most]
@@ -242,8 +244,9 @@ class CurrentRows:
                 known = publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
                 # Entries of before do not say it.
                 known |= {"demo": signal.is_demo} if '"demo":' in entry.payload else {}
+                of_rules = {"rules": signal.rules, "rank_unit": plain(signal.rank_unit)}
                 is_new = signal.rules == RULES or '"rules":' in entry.payload
-                return known | ({"rules": signal.rules, "rank_unit": plain(signal.rank_unit)} if is_new else {})
+                return known | (of_rules if is_new else {})
             case LedgerEntry.Kind.FILL:
                 return fill_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.FILL)))
             case LedgerEntry.Kind.CLOSE:

@@ -111,4 +111,5 @@ def stored_signals(signals: SignalQuerySet) -> Iterator[StoredSignal]:
         for name, kind in (("fill", Evidence.Kind.FILL), ("exit", Evidence.Kind.EXIT))
     }
     columns = [COLUMNS.get(name, name) for name in StoredSignal._fields]
-    return (StoredSignal(*row) for row in signals.with_origin().annotate(**of_kind).values_list(*columns).iterator())
+    rows = signals.with_origin().annotate(**of_kind).values_list(*columns)
+    return (StoredSignal(*row) for row in rows.iterator())

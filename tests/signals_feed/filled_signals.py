@@ -44,7 +44,7 @@ def make_filled(
 def reach_target(signal: Signal) -> Signal:
     target, feed = signal.take_profit, signal.evidence.get(kind="fill").feed
     beyond = target + Decimal("0.0001")
-    extremes = {"best": target, "worst": BID}
+    extremes: dict[str, Any] = {"best": target, "worst": BID}
     evidence = tick_of(signal, "exit", "target", beyond, beyond, feed, **extremes)
     terms = signal.direction, signal.entry, signal.stop_loss, ASK
     reached = {f"{name}_r": in_r(*terms, price) for name, price in extremes.items()}

@@ -49,7 +49,7 @@ steps = st.lists(
 
 @st.composite
 def plans(draw: Any) -> Plan:
-    heard = draw(st.sampled_from([10, 10, 4_000, 5_001])), "look", ()
+    heard = draw(st.sampled_from([10, 10, 4_000, 5_001])), draw(st.sampled_from(["look", "look", "wait"])), ()
     distances = draw(st.integers(0, 3)), draw(st.integers(6, 40)), draw(st.integers(6, 40))
     times = draw(st.sampled_from([5_000, 100_000, 10**9])), draw(st.sampled_from([0, 40, 3_000]))
     return Plan(draw(st.booleans()), *distances, *times, [heard, *draw(steps)])
