@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-KEY_BYTES, SIGNATURE_BYTES, TIME_BYTES = 32, 64, 8
+KEY_BYTES, TIME_BYTES = 32, 8
 PRIVATE = "PRIVATE+KEY+"
 
 

@@ -125,23 +125,6 @@ def tiles_for(size: int, *leaves: int) -> set[Place]:
     return found
 
 
-def proves_inclusion(leaf: bytes, index: int, size: int, proof: Iterable[bytes], expected: bytes) -> bool:
-    if not 0 <= index < size:
-        return False
-    number, last, found = index, size - 1, leaf
-    for each in proof:
-        if not last:
-            return False
-        if number % 2 or number == last:
-            found = node_hash(each, found)
-            while number and not number % 2:
-                number, last = number >> 1, last >> 1
-        else:
-            found = node_hash(found, each)
-        number, last = number >> 1, last >> 1
-    return not last and found == expected
-
-
 def proves_consistency(old: int, old_root: bytes, size: int, new_root: bytes, proof: Iterable[bytes]) -> bool:
     """Every tree extends the empty one, and nothing has to be proved for it."""
     given = iter(proof)
