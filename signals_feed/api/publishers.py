@@ -162,7 +162,7 @@ class PublisherRecord(msgspec.Struct):
     ]
     marks: Annotated[
         MarkCounts,
-        Meta(description=f"Of the newest results, {MOST_CHECKED} at most, as of the last five minutes."),
+        Meta(description=f"Of open signals and the newest {MOST_CHECKED} results, in the last five minutes."),
     ]
     closed_by: Annotated[ClosedBy, Meta(description="How many signals closed for each reason.")]
     by_symbol: Annotated[

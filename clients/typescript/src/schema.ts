@@ -1463,7 +1463,7 @@ export interface components {
             max_drawdown_r: number;
             /** @description Most signals in a row after which the sum was below its highest point. */
             max_drawdown_signals: number;
-            /** @description Of the newest results, 500 at most, as of the last five minutes. */
+            /** @description Of open signals and the newest 500 results, in the last five minutes. */
             marks: components["schemas"]["MarkCounts"];
             /** @description How many signals closed for each reason. */
             closed_by: components["schemas"]["ClosedBy"];
