@@ -324,6 +324,15 @@ def test_archived_ticks_name_what_the_evidence_alone_does_not(tmp_path: Path) ->
     assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
 
 
+def test_false_fill_of_an_open_signal_is_named(tmp_path: Path) -> None:
+    world = make_told(OPEN)
+    world.markets = {}
+    forged = [each | ({"fill_price": "1001"} if each["kind"] == "fill" else {}) for each in world.entries]
+    world.tell(forged, Random(1))
+    found = judged(tmp_path, world)
+    assert [line.partition(":")[0] for line in found.faults] == ["FAULT signal s0"]
+
+
 @pytest.mark.parametrize(
     ("kind", "row"),
     [

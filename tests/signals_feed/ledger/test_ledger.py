@@ -166,6 +166,10 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     "a tick": (lambda signals: exits(signals[0]).update(bid="1.08"), "evidence is .*it was"),
     "deleted evidence": (lambda signals: exits(signals[0]).delete(), "evidence is nothing, it was"),
     "a deleted signal": (lambda signals: rows(signals[2]).delete(), "of entry 3 was deleted"),
+    "a fill from nowhere": (
+        lambda signals: rows(signals[2]).update(fill_price="1.08"),
+        "the ledger has no fill of it",
+    ),
     "rules": (lambda signals: rows(signals[2]).update(rules=2), "rules is 2, it was nothing"),
     "a signal from nowhere": (
         lambda signals: Signal.objects.create(
