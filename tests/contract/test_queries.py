@@ -59,7 +59,7 @@ def rows(shared: Api) -> None:
         ("/api/signals?user=nobody", 3),
         (f"/api/signals/{SHOWN}", 1),
         ("/api/signals/none", 0),
-        (f"/api/signals/{SHOWN}/proof", 7),
+        (f"/api/signals/{SHOWN}/proof", 8),
         ("/api/signals/none/proof", 0),
         ("/api/signals/ledger", 2),
         ("/api/publishers/marta", 1),

@@ -182,4 +182,4 @@ def test_signal_of_a_time_without_evidence_is_still_computed(shared: Api) -> Non
     assert Decimal(computed(body)["pnl"]) == signal.pnl == 25
     assert (body["mark"], body["arm"], body["fill"]) == ("not_verified", None, None)
     # The ledger of this test has never heard of it.
-    assert f"no publish of signal {signal.pk}" in body["mark_reason"]
+    assert "the ledger has no publish of it" in body["mark_reason"]

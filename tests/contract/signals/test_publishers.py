@@ -127,7 +127,7 @@ def test_former_name_is_answered_with_the_present_record(shared: Api) -> None:
         assert [each["user"] for each in items] == ["after"]
 
 
-def test_unchanged_scorecard_costs_one_query_and_a_new_result_three_more(shared: Api) -> None:
+def test_unchanged_scorecard_costs_one_query_and_a_new_result_five_more(shared: Api) -> None:
     make_filled(make_user("waiting"), fill_price=None, filled_at=None)
     for user in ("anna", "waiting"):
         card(shared, user)
@@ -139,6 +139,6 @@ def test_unchanged_scorecard_costs_one_query_and_a_new_result_three_more(shared:
     with count_queries() as changed:
         card(shared, "ranked")
     assert len(unchanged) == 2, unchanged
-    assert len(changed) == 4, changed
-    # It is added to, and not read again; the other two are of the marks.
+    assert len(changed) == 6, changed
+    # It is added to, and not read again; the other four are of the marks.
     assert "closed_at" in changed[1]
