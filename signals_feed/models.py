@@ -365,6 +365,8 @@ class WatchMark(models.Model):
     """The time up to which the stored prices have been judged. One row."""
 
     watched_until = models.DateTimeField()
+    followed = models.CharField(max_length=60, default="", db_default="")
+    """Where the engine's journal stood at the last checkpoint of an engine that follows rules 2."""
 
     class Meta:
         constraints = (models.CheckConstraint(name="watch_mark_is_one_row", condition=Q(pk=1)),)

@@ -1,6 +1,6 @@
 """Listeners follow the engine in its own process, and write what they make of it with the engine's state."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from market.prices.records import AnyRecord, Tick
@@ -34,6 +34,8 @@ class EngineStart(NamedTuple):
     """What another engine decided and had not written yet: heard first."""
     fill_terms: Callable[[str], FillTerms]
     """Of a symbol, now."""
+    begin_anew: Callable[[], Awaitable[None]]
+    """From now on ticks are numbered in another epoch. Only while nothing comes."""
     standings: Mapping[str, SymbolStanding] = {}
     """By symbol, without the tail. What had higher numbers is in the tail, or the numbers are given again."""
 

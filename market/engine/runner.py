@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from math import inf
 
 from core.background import BackgroundLoop, cancel_and_wait
@@ -115,7 +116,8 @@ class Runner:
                 await asyncio.sleep(0)
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
-        start = EngineStart(self.epoch, self.writer.lease.hold, tail, self.fill_terms, standings)
+        begin_anew = partial(self.bus.begin_anew, self.writer)
+        start = EngineStart(self.epoch, self.writer.lease.hold, tail, self.fill_terms, begin_anew, standings)
         for listener in self.listeners:
             await listener.begin(start)
 

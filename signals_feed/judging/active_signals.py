@@ -283,6 +283,8 @@ class ActiveSignals:
         followed.inherit(self.epoch())
         if followed.walk is not None:
             followed.walk.seen += found.reached
+        if followed.stale and (lacking := followed.lacking):
+            self._close(followed.arm(lacking))
         refilled = () if self._refilled is None else self._refilled[found.symbol]
         for minute in (*self._missed.get(found.symbol, ()), *refilled):
             self._go_on((followed,), minute)

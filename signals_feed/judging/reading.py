@@ -9,13 +9,16 @@ from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef, Q
+
 from core.times import epoch_ms_after
+from market.models import EngineState
 from signals_feed.closing import Closing
 from signals_feed.decisions import Decision
 from signals_feed.exits import CANCELLED, EXPIRED, SignalLevels
 from signals_feed.ledger.ledger import LedgerEntry
-from signals_feed.models import Evidence, Reached, Signal
-from signals_feed.record import FILL, RULES, Payload
+from signals_feed.models import Evidence, Reached, Signal, WatchMark
+from signals_feed.record import CLOSE_REQUEST, FILL, RULES, Payload
 from signals_feed.rules import Quoted, StoredMinute, StoredMinutes
 from signals_feed.stored_minutes import read_minutes
 
@@ -81,6 +84,25 @@ def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:
         for signal, payload in entries.order_by("position").values_list("signal", "payload"):
             found[signal].append(json.loads(payload))
     return found
+
+
+def is_followed() -> bool:
+    """Whether an engine that follows rules 2 wrote the last checkpoint. One of the version before moves the
+    mark as if it had judged these signals too."""
+    followed = WatchMark.objects.values_list("followed", flat=True).first()
+    return followed in (None, standing())
+
+
+def standing() -> str:
+    """Where the journal stood at the last checkpoint."""
+    return "/".join(map(str, EngineState.objects.values_list("epoch", "position").first() or ()))
+
+
+def has_asked() -> bool:
+    """Whether signals by rules 2 wait for their fill, or for an end that was asked for."""
+    requests = LedgerEntry.objects.filter(signal=OuterRef("pk"), kind=CLOSE_REQUEST)
+    waits = Q(filled_at=None) | ~Q(cancel_reason="") | Exists(requests)
+    return Signal.objects.active().filter(waits, rules=RULES).exists()
 
 
 def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:

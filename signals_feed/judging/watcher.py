@@ -18,7 +18,7 @@ as all are, and close once they may."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -45,7 +45,15 @@ from signals_feed.rules import SeenExtremes
 
 from .active_signals import ActiveSignals, Noted
 from .followed import Followed
-from .reading import SignalToWatch, judge_stored, read_active, read_missed
+from .reading import (
+    SignalToWatch,
+    has_asked,
+    is_followed,
+    judge_stored,
+    read_active,
+    read_missed,
+    standing,
+)
 from .series import end_series
 
 logger = logging.getLogger(__name__)
@@ -71,7 +79,9 @@ def read_hits() -> list[Ending]:
     return [*hits, *read_decisions()]
 
 
-def write_notes(endings: list[Ending], reached: Noted, watched_until_ms: int) -> None:
+def write_notes(
+    endings: list[Ending], reached: Noted, watched_until_ms: int, *, is_followed: bool = True
+) -> None:
     """Runs in the transaction of the engine's checkpoint."""
     if endings:
         open_ = read_open([each.signal for each in endings])
@@ -79,10 +89,11 @@ def write_notes(endings: list[Ending], reached: Noted, watched_until_ms: int) ->
     if reached.seen:
         note_reached(reached.seen)
         transaction.on_commit(reached.written)
+    mark: dict[str, Any] = {"followed": standing()} if is_followed else {}
     if watched_until_ms:
-        at = moment(watched_until_ms)
-        if not WatchMark.objects.filter(pk=1).update(watched_until=at):
-            WatchMark.objects.create(pk=1, watched_until=at)
+        mark["watched_until"] = moment(watched_until_ms)
+    if mark and not WatchMark.objects.filter(pk=1).update(**mark) and watched_until_ms:
+        WatchMark.objects.create(pk=1, **mark)
 
 
 def note_reached(seen: dict[UUID, SeenExtremes]) -> None:
@@ -127,6 +138,8 @@ class SignalWatcher:
         """What came since it broke."""
         self._mark_ms = 0
         """The time up to which minutes had been judged when all signals were read."""
+        self._followed_ms = 0
+        """The same of signals by rules 2."""
         self._closed_meanwhile: set[UUID] = set()
         """Signals closed while others were being read."""
 
@@ -143,7 +156,7 @@ class SignalWatcher:
         self.hear(start.tail)
         # Before any stored minute contains ticks of the tail, which could not be told apart in it. All later
         # ticks are judged one by one.
-        await self._read_first()
+        await self._read_first(start.begin_anew)
         await self.loop.start()
 
     async def stored(self, symbols: Collection[str]) -> None:
@@ -186,7 +199,7 @@ class SignalWatcher:
         # The minute that is forming has been judged in part.
         until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
         reached = Noted({}) if self.active is None else self.active.reached()
-        return partial(write_notes, [*waiting, *expected], reached, until_ms)
+        return partial(write_notes, [*waiting, *expected], reached, until_ms, is_followed=not self._is_new)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""
@@ -217,9 +230,12 @@ class SignalWatcher:
         if self.closer is not None:
             self.closer.try_again()
 
-    async def _read_first(self) -> None:
+    async def _read_first(self, begin_anew: Callable[[], Awaitable[None]]) -> None:
         while self._is_new:
             try:
+                # Within a numbering an arm counts for ever, and the first tick that is due was not heard.
+                if not await in_thread(is_followed) and await in_thread(has_asked):
+                    await begin_anew()
                 await self._read_all()
                 watching_waits.over()
             except TRANSIENT as error:
@@ -268,8 +284,12 @@ class SignalWatcher:
         if any(isinstance(hit, Decision) for hit in hits):
             # What it decided is in the ledger before that is read.
             await closer.work_off()
-        self._mark_ms = await in_thread(read_mark_ms)
+        self._mark_ms = self._followed_ms = await in_thread(read_mark_ms)
         found = await in_thread(read_active)
+        if not await in_thread(is_followed):
+            self._followed_ms, due_ms = 0, clock.now_ms() + STORED_AFTER_MS
+            # The minute that is forming may contain ticks that nobody judged.
+            self._judge_later |= {each.id: due_ms for each in found if each.record}
         await self._judge(found, self._mark_ms)
         for begin in range(0, len(found), AT_ONCE):
             self._admit(found[begin : begin + AT_ONCE])
@@ -305,7 +325,7 @@ class SignalWatcher:
             active.forget(closing.signal)
             closer.add(closing)
         if any(each.record for each in found):
-            active.see_missed(await in_thread(read_missed, found, since_ms, until))
+            active.see_missed(await in_thread(read_missed, found, min(since_ms, self._followed_ms), until))
 
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()

@@ -238,15 +238,19 @@ class LocalBus:
         self._is_open = False
         found = self._journal.open(position)
         if found is None:
-            self.journal_position, self._recent = JournalPosition(new_epoch(), position.number), None
-            # Until that is in the database, the journal of a killed process belongs to nothing.
-            writer.flush_soon()
-        else:
-            number = found.tail[-1].number if found.tail else position.number
-            self.journal_position = JournalPosition(position.epoch, number)
-            self._recent = found.recent
-        self._journal.begin(self.journal_position, anew=found is None)
-        return [record for entry in (found.tail if found else ()) for record in entry.records]
+            self.journal_position = position
+            await self.begin_anew(writer)
+            return []
+        number = found.tail[-1].number if found.tail else position.number
+        self.journal_position, self._recent = JournalPosition(position.epoch, number), found.recent
+        self._journal.begin(self.journal_position, anew=False)
+        return [record for entry in found.tail for record in entry.records]
+
+    async def begin_anew(self, writer: JournalWriter) -> None:
+        self.journal_position, self._recent = JournalPosition(new_epoch(), self.journal_position.number), None
+        # Until that is in the database, the journal of a killed process belongs to nothing.
+        writer.flush_soon()
+        self._journal.begin(self.journal_position, anew=True)
 
     def take_recent(self) -> RecentRecords:
         """What was published until now in this numbering, by processes before this one too."""

@@ -81,12 +81,15 @@ class RedisBus:
         tail = await self._await_tail(writer, position)
         if tail is None:
             self.journal_position = position
-            self._wake.set()
-            with contextlib.suppress(RedisError, OSError):
-                await self._start_anew(writer)
+            await self.begin_anew(writer)
         self._task = asyncio.create_task(self._send(writer), name="market bus")
         self._task.add_done_callback(lambda _: self._tell_those_who_wait())
         return tail or []
+
+    async def begin_anew(self, writer: JournalWriter) -> None:
+        self._wake.set()
+        with contextlib.suppress(RedisError, OSError):
+            await self._start_anew(writer)
 
     def publish(self, records: list[AnyRecord]) -> None:
         self._open += records

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -13,19 +13,22 @@ from typing import Any
 import pytest
 import time_machine
 from django.db import OperationalError
+from django.db.models import F
 
 from core.threads import in_thread
+from instruments.models import Instrument
+from market.models import EngineState
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
 from signals_feed.ledger.ledger import database_clock
 from signals_feed.ledger.verify import verify
-from signals_feed.models import LIFETIME, Evidence, Undelivered
+from signals_feed.models import LIFETIME, Evidence, Undelivered, WatchMark
 from tests.databases.queries import around_statements
-from tests.factories import make_calendar, make_user
+from tests.factories import NOON, make_calendar, make_user
 from tests.signals_feed.published_signals import make_waiting
 
 from .test_fill import ARMED, FILL, FILLED, Step, Story, told
-from .test_restart import lose_the_lease
+from .test_restart import lose_the_lease, minute_after
 from .watched_engine import TAPE, WatchedEngine, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
@@ -83,6 +86,51 @@ def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: C
     run(lambda watched: go(watched, clock, *steps), epoch="two")
     assert told() == [*ARMED, "arm fill:2", "fill"]
     assert filled_by() == 4
+
+
+@pytest.mark.parametrize(
+    ("steps", "entries", "end"),
+    [
+        ([], [*ARMED, "arm fill:2", "fill"], None),
+        ([FILL], [*FILLED, "close"], ("stop_loss", "1.0795", "candle")),
+        (
+            [FILL, ("ask",)],
+            [*FILLED, "close_request", "arm close_request:1", "arm close_request:2", "close"],
+            ("manual", "1.0846", "tick"),
+        ),
+    ],
+    ids=["waits for its fill", "is open", "is to be closed"],
+)
+def test_after_an_engine_that_does_not_follow_these_rules(
+    clock: Clock, instrument: Instrument, steps: list[Step], entries: list[str], end: Any
+) -> None:
+    """It wrote its own ticks in the same numbering, and a mark as if it had judged by them."""
+
+    async def before() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(*steps)
+        assert await watched.runner.writer.flush()
+        await watched.kill()
+
+    async def after(watched: WatchedEngine) -> None:
+        assert (watched.runner.epoch() == "one") == (steps == [FILL])
+        await go(watched, clock, (999, 1.0845), (1, 1.0846))
+
+    asyncio.run(before())
+    EngineState.objects.update(position=F("position") + 1)
+    WatchMark.objects.update(watched_until=NOON + timedelta(minutes=4))
+    minute_after(instrument, 2, low="1.0795" if steps == [FILL] else "1.0830")
+    clock.move_to(NOON + timedelta(minutes=5))
+    run(after, epoch="one")
+    assert told() == entries
+    exit_ = Evidence.objects.filter(kind="exit").select_related("signal").first()
+    found = exit_ and (exit_.signal.close_reason, f"{exit_.signal.close_price.normalize()}", exit_.source)
+    assert found == end
+    if FILL in steps:
+        # It has ticks only, and lacks those of this minute.
+        TAPE.clear()
 
 
 def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) -> None:
