@@ -80,7 +80,7 @@ def read_hits() -> list[Ending]:
 
 
 def write_notes(
-    endings: list[Ending], reached: Noted, watched_until_ms: int, *, is_followed: bool = True
+    endings: list[Ending], reached: Noted, watched_until_ms: int, *, has_read: bool = True
 ) -> None:
     """Runs in the transaction of the engine's checkpoint."""
     if endings:
@@ -89,7 +89,7 @@ def write_notes(
     if reached.seen:
         note_reached(reached.seen)
         transaction.on_commit(reached.written)
-    mark: dict[str, Any] = {"followed": standing()} if is_followed else {}
+    mark: dict[str, Any] = {"followed": standing()} if has_read else {}
     if watched_until_ms:
         mark["watched_until"] = moment(watched_until_ms)
     if mark and not WatchMark.objects.filter(pk=1).update(**mark) and watched_until_ms:
@@ -199,7 +199,7 @@ class SignalWatcher:
         # The minute that is forming has been judged in part.
         until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
         reached = Noted({}) if self.active is None else self.active.reached()
-        return partial(write_notes, [*waiting, *expected], reached, until_ms, is_followed=not self._is_new)
+        return partial(write_notes, [*waiting, *expected], reached, until_ms, has_read=not self._is_new)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""

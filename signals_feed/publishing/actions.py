@@ -28,7 +28,7 @@ from market.store import hold_series
 from signals_feed import exits
 from signals_feed.closing import Closing, close_signal, close_signals
 from signals_feed.decisions import BY_STAFF, cancel_fact
-from signals_feed.ledger.beginning import begin_when_known
+from signals_feed.ledger.beginning import begin_when_known, have_begun
 from signals_feed.ledger.ledger import (
     Fact,
     LedgerEntry,
@@ -91,8 +91,8 @@ def _publish(
     quote: Quoted,
     token: UUID | None,
 ) -> Signal:
-    has_begun = begin_when_known()
     while True:
+        has_begun = begin_when_known()
         # The clock may have been set back: a signal is never older than its quote.
         at = published_now() if has_begun else moment(max(clock.now_ms(), quote.time_ms))
         signal = _made(terms, prices, publisher, facts, at, has_begun=has_begun)
@@ -101,6 +101,9 @@ def _publish(
             with transaction.atomic():
                 _check_under_locks(publisher, facts, quote, at)
                 enter_feed(signal, quote)
+                # Under the lock of the event: none by the rules of before follows one by these.
+                is_outrun = have_begun() and not has_begun
+                transaction.set_rollback(is_outrun)
         except IntegrityError:
             # The same form was sent at the same moment, and the other request was first.
             if first := _sent_before(terms, publisher, token):
@@ -109,7 +112,8 @@ def _publish(
             if not has_begun or published_now() - at < SOON:
                 raise
         else:
-            return signal
+            if not is_outrun:
+                return signal
 
 
 def _made(

@@ -24,7 +24,9 @@ from instruments.models import Instrument, WithheldSource
 from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
+from signals_feed.ledger import beginning
 from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
+from signals_feed.ledger.verify import verify
 from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
 from signals_feed.record import FIELDS
@@ -319,6 +321,18 @@ def test_once_rules_2_have_begun_a_publication_says_what_the_judge_goes_by(
     # The clock of the database, and not that of the test.
     assert seconds_between(payload["published_at"], payload["written"]) < 5
     assert (signal.rules, signal.filled_at) == (2, None)
+
+
+def test_publication_that_waits_while_rules_2_begin_follows_them(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told_just_before_they_begin() -> int:
+        RulesBegun.objects.create(rules=2)
+        return 1
+
+    monkeypatch.setattr(beginning, "oldest_known", [told_just_before_they_begin])
+    assert publish(BUY, anna, QUOTE).rules == 2
+    assert verify()[::2] == (1, "")
 
 
 def test_request_to_close_is_written_once_whatever_the_market_is_doing(anna: User) -> None:
