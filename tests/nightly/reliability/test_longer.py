@@ -27,7 +27,6 @@ from tests.reliability.signals import test_kill as signals
 from tests.reliability.signals import test_watcher as watcher
 from tests.reliability.streams import test_descriptors, test_hostile_frames
 from tests.reliability.streams.test_hostile_frames import service
-from tests.reliability.upgrade.upgrading import Service, Upgrade, over, upgraded
 
 LAST_WRITE, FRAMES, EXAMPLES = 100, 100_000, 6_000
 SOCKETS, EXIT_WITHIN_S = 200, 30.0
@@ -97,24 +96,6 @@ def test_a_server_killed_again_and_again_keeps_each_tick_that_the_database_knows
     archiving: Installation,  # noqa: F811 - the fixture
 ) -> None:
     keep_killing(archiving, 30)
-
-
-async def there_and_back(upgrade: Upgrade, service: Service) -> None:  # noqa: F811 - another one
-    await upgraded(upgrade, service)
-    await upgrade.do(service.put_engine, upgrade.here)
-    await upgrade.do(upgrade.check_ledger)
-    # On the database of this code.
-    await upgrade.do(upgrade.put_web, 0, upgrade.released)
-    await upgrade.do(upgrade.check_keys)
-    await upgrade.do(upgrade.put_web, 1, upgrade.released)
-    await upgrade.do(service.put_engine, upgrade.released)
-
-
-@pytest.mark.row("upgrade", "nothing acknowledged lost, no connection closed without notice")
-async def test_an_upgrade_and_its_rollback_lose_nothing(tmp_path: Path, tell: Tell) -> None:
-    traffic = await over(there_and_back, tmp_path, tell)
-    # From old to new, between new ones, and from new to old.
-    assert all(client.sessions > 3 for client in traffic.streams)
 
 
 @pytest.mark.row("17", "no wrong code, no unhandled exception")

@@ -24,13 +24,13 @@ RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
 class EngineProcess:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process, self._log = process, log
+        self._process, self.log = process, log
         self.pid = process.pid
 
     def said(self, what: str) -> int:
         """How often."""
-        assert self._process.poll() is None, self._log.read_text()[-2000:]
-        return self._log.read_text().count(what)
+        assert self._process.poll() is None, self.log.read_text()[-2000:]
+        return self.log.read_text().count(what)
 
     def kill(self) -> None:
         """kill -9, and gone: who starts a process also asks what became of it."""

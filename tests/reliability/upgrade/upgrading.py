@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import httpx
@@ -113,6 +114,7 @@ STOPS = tuple(ENDS)
 
 class PagePublisher(Writer):
     def __init__(self, name: str, session: str, key: str, symbol: str) -> None:
+        self.has_ended = threading.Event()
         self._name, self._symbol = name, symbol
         self._cookies = {settings.SESSION_COOKIE_NAME: session, settings.CSRF_COOKIE_NAME: TOKEN}
         self._headers = {"X-API-Key": key}
@@ -127,24 +129,34 @@ class PagePublisher(Writer):
     def turn(self) -> None:
         number = next(self._numbers)
         target, stop = f"{9 + number / 100_000:.5f}", STOPS[number % len(STOPS)]
-        form = {
-            **{"csrfmiddlewaretoken": TOKEN, "token": str(uuid4()), "symbol": self._symbol},
-            **{"direction": "buy", "entry": ENTRY, "stop_loss": stop, "take_profit": target},
-        }
-        # The same form until it is taken: sent twice, it is one signal.
-        while not self._send(form):
-            if self.has_ended.is_set():
-                return
-            time.sleep(AGAIN_S)
+        if not self.publish(stop, target):
+            return
         self.acknowledged[target] = stop
         newest = self._feed("?status=all&limit=5&user=" + self._name)["items"]
         self.ids |= {f"{each['take_profit']:.5f}": each["id"] for each in newest}
         time.sleep(NEXT_S)
 
+    def publish(self, stop: str, target: str) -> str:
+        """The token of its form, once that is taken; empty if this ended before."""
+        form = {
+            **{"token": str(uuid4()), "symbol": self._symbol},
+            **{"direction": "buy", "entry": ENTRY, "stop_loss": stop, "take_profit": target},
+        }
+        # The same form until it is taken: sent twice, it is one signal.
+        while not self._send(form):
+            if self.has_ended.is_set():
+                return ""
+            time.sleep(AGAIN_S)
+        return form["token"]
+
+    def post(self, path: str, form: dict[str, str]) -> httpx.Response:
+        form = {"csrfmiddlewaretoken": TOKEN} | form
+        return httpx.post(f"{self.url}{path}", data=form, cookies=self._cookies, timeout=PATIENCE_S)
+
     def _send(self, form: dict[str, str]) -> bool:
         """Whether it was said to be published. The page answers a good form by leading back to itself."""
         try:
-            answer = httpx.post(f"{self.url}{FORM}", data=form, cookies=self._cookies, timeout=PATIENCE_S)
+            answer = self.post(FORM, form)
         except httpx.TransportError as error:
             self.answers[type(error).__name__] += 1
             return False
@@ -220,14 +232,15 @@ from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 tier = make_tier("upgraded", streams={STREAMS}, requests_per_minute=1_000_000)
 symbols = [make_instrument(f"UPGRADED{{number}}").symbol for number in range({SOURCES})]
+held = make_instrument("HELD", stale_after_s=3_600).symbol
 publisher, browser = make_user("{PUBLISHER}"), Client()
 publisher.user_permissions.add(Permission.objects.get(codename="publish_signal"))
 browser.force_login(make_account(publisher).user)
 session = browser.cookies[settings.SESSION_COOKIE_NAME].value
-made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols, session
+made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols, held, session
 print(json.dumps(made))
 """
-Steps = Callable[["Upgrade", "Service"], Awaitable[None]]
+Steps = Callable[["Upgrade"], Awaitable[None]]
 
 
 class Service:
@@ -259,13 +272,33 @@ class Service:
         if before is not None:
             before.close()
         wait_until(lambda: engine.said(RUNS))
+        self.engine_log = engine.log
 
 
-def set_up(installation: Installation) -> tuple[Traffic, PagePublisher]:
+class Made(NamedTuple):
+    """By the release."""
+
+    key: str
+    ingest_key: str
+    symbols: list[str]
+    held: str
+    """An instrument that has no source."""
+    session: str
+
+    def publisher(self, symbol: str) -> PagePublisher:
+        return PagePublisher(PUBLISHER, self.session, self.key, symbol)
+
+
+def set_up(installation: Installation) -> Made:
+    migrate(installation)
     made = installation.manage("shell", "--verbosity", "0", "-c", SET_UP)
     assert made.returncode == 0, made.stderr
-    key, ingest_key, symbols, session = json.loads(made.stdout.splitlines()[-1])
-    traffic = Traffic(
+    return Made(*json.loads(made.stdout.splitlines()[-1]))
+
+
+def traffic_of(made: Made) -> Traffic:
+    key, ingest_key, symbols, *_ = made
+    return Traffic(
         [ResumingClient(key, symbols) for _ in range(STREAMS)],
         [Asking(PATHS[number % len(PATHS)], key) for number in range(POLLERS)],
         [
@@ -273,7 +306,6 @@ def set_up(installation: Installation) -> tuple[Traffic, PagePublisher]:
             *(PushingSocket(ingest_key, symbol) for symbol in symbols[SOURCES // 2 :]),
         ],
     )
-    return traffic, PagePublisher(PUBLISHER, session, key, symbols[0])
 
 
 def migrate(installation: Installation) -> None:
@@ -290,33 +322,27 @@ def issue_key(installation: Installation, username: str) -> str:
 class Upgrade:
     """Its steps, each of which leaves the service as it is to go on."""
 
-    def __init__(
-        self,
-        service: Service,
-        traffic: Traffic,
-        publisher: PagePublisher,
-        released: Installation,
-        here: Installation,
-    ) -> None:
-        self._service, self._traffic, self._publisher = service, traffic, publisher
-        self.released, self.here = released, here
+    def __init__(self, service: Service, made: Made, released: Installation, here: Installation) -> None:
+        self.service, self.made, self.released, self.here = service, made, released, here
+        self.traffic, self.publisher = traffic_of(made), made.publisher(made.symbols[0])
+        self.publisher.url = f"http://127.0.0.1:{service.front}"
         self._keys: list[str] = []
 
-    async def do(self, step: Callable[..., None], *given: Any) -> None:
-        """And let all sources push some ticks, and the publisher publish, before the next."""
+    async def do(self, step: Callable[..., object], *given: Any) -> None:
+        """And let all sources push some ticks, and the publisher publish if it does, before the next."""
         await asyncio.to_thread(step, *given)
-        before = [source.taken for source in self._traffic.sources]
-        published = len(self._publisher.acknowledged)
+        before, publisher = [source.taken for source in self.traffic.sources], self.publisher
+        published = len(publisher.acknowledged)
         await until(
             lambda: all(
-                source.taken > taken + 3 for source, taken in zip(self._traffic.sources, before, strict=True)
+                source.taken > taken + 3 for source, taken in zip(self.traffic.sources, before, strict=True)
             )
         )
-        await until(lambda: len(self._publisher.acknowledged) > published)
+        await until(lambda: publisher.has_ended.is_set() or len(publisher.acknowledged) > published)
 
     def put_web(self, number: int, code: Installation) -> None:
-        self._service.put_web(number, code)
-        wait_until(lambda: is_up(self._service.front, self._service.ports[number]))
+        self.service.put_web(number, code)
+        wait_until(lambda: is_up(self.service.front, self.service.ports[number]))
 
     def check_keys(self) -> None:
         """Keys that either code has made are known to both."""
@@ -327,59 +353,57 @@ class Upgrade:
         answers = [
             server.ask("/api/limits", key).status_code
             for key in self._keys
-            for server in self._service.servers.values()
+            for server in self.service.servers.values()
         ]
         assert set(answers) == {200}, answers
 
-    def check_ledger(self) -> None:
-        """Either code verifies what both have written."""
-        for code in (self.released, self.here):
+    def check_ledger(self, *codes: Installation) -> None:
+        """What both have written."""
+        for code in codes:
             verified = code.manage("verify_ledger")
             assert verified.returncode == 0, verified.stderr
 
     def check_version(self, number: int) -> None:
-        assert told_version(self._service.metrics_ports[number]) == VERSION
+        assert told_version(self.service.metrics_ports[number]) == VERSION
 
 
-async def over(steps: Steps, directory: Path, tell: Tell) -> Traffic:
-    """What the traffic went through while the steps were taken, on a database in which there was nothing."""
+@contextmanager
+def serving_the_release(directory: Path) -> Iterator[Upgrade]:
+    """On a database in which there was nothing."""
     with ExitStack() as running:
         database_url, redis_url = (running.enter_context(server(directory)) for server in (postgres, redis))
         here = Installation(directory, database_url, redis_url)
-        released = await asyncio.to_thread(as_released, here, directory / "released")
-        service = Service(running)
-        traffic, publisher = await asyncio.to_thread(begin, service, released)
+        released, service = as_released(here, directory / "released"), Service(running)
+        made = set_up(released)
+        service.put_engine(released)
+        for number in range(len(service.ports)):
+            service.put_web(number, released)
         service.front = running.enter_context(haproxy(directory, service.ports))
-        publisher.url = f"http://127.0.0.1:{service.front}"
-        upgrade = Upgrade(service, traffic, publisher, released, here)
-        async with traffic.at(service.front):
+        yield Upgrade(service, made, released, here)
+
+
+async def over(steps: Steps, directory: Path, tell: Tell) -> None:
+    """Traffic goes on while the steps are taken."""
+    with serving_the_release(directory) as upgrade:
+        traffic, publisher = upgrade.traffic, upgrade.publisher
+        async with traffic.at(upgrade.service.front):
             with publisher:
-                await steps(upgrade, service)
+                await steps(upgrade)
                 # Leaving the context would keep the streams waiting.
                 await asyncio.to_thread(publisher.stop)
             await asyncio.to_thread(publisher.wait_for_the_ticks)
-            await asyncio.to_thread(upgrade.check_ledger)
+            await asyncio.to_thread(upgrade.check_ledger, upgrade.released, upgrade.here)
         tell(f"release {last_release()}")
         check(traffic, tell)
         check_signals(publisher, tell)
-    return traffic
 
 
-async def upgraded(upgrade: Upgrade, service: Service) -> None:
+async def upgraded(upgrade: Upgrade) -> None:
     await upgrade.do(migrate, upgrade.here)
     await upgrade.do(upgrade.put_web, 0, upgrade.here)
     await upgrade.do(upgrade.check_keys)
     await upgrade.do(upgrade.check_version, 0)
     await upgrade.do(upgrade.put_web, 1, upgrade.here)
-
-
-def begin(service: Service, released: Installation) -> tuple[Traffic, PagePublisher]:
-    migrate(released)
-    traffic, publisher = set_up(released)
-    service.put_engine(released)
-    for number in range(len(service.ports)):
-        service.put_web(number, released)
-    return traffic, publisher
 
 
 def check_signals(publisher: PagePublisher, tell: Tell) -> None:
