@@ -18,7 +18,7 @@ from signals_feed.decisions import Decision
 from signals_feed.exits import CANCELLED, EXPIRED, SignalLevels
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Evidence, Reached, Signal, WatchMark
-from signals_feed.record import CLOSE_REQUEST, FILL, RULES, Payload
+from signals_feed.record import ARM, FILL, RULES, Payload
 from signals_feed.rules import Quoted, StoredMinute, StoredMinutes
 from signals_feed.stored_minutes import read_minutes
 
@@ -98,10 +98,10 @@ def standing() -> str:
     return "/".join(map(str, EngineState.objects.values_list("epoch", "position").first() or ()))
 
 
-def has_asked() -> bool:
-    """Whether signals by rules 2 wait for their fill, or for an end that was asked for."""
-    requests = LedgerEntry.objects.filter(signal=OuterRef("pk"), kind=CLOSE_REQUEST)
-    waits = Q(filled_at=None) | ~Q(cancel_reason="") | Exists(requests)
+def are_armed() -> bool:
+    """Whether signals by rules 2 wait for the tick of their fill, or of an end that was asked for."""
+    arms = LedgerEntry.objects.filter(signal=OuterRef("pk"), kind=ARM)
+    waits = Q(Exists(arms), filled_at=None) | Exists(arms.exclude(part__startswith=f"{FILL}:"))
     return Signal.objects.active().filter(waits, rules=RULES).exists()
 
 

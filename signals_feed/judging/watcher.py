@@ -47,7 +47,7 @@ from .active_signals import ActiveSignals, Noted
 from .followed import Followed
 from .reading import (
     SignalToWatch,
-    has_asked,
+    are_armed,
     is_followed,
     judge_stored,
     read_active,
@@ -234,7 +234,7 @@ class SignalWatcher:
         while self._is_new:
             try:
                 # Within a numbering an arm counts for ever, and the first tick that is due was not heard.
-                if not await in_thread(is_followed) and await in_thread(has_asked):
+                if not await in_thread(is_followed) and await in_thread(are_armed):
                     await begin_anew()
                 await self._read_all()
                 watching_waits.over()

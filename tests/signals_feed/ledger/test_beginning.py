@@ -36,21 +36,23 @@ def report(*rules: int) -> None:
     [
         ((), "", False),
         ((2, 2), f"{NAME_OF_BEFORE}.2", True),
-        ((2, 2), "", True),
+        ((), f"{NAME_OF_BEFORE}.2", True),
+        ((2, 2), "", False),
         ((2, 1), f"{NAME_OF_BEFORE}.2", False),
         ((2, 2), NAME_OF_BEFORE, False),
         ((2, 2), own_name(), True),
     ],
     # Names of writers hold the number of the process.
-    ids=range(6),
+    ids=range(7),
 )
 def test_they_begin_when_all_that_run_know_them(web: tuple[int, ...], writer: str, have: bool) -> None:
     report(*web)
-    EngineState.objects.update_or_create(pk=1, defaults={"writer": writer})
+    EngineState.objects.create(writer=writer)
     assert (begin_when_known(), have_begun()) == (have, have)
 
 
 def test_those_that_have_ended_are_not_waited_for_and_those_that_start_later_end_nothing() -> None:
+    EngineState.objects.create(writer=f"{NAME_OF_BEFORE}.2")
     report(1)
     ProcessReport.objects.update(at=F("at") - timedelta(minutes=1))
     ProcessReport.objects.create(process="new", at=timezone.now(), rules=2)
