@@ -185,6 +185,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     61: (
         "tests/tools/lint/migrations/test_migrations.py::test_migrations_only_add",
         "tests/reliability/upgrade/test_upgrade.py::test_an_upgrade_loses_nothing",
+        "tests/nightly/reliability/upgrade/test_open_signals.py::test_on_postgresql_and_redis_under_traffic",
     ),
     63: ("tests/contract/streams/test_nothing_left.py::test_ended_socket_leaves_nothing",),
     65: (

@@ -26,6 +26,10 @@ def _as_the_service_begins() -> Iterator[None]:
     oldest_known.clear()
 
 
+def written_by(writer: str) -> None:
+    EngineState.objects.update_or_create(pk=1, defaults={"writer": writer})
+
+
 def report(*rules: int) -> None:
     for number, each in enumerate(rules):
         ProcessReport.objects.create(process=str(number), at=timezone.now(), rules=each)
@@ -47,12 +51,12 @@ def report(*rules: int) -> None:
 )
 def test_they_begin_when_all_that_run_know_them(web: tuple[int, ...], writer: str, have: bool) -> None:
     report(*web)
-    EngineState.objects.create(writer=writer)
+    written_by(writer)
     assert (begin_when_known(), have_begun()) == (have, have)
 
 
 def test_those_that_have_ended_are_not_waited_for_and_those_that_start_later_end_nothing() -> None:
-    EngineState.objects.create(writer=f"{NAME_OF_BEFORE}.2")
+    written_by(f"{NAME_OF_BEFORE}.2")
     report(1)
     ProcessReport.objects.update(at=F("at") - timedelta(minutes=1))
     ProcessReport.objects.create(process="new", at=timezone.now(), rules=2)

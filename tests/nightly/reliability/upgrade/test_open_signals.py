@@ -231,7 +231,7 @@ async def test_on_postgresql_and_redis_under_traffic(tmp_path: Path, tell: Tell)
                 await upgrade.do(upgrade.put_web, number, upgrade.here)
             await upgrade.do(service.put_engine, upgrade.here)
             await upgrade.do(desk.end_all)
-            desk.check()
+            await upgrade.do(desk.check)
         assert all(source.sent - source.taken <= source.held_up.total() for source in traffic.sources)
         check_signals(upgrade.publisher, tell)
 
