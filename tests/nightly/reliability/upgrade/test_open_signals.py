@@ -51,7 +51,7 @@ class Desk:
         self._publisher = made.publisher(made.held)
         self._publisher.url = url
         self._tokens: dict[str, str] = {}
-        self._checkpoint = ""
+        self._checkpoint = 0, ""
 
     # What is asked of the service.
 
@@ -75,6 +75,11 @@ class Desk:
     def get(self, path: str) -> httpx.Response:
         headers = {"X-API-Key": self._made.key}
         return httpx.get(f"{self._url}{path}", headers=headers, timeout=PATIENCE_S)
+
+    def checkpoint(self) -> tuple[int, str]:
+        """The size of the newest, and its root."""
+        _, size, root, *_ = self.get("/ledger/checkpoint").text.splitlines()
+        return int(size), root
 
     # What the database says.
 
@@ -134,7 +139,7 @@ class Desk:
         wait_until(lambda: "arm close_request:1" in self.told("asked"))
         self.publish("waiting", *FAR)
         wait_until(lambda: self.told("waiting") == ARMED)
-        self._checkpoint = self.get("/ledger/checkpoint").text
+        self._checkpoint = self.checkpoint()
 
     def reach_the_stop(self, log: Path) -> None:
         """While the release serves, in a minute that began after the fill."""
@@ -191,11 +196,9 @@ class Desk:
             own = [json.loads(payload) for about, payload in rows if about == self.signal(name).pk]
             assert contradictions(own) == []
         # What was signed before the way back is signed in what there is now.
-        newest = self.get("/ledger/checkpoint").text
-        for note in (self._checkpoint, newest):
-            _, size, root, *_ = note.splitlines()
-            assert root == b64encode(head([text.encode() for text in payloads[: int(size)]])).decode()
-        assert int(newest.splitlines()[1]) > int(self._checkpoint.splitlines()[1])
+        wait_until(lambda: self.checkpoint()[0] == len(payloads))
+        for size, root in (self._checkpoint, self.checkpoint()):
+            assert root == b64encode(head([text.encode() for text in payloads[:size]])).decode()
 
 
 async def test_on_postgresql_and_redis_under_traffic(tmp_path: Path, tell: Tell) -> None:
