@@ -42,6 +42,7 @@ from archive.api.index import archive_index
 from archive.keeper import keeper
 from archive.metrics import archive_metrics
 from archive.proving.windows import ArchivedWindows
+from archive.sealing import present_digests
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
@@ -90,6 +91,7 @@ from signals_feed.ledger import beginning
 from signals_feed.ledger.entries import LedgerTexts
 from signals_feed.ledger.guards import check_guards, make_way, put_up_triggers
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
+from signals_feed.ledger.verify import SealedDays
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, open_symbols, own_signals
@@ -228,6 +230,8 @@ def hand_down() -> None:
     keyring.seal, keyring.unseal = seal, unseal
     # What the archive has of the prices that decided goes into the bundles.
     BundleBuilder.open_archive = staticmethod(ArchivedWindows)
+    # And the days that the ledger seals are compared with what it has by now.
+    SealedDays.open_archive = staticmethod(present_digests)
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 

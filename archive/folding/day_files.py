@@ -97,6 +97,10 @@ class DayFiles:
             path = candles_path(instrument.symbol, self.day)
             self._put(path, "candles", instrument.symbol, local, table.num_rows, sources)
 
+    @property
+    def has_ticks(self) -> bool:
+        return any(own.number for own in self.reader.symbols.values())
+
     def _note_row(self, own: SymbolDay) -> None:
         self._waiting += 1
         if self._waiting > MOST_ROWS:

@@ -3,7 +3,7 @@ day goes last."""
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,7 @@ from archive.stores import ArchiveStore, NotStored
 from core.times import epoch_ms, iso_ms
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
-from signals_feed.ledger_days import position_before
+from signals_feed.ledger_days import position_before, sealed_days
 
 from .candles import span_of, with_minutes
 from .day_files import DayFiles, NotUsable
@@ -40,6 +40,11 @@ logger = logging.getLogger(__name__)
 OVER_AFTER = timedelta(minutes=2)
 # Places of a segment that are damaged.
 MOST_TOLD = 5
+
+
+def over(now: datetime) -> date:
+    """The first day that is not over yet."""
+    return (now.astimezone(UTC) - OVER_AFTER).date()
 
 
 class Folded(msgspec.Struct):
@@ -56,12 +61,14 @@ class Folder:
         self._scratch = journal.path / "folding"
         self._handed = HandedOver(journal.path / "handed.json")
         self._made: set[date] = set()
+        self._sealed: Collection[str] = ()
 
     def run(self) -> list[date]:
         """Returns the days of which files were made, or something was put with them."""
         days = self.due()
         if days:
             claim(self._store)
+            self._sealed = sealed_days()
         for day in days:
             self._fold(day)
         return sorted(self._made)
@@ -69,38 +76,48 @@ class Folder:
     def due(self) -> list[date]:
         """Days that are over: those of the journal, whatever was noted under a clock that was ahead, and
         yesterday if it has candles."""
-        over = (self._now.astimezone(UTC) - OVER_AFTER).date()
-        days = {segment.day for segment in self._journal.segments() if segment.day < over}
-        yesterday, folded = over - timedelta(days=1), self._folded().day
-        if not str(yesterday) <= folded < str(over) and with_minutes(yesterday):
+        today = over(self._now)
+        days = {segment.day for segment in self._journal.segments() if segment.day < today}
+        yesterday, folded = today - timedelta(days=1), self._folded().day
+        if not str(yesterday) <= folded < str(today) and with_minutes(yesterday):
             days.add(yesterday)
         return sorted(days)
 
     def _fold(self, day: date) -> None:
         folded = self._folded()
         files = self._make(day, folded.last, is_late=False)
-        for earlier in files.reader.earlier_days():
-            self._make(earlier, folded.last, is_late=True)
+        every = [files]
+        every += [self._make(each, folded.last, is_late=True) for each in files.reader.earlier_days()]
         self._note_folded(day, files, folded)
         self._handed.clear()
-        self._remove_journal(day, files.reader.damages)
+        sealed = [each.day for each in every if str(each.day) in self._sealed and each.has_ticks]
+        self._remove_journal(day, files.reader.damages, sealed)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _remove_journal(self, day: date, damages: Mapping[TickSegment, list[tuple[int, int]]]) -> None:
+    def _remove_journal(
+        self, day: date, damages: Mapping[TickSegment, list[tuple[int, int]]], sealed: list[date]
+    ) -> None:
+        """`sealed` are the days whose files no longer take the ticks that are there of them."""
         for segment in self._journal.segments():
             if segment.day > day:
                 continue
-            if segment not in damages:
+            if segment in damages:
+                places = damages[segment]
+                told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
+                more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
+                logger.warning(
+                    "The journal was damaged; ticks that were there are a hole in the manifest. Not read: "
+                    "%s%s. The segment is kept as %s until somebody removes it",
+                    *(told, more, self._journal.set_aside(segment, "damaged")),
+                )
+            elif sealed:
+                logger.warning(
+                    "Ticks of %s came after that day was sealed, so its files stay as they are. The segment "
+                    "is kept as %s until somebody removes it",
+                    *(", ".join(map(str, sealed)), self._journal.set_aside(segment, "late")),
+                )
+            else:
                 self._journal.remove(segment)
-                continue
-            aside, places = self._journal.set_aside(segment), damages[segment]
-            told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
-            more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
-            logger.warning(
-                "The journal was damaged; ticks that were there are a hole in the manifest. Not read: %s%s. "
-                "The segment is kept as %s until somebody removes it",
-                *(told, more, aside),
-            )
 
     def _make(self, day: date, last: dict[str, Carried], *, is_late: bool) -> DayFiles:
         """`is_late`: what came of a day after its files were made is put with them."""
@@ -110,6 +127,8 @@ class Folder:
         # Before the journal is read: what the database knows by now is in it.
         known = _known_numbers()
         files.read(self._journal.segments(), last)
+        if str(day) in self._sealed:
+            return files
         if files.before is not None and (lost := files.lost()):
             files.before = self._give_up(day, files.before, lost)
         files.put_ticks(known, is_late=is_late)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from datetime import UTC, date, datetime
+from datetime import date
 
 from core.background import BackgroundLoop
 from core.clock import machine_ms
@@ -12,7 +12,7 @@ from core.fault_log import LastingFault
 from core.program.commands import IS_CHECKOUT, ROOT
 from core.times import moment
 
-from .fold import OVER_AFTER
+from .fold import over
 
 logger = logging.getLogger(__name__)
 LOOK_S = 30.0
@@ -53,11 +53,6 @@ class Nightly:
             self.fault = str(error)
             raise
         self.done, self.fault = day, ""
-
-
-def over(now: datetime) -> date:
-    """The first day that is not over yet."""
-    return (now.astimezone(UTC) - OVER_AFTER).date()
 
 
 async def run_apart() -> None:

@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime
 
 from archive.belonging import check
 from archive.journal import TickJournal
+from archive.sealing import seal_days
 from archive.stores import ArchiveStore
 
-from .fold import Folder
+from .fold import Folder, over
 from .retention import drop_old
 
 
@@ -24,7 +25,7 @@ def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, k
         except BlockingIOError:
             raise Busy from None
         made = Folder(journal, store, now).run()
-        if keep_days:
-            check(store)
+        check(store)
+        seal_days(store, over(now))
         drop_old(store, now.astimezone(UTC).date(), keep_days, made)
         return made

@@ -63,9 +63,9 @@ class TickJournal:
         segment.path.unlink(missing_ok=True)
         sync_folder(self.path)
 
-    def set_aside(self, segment: TickSegment) -> Path:
+    def set_aside(self, segment: TickSegment, why: str) -> Path:
         """It is no longer read, and an operator may look at it; returns where it is."""
-        aside = segment.path.with_name(f"{segment.path.name}.damaged")
+        aside = segment.path.with_name(f"{segment.path.name}.{why}")
         segment.path.rename(aside)
         sync_folder(self.path)
         return aside

@@ -1,16 +1,17 @@
 """Proves a day of the archive: its files, the ledger's head, minutes out of ticks, and results of signals."""
 
 from collections.abc import Collection
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from archive.folding.candles import span_of, stored_minutes
 from archive.layout import manifest_path, parse
 from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of
+from archive.sealing import digest_of, is_due
 from archive.stores import ArchiveStore, NotStored, StoreFault
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
-from signals_feed.ledger_days import LedgerPosition, is_in_ledger
+from signals_feed.ledger_days import LedgerPosition, is_in_ledger, sealed_as
 
 from .files import ArchivedMinute, CheckedFile, NotAsListed
 from .minutes import MinuteFindings, compare_database, compare_rebuilt, told
@@ -57,7 +58,9 @@ class Proving:
             self.notes.append(f"Ticks are missing of {', '.join(sorted(spans))}: see the manifest.")
         elif not manifest.complete:
             self.notes.append("Candles are missing, which were damaged when this copy was made.")
-        self._prove_ledger(manifest)
+        if self._has_database:
+            self._prove_ledger(manifest)
+            self._prove_seal(manifest)
         candles = {file.symbol: checked[file.path] for file in manifest.files if file.kind == "candles"}
         for file in manifest.files:
             opened = checked[file.path]
@@ -72,7 +75,8 @@ class Proving:
 
     def _lacks_manifest(self) -> str:
         if not self._listed:
-            return f"There is no manifest of {self.day}."
+            is_sealed = self._has_database and sealed_as(str(self.day))
+            return f"There is no manifest of {self.day}{', which the ledger sealed' if is_sealed else ''}."
         return (
             f"There are files of {self.day}, and no manifest that names them: {told(self._listed)}. If a run "
             "was stopped in the middle, the next `fold_archive` writes it, or removes what is left of a "
@@ -105,10 +109,20 @@ class Proving:
 
     def _prove_ledger(self, manifest: ArchiveManifest) -> None:
         head = manifest.ledger
-        if self._has_database and not is_in_ledger(LedgerPosition(head.sequence, head.hash)):
+        if not is_in_ledger(LedgerPosition(head.sequence, head.hash)):
             self.faults.append(
                 f"Entry {head.sequence} of the ledger is not the one that ended {self.day}: the ledger or "
                 "the manifest was rewritten. `verify_ledger` tells which entry differs."
+            )
+
+    def _prove_seal(self, manifest: ArchiveManifest) -> None:
+        sealed, digest = sealed_as(str(self.day)), digest_of(self._store, self.day)
+        if not sealed and is_due(manifest, datetime.now(UTC).date() - timedelta(days=1)):
+            self.notes.append("The ledger does not seal it yet: the log of the nightly work says why.")
+        if sealed and digest != sealed:
+            self.faults.append(
+                f"The manifest of {self.day} is not the one that the ledger sealed: the day was altered "
+                f"since. The SHA-256 was {sealed}, and is {digest or 'none'}."
             )
 
     def _prove_ticks(

@@ -26,14 +26,14 @@ class ArchivedWindows:
         self._open: dict[tuple[str, date], CheckedFile] = {}
 
     def __call__(self, publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
-        """None where not all of them are archived."""
+        """None where not all of them are archived. An archive that is away is an OSError."""
         first, last = day_of(since_ms - APART_MS), day_of(until_ms + APART_MS)
         found: list[Tick] = []
         try:
             for number in range((last - first).days + 1):
                 file = self._file(str(publish["symbol"]), first + timedelta(number))
                 found += map(as_judged, file.ticks((since_ms, until_ms)))
-        except (NotJudged, OSError):
+        except NotJudged:
             return None
         return sorted(found, key=lambda tick: (tick.accepted_ms, tick.seq))
 

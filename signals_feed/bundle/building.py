@@ -40,7 +40,7 @@ def nothing_archived(publish: Payload, since_ms: int, until_ms: int) -> Sequence
 
 class BundleBuilder:
     open_archive: Callable[[], TicksOf] = staticmethod(lambda: nothing_archived)
-    """Handed down."""
+    """Handed down. An archive that is away is an OSError."""
 
     def __init__(self, user_id: int, last: SignedCheckpoint) -> None:
         """The ledger as it was when the last checkpoint was signed."""

@@ -70,9 +70,12 @@ def turn(folder: Path) -> Iterator[None]:
 
 def build(path: Path, builder: BundleBuilder) -> None:
     draft = path.with_suffix(".draft")
-    with draft.open("wb") as file:
-        builder.write(file)
-    draft.replace(path)
+    try:
+        with draft.open("wb") as file:
+            builder.write(file)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     # One that is being sent stays readable until it is sent.
     newest_first = sorted(path.parent.glob("*.zip"), key=lambda each: -each.stat().st_mtime_ns)
     of_before = [each for each in newest_first if each.name.startswith(f"{path.name.partition('-')[0]}-")][1:]

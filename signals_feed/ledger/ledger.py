@@ -85,6 +85,8 @@ def _values(row: Any, names: tuple[str, ...]) -> Payload:
     return {name: plain(getattr(row, name)) for name in names}
 
 
+NO_SIGNAL = UUID(int=0)
+"""Of a day of the archive."""
 FIRST_PREVIOUS_HASH = "0" * 64
 """Stands in the first entry for the hash of the one before it."""
 

@@ -6,7 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from signals_feed.contradictions import UNREADABLE, WRITTEN_WITHIN_MS
-from signals_feed.record import ARM, CLOSE, CLOSE_REQUEST, FILL, OWN_TIME, PUBLISH, RULES, Payload, ms_of
+from signals_feed.record import (
+    ARCHIVE,
+    ARM,
+    CLOSE,
+    CLOSE_REQUEST,
+    FILL,
+    OWN_TIME,
+    PUBLISH,
+    RULES,
+    Payload,
+    ms_of,
+)
 
 # By the rules of before, the market's time counts, which a wrong clock does not move.
 DATED_BACK_MS = 3_600_000
@@ -22,6 +33,8 @@ class OrderCheck:
         self._begun_at = 0
         """The first publication by the new rules."""
         self._numbers = Counter[int]()
+        self._sealed = set[str]()
+        """Days of the archive."""
         self._open: dict[str, bool] = {}
         """Of those by the new rules, whether they are the demo's."""
 
@@ -37,6 +50,10 @@ class OrderCheck:
         if kind == PUBLISH:
             yield from self._misnumbered(entry)
             yield from self._by_old_rules(entry, is_demo)
+        if kind == ARCHIVE:
+            if entry["day"] in self._sealed:
+                yield f"seals {entry['day']} once more"
+            self._sealed.add(entry["day"])
         if "written" in entry:
             if entry["written"] < self._written:
                 yield f"was written at {entry['written']}, before the one before it"

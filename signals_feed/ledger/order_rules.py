@@ -4,6 +4,7 @@ knows none of these triggers: it leaves them standing, and what it writes passes
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.judge import ARM_WITHIN_MS
 
+from .ledger import NO_SIGNAL
 from .trigger_rules import ENTRY, SIGNAL, Guard
 
 NEEDS = (SIGNAL, "is_demo")
@@ -44,7 +45,7 @@ IS_FIRST_OF_FILL = " AND e.part = 'fill:1'"
 OUT_OF_RULES = (
     f"NEW.kind IN ('arm', 'fill', 'close_request') AND NOT {HAS_RULES_2}",
     "NEW.kind = 'arm' AND NEW.part {differs} {new[for]} || ':' || {new[number]}",
-    "NEW.kind = 'archive' AND NEW.part {differs} {new[day]}",
+    f"NEW.kind = 'archive' AND (NEW.part {{differs}} {{new[day]}} OR NEW.signal <> '{NO_SIGNAL.hex}')",
     f"NEW.kind = 'arm' AND NEW.part = 'fill:1' AND NOT {told('publish', IN_TIME)}",
     f"NEW.kind = 'fill' AND NOT {told('arm', IS_FIRST_OF_FILL)}",
     f"NEW.kind = 'close' AND {HAS_RULES_2} AND ({{new[rules]}} {{differs}} '2'"

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from core.program.commands import command
-from signals_feed.contradictions import contradictions
+from signals_feed.contradictions import UNREADABLE, contradictions
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import RULES
 from transparency.checking import CheckpointCheck
@@ -44,8 +44,37 @@ class LedgerVerdict(NamedTuple):
     head: str
     fault: str = ""
     """The first that does not hold, and why."""
-    warnings: Sequence[str] = ()
-    """What holds, and still is to be known."""
+    note: str = ""
+    """What could not be compared, and why."""
+
+
+DigestOf = Callable[[str], str]
+
+
+class SealedDays:
+    """Days of the archive, as the ledger sealed them and as they are now."""
+
+    open_archive: Callable[[], DigestOf] = staticmethod(lambda: lambda day: "")
+    """Handed down: the SHA-256 of a day's manifest, empty if there is none, as after retention. Either raises
+    OSError while the archive is away."""
+
+    def __init__(self) -> None:
+        self.note = ""
+        self._digest_of: DigestOf | None = None
+
+    def fault(self, entry: Payload) -> str:
+        if self.note:
+            return ""
+        try:
+            self._digest_of = self._digest_of or self.open_archive()
+            digest = self._digest_of(entry["day"])
+            is_same = digest in ("", entry["manifest_sha256"])
+        except OSError as error:
+            self.note = f"The days of the archive are not compared: {str(error).rstrip('.')}."
+            return ""
+        except UNREADABLE as error:
+            return f"cannot be read ({type(error).__name__}: {error})"
+        return "" if is_same else f"seals {entry['day']}, whose manifest in the archive is another one by now"
 
 
 class Altered(Exception):
@@ -63,7 +92,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
     """Verify up to the present head; what is written meanwhile is left for the next time."""
     checked, previous = 0, FIRST_PREVIOUS_HASH
     # Before the head, so that no checkpoint is of later entries.
-    checkpoints, order = CheckpointCheck(), OrderCheck()
+    checkpoints, order, sealed = CheckpointCheck(), OrderCheck(), SealedDays()
     head = LedgerHead.objects.now()
     try:
         for entries in _batches(head.position):
@@ -76,7 +105,10 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                     )
                 rows.check(entry)
                 fault = order.fault(_written(entry), rows.is_demo(entry))
-                _raise_for(f"{name_of(entry)} {fault}." if fault else "")
+                if not fault and entry.kind == LedgerEntry.Kind.ARCHIVE:
+                    fault = sealed.fault(_written(entry))
+                if fault:
+                    raise Altered(f"{name_of(entry)} {fault}.")
                 _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
             _judge(entries, rows, head.position)
@@ -85,8 +117,8 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
         _raise_for(next(iter(untold(Signal.objects.order_by("pk"), most=1).values()), ""))
         _check_guards()
     except Altered as altered:
-        return LedgerVerdict(checked, previous, str(altered), order.warnings)
-    return LedgerVerdict(checked, previous, warnings=order.warnings)
+        return LedgerVerdict(checked, previous, str(altered), sealed.note)
+    return LedgerVerdict(checked, previous, note=sealed.note)
 
 
 def _raise_for(fault: str) -> None:
@@ -104,7 +136,8 @@ def _batches(upto: int) -> Iterator[Sequence[LedgerEntry]]:
 
 
 def name_of(entry: LedgerEntry) -> str:
-    return f"Entry {entry.position} ({entry.kind} of {entry.signal})"
+    of = "" if entry.kind == LedgerEntry.Kind.ARCHIVE else f" of {entry.signal}"
+    return f"Entry {entry.position} ({entry.kind}{of})"
 
 
 def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:

@@ -9,6 +9,7 @@ from archive.management.days import NONE_YET, add_span, archived_days, day, own_
 from archive.places import LACKS_PYARROW, has_pyarrow
 from archive.proving import DayVerdict, verify_day
 from archive.stores import ArchiveStore, DiskStore
+from signals_feed.ledger_days import sealed_days
 
 NO_COPY = "{folder} is not a copy of an archive: name the folder that contains ticks/ and manifests/."
 
@@ -38,7 +39,12 @@ class Command(BaseCommand):
         store: ArchiveStore = own_archive() if folder is None else DiskStore(folder)
         bad = 0
         none_yet = NONE_YET if folder is None else NO_COPY.format(folder=folder)
-        for each, paths in archived_days(store, start, end, none_yet).items():
+        days = archived_days(store, start, end, none_yet)
+        if folder is None:
+            # Retention begins with the oldest day, so that nothing is missing between two.
+            sealed = [date.fromisoformat(each) for each in sealed_days()]
+            days |= {each: [] for each in sealed if min(days) < each < (end or date.max) and each not in days}
+        for each, paths in sorted(days.items()):
             try:
                 verdict = verify_day(store, each, paths, has_database=folder is None)
             except OSError as error:

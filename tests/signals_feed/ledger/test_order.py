@@ -286,6 +286,10 @@ REFUSED: dict[str, tuple[Act, str]] = {
         lambda _: add_now("archive", uuid.UUID(int=0), "2026-11-27", day="2026-11-28"),
         RULES_AND_ARMS,
     ),
+    "a day of the archive that names a signal": (
+        lambda new: add_now("archive", new.pk, day="2026-11-28"),
+        RULES_AND_ARMS,
+    ),
     "a second publication": (lambda new: add_now("publish", new.pk, "2"), "ledger_kind_is_known"),
     "an arm twice": (
         lambda new: (add_now("arm", new.pk, **ARM), add_now("arm", new.pk, **ARM)),
