@@ -26,6 +26,7 @@ from signals_feed.judge import Verdict, judge
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import (
     AT_ONCE,
+    NO_SIGNAL,
     Fact,
     LedgerEntry,
     LedgerHead,
@@ -38,8 +39,8 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.order import OrderCheck
 from signals_feed.ledger.verify import verify
-from signals_feed.marks import PUBLISHED_LATE, Mark
-from signals_feed.models import Evidence, RulesBegun, Signal
+from signals_feed.ledger_days import position_before, position_now
+from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import remove_demo
 from signals_feed.record import Payload, iso, ms_of
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
@@ -238,9 +239,22 @@ def close_by_rules_2() -> Signal:
     return signal
 
 
+def test_day_ends_with_its_last_entry_of_any_kind() -> None:
+    soon = timezone.now() + timedelta(minutes=1)
+    signal = publish_by_rules_2(number=1)
+    add_now("arm", signal.pk, **ARM)
+    assert position_before(soon) == position_now()
+    # The tick counts, which may be one of the day before.
+    add_now("fill", signal.pk, fill_price="1.0842", evidence={"at": later(database_clock(), -86_400)})
+    assert position_before(soon - timedelta(days=1)) == position_now()
+    add_now("archive", NO_SIGNAL, day="2026-11-28", manifest_sha256="0" * 64)
+    assert position_before(soon) == position_now()
+    assert position_before(soon - timedelta(days=1)).position == 3
+
+
 def test_a_story_by_rules_2_holds() -> None:
     close_by_rules_2()
-    add_now("archive", uuid.UUID(int=0), day="2026-11-28", manifest_sha256="0" * 64)
+    add_now("archive", NO_SIGNAL, day="2026-11-28", manifest_sha256="0" * 64)
     assert verify().fault == ""
 
 
@@ -283,7 +297,7 @@ REFUSED: dict[str, tuple[Act, str]] = {
         RULES_AND_ARMS,
     ),
     "a day of the archive under another name": (
-        lambda _: add_now("archive", uuid.UUID(int=0), "2026-11-27", day="2026-11-28"),
+        lambda _: add_now("archive", NO_SIGNAL, "2026-11-27", day="2026-11-28"),
         RULES_AND_ARMS,
     ),
     "a day of the archive that names a signal": (
@@ -397,6 +411,7 @@ OWN = ("arm", "at"), ("close_request", "at"), ("cancel", "cancelled_at")
         ([entry("publish", 10), NEW], "is number 1"),
         ([NEW, entry("close", 4_000), entry("publish", 399)], "is dated"),
         ([NEW | {"written": 5}], "cannot be read"),
+        ([entry("archive", second, day="2026-11-28") for second in (1, 2)], "once more"),
     ],
 )
 def test_what_breaks_the_order_is_named(entries: list[dict[str, Any]], sentence: str) -> None:

@@ -204,6 +204,22 @@ def test_one_bundle_is_built_at_a_time(folder: Path) -> None:
     assert body(get())
 
 
+def test_no_bundle_is_kept_without_the_ticks_of_an_archive_that_is_away(
+    tmp_path: Path, folder: Path, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ARCHIVE_DIR = tmp_path / "archive"
+    settings.ARCHIVE_DIR.mkdir()
+    (settings.ARCHIVE_DIR / "manifests").write_text("no folder")
+    make_record()
+    sign_ledger()
+    answer = get()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "60")
+    assert "No bundle can be written: " in caplog.text
+    assert [path.name for path in folder.iterdir()] == [files.LOCK]
+    (settings.ARCHIVE_DIR / "manifests").unlink()
+    assert body(get())
+
+
 def test_before_the_first_checkpoint_it_is_not_there_yet() -> None:
     make_record()
     answer = get()
