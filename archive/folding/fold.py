@@ -97,27 +97,31 @@ class Folder:
     def _remove_journal(
         self, day: date, damages: Mapping[TickSegment, list[tuple[int, int]]], sealed: list[date]
     ) -> None:
-        """`sealed` are the days whose files no longer take the ticks that are there of them."""
+        """`sealed` are the days whose files do not take the ticks that came of them."""
         for segment in self._journal.segments():
             if segment.day > day:
                 continue
-            if segment in damages:
-                places = damages[segment]
-                told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
-                more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
-                logger.warning(
-                    "The journal was damaged; ticks that were there are a hole in the manifest. Not read: "
-                    "%s%s. The segment is kept as %s until somebody removes it",
-                    *(told, more, self._journal.set_aside(segment, "damaged")),
-                )
-            elif sealed:
-                logger.warning(
-                    "Ticks of %s came after that day was sealed, so its files stay as they are. The segment "
-                    "is kept as %s until somebody removes it",
-                    *(", ".join(map(str, sealed)), self._journal.set_aside(segment, "late")),
-                )
-            else:
-                self._journal.remove(segment)
+            if segment not in damages:
+                self._let_go(segment, sealed)
+                continue
+            aside, places = self._journal.set_aside(segment, "damaged"), damages[segment]
+            told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
+            more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
+            logger.warning(
+                "The journal was damaged; ticks that were there are a hole in the manifest. Not read: %s%s. "
+                "The segment is kept as %s until somebody removes it",
+                *(told, more, aside),
+            )
+
+    def _let_go(self, segment: TickSegment, sealed: list[date]) -> None:
+        if not sealed:
+            self._journal.remove(segment)
+            return
+        logger.warning(
+            "Ticks of %s came after that day was sealed, so its files stay as they are. The segment is "
+            "kept as %s until somebody removes it",
+            *(", ".join(map(str, sealed)), self._journal.set_aside(segment, "late")),
+        )
 
     def _make(self, day: date, last: dict[str, Carried], *, is_late: bool) -> DayFiles:
         """`is_late`: what came of a day after its files were made is put with them."""

@@ -33,8 +33,8 @@ from .samples import SAMPLE_ENTRY, SAMPLE_EXIT, SAMPLE_SIGNAL
 
 ABOUT = (
     "Every fact about signals in commit order: their publications, fills, cancellations and closures, what "
-    "their publishers asked for, and the removal of each signal of a demo that is switched off. The entries "
-    "are chained: `hash` is the SHA-256, in "
+    "their publishers asked for, and the removal of each signal of a demo that is switched off; and the days "
+    "of the archive that are sealed. The entries are chained: `hash` is the SHA-256, in "
     "hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and "
     "`previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = "
     "the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; "
@@ -54,7 +54,8 @@ ABOUT = (
     "`number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |\n"
     "| `fill` | `fill_price`, `evidence`, `written` |\n"
     "| `close_request` | `at`, `written` |\n"
-    "| `archive` | `day`, `manifest_sha256`, `written`: reserved, no entry has this kind yet |\n\n"
+    "| `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed, and its manifest "
+    "has this SHA-256; `signal` is all zeros |\n\n"
     "Prices and results are strings with every digit, and times have microseconds. `written` is the time of "
     "the database at which the entry was written, and never earlier than that of the entry before it. "
     "`evidence` is "
@@ -88,7 +89,9 @@ class HeadOfLedger(msgspec.Struct):
 class LedgerItem(msgspec.Struct):
     position: Position
     kind: Kind
-    signal: Annotated[str, Meta(description="The signal that the entry is about.")]
+    signal: Annotated[
+        str, Meta(description="The signal that the entry is about; zeros for a day of the archive.")
+    ]
     payload: Annotated[
         str,
         Meta(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import date, timedelta
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ import pytest
 import time_machine
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import OperationalError, connection
 from django.utils import timezone
 from msgspec.structs import replace
 from pytest_django import Settings
@@ -24,6 +27,7 @@ from archive.proving import verify_day
 from core.times import moment
 from signals_feed.ledger.ledger import NO_SIGNAL, LedgerEntry
 from signals_feed.ledger.verify import LedgerVerdict, verify
+from signals_feed.ledger_days import seal
 from signals_feed.models import RulesBegun
 from tests.archive.keeping import (
     DAY,
@@ -107,11 +111,22 @@ def test_ticks_that_are_altered_with_their_manifest_are_named_once_their_day_is_
     )
 
 
+def refuse(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    if sql.startswith("INSERT"):
+        raise OperationalError("the database is away")
+    return execute(sql, *rest)
+
+
 def test_day_is_sealed_once_when_nothing_was_added_for_a_whole_day(archived: Path) -> None:
     write(archived, tick(6, DAY_MS + HOUR_MS), began=5, at_ms=NEXT_MS)
     for days, count in ((1, 0), (2, 0), (3, 1), (4, 1)):
+        if days == 3:
+            with connection.execute_wrapper(refuse), pytest.raises(OperationalError):
+                fold(archived, NIGHT + timedelta(days=days))
         fold(archived, NIGHT + timedelta(days=days))
         assert LedgerEntry.objects.count() == count
+    # By another machine, which looked a moment earlier.
+    seal({str(DAY): "0" * 64})
     assert seqs(archived) == [1, 2, 3, 4, 5, 6]
     assert entered() == {str(DAY): manifest_digest(archived)}
     assert verify() == LedgerVerdict(1, LedgerEntry.objects.get().hash)
