@@ -11,7 +11,7 @@ from transparency.signing import Forked
 
 from .belonging import check
 from .layout import MANIFESTS, manifest_path, parse
-from .manifests import ArchiveManifest, BadManifest, decoded_of
+from .manifests import ArchiveManifest, decoded_of
 from .stores import ArchiveStore, NotStored, archive_store
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def seal_days(store: ArchiveStore, over: date) -> None:
                 digests[str(day)] = sha256(content).hexdigest()
         except NotStored:
             continue
-        except BadManifest as error:
+        except ValueError as error:
             logger.warning("%s cannot be sealed: its manifest cannot be used: %s", day, error)
     try:
         seal(digests)

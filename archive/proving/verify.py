@@ -7,7 +7,7 @@ from typing import NamedTuple
 from archive.folding.candles import span_of, stored_minutes
 from archive.layout import manifest_path, parse
 from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of
-from archive.sealing import digest_of, is_due
+from archive.sealing import UNCHANGED, digest_of
 from archive.stores import ArchiveStore, NotStored, StoreFault
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
@@ -17,6 +17,9 @@ from .files import ArchivedMinute, CheckedFile, NotAsListed
 from .minutes import MinuteFindings, compare_database, compare_rebuilt, told
 from .rebuild import ArchivedTick, rebuilt
 from .signals import ArchivedDays, NotJudged, closed_on, judge_again
+
+# After a day that has not changed: the night that makes its files, and the one that seals it.
+SEALED_WITHIN = timedelta(days=2)
 
 
 class DayVerdict(NamedTuple):
@@ -60,7 +63,7 @@ class Proving:
             self.notes.append("Candles are missing, which were damaged when this copy was made.")
         if self._has_database:
             self._prove_ledger(manifest)
-            self._prove_seal(manifest)
+            self._prove_seal()
         candles = {file.symbol: checked[file.path] for file in manifest.files if file.kind == "candles"}
         for file in manifest.files:
             opened = checked[file.path]
@@ -115,10 +118,12 @@ class Proving:
                 "the manifest was rewritten. `verify_ledger` tells which entry differs."
             )
 
-    def _prove_seal(self, manifest: ArchiveManifest) -> None:
+    def _prove_seal(self) -> None:
         sealed, digest = sealed_as(str(self.day)), digest_of(self._store, self.day)
-        if not sealed and is_due(manifest, datetime.now(UTC).date() - timedelta(days=1)):
-            self.notes.append("The ledger does not seal it yet: the log of the nightly work says why.")
+        if not sealed and self.day + UNCHANGED + SEALED_WITHIN <= datetime.now(UTC).date():
+            self.notes.append(
+                "The ledger does not seal it yet: something came late, or the nightly work failed."
+            )
         if sealed and digest != sealed:
             self.faults.append(
                 f"The manifest of {self.day} is not the one that the ledger sealed: the day was altered "

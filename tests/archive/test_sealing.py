@@ -132,16 +132,21 @@ def test_day_is_sealed_once_when_nothing_was_added_for_a_whole_day(archived: Pat
     assert verify() == LedgerVerdict(1, LedgerEntry.objects.get().hash)
 
 
-def test_days_of_before_are_sealed_as_soon_as_all_processes_know_such_entries(folder: Path) -> None:
+def test_days_of_before_are_sealed_as_soon_as_all_processes_know_such_entries(
+    folder: Path, clock: time_machine.Traveller
+) -> None:
     for number in range(3):
         write(folder, tick(number + 1, DAY_MS + number * 24 * HOUR_MS), began=number, at_ms=DAY_MS)
     fold(folder, NIGHT + timedelta(days=2))
     fold(folder, later := NIGHT + timedelta(days=9))
     assert entered() == {}
+    clock.move_to(later)
+    assert "does not seal it yet" in verify_day(store_of(folder), DAY).notes[0]
     RulesBegun.objects.create(rules=2)
     fold(folder, later)
     days = [DAY + timedelta(days=number) for number in range(3)]
     assert entered() == {str(day): manifest_digest(folder, day) for day in days}
+    assert "does not seal" not in "".join(verify_day(store_of(folder), DAY).notes)
 
 
 def test_ledger_that_lacks_entries_seals_nothing_until_it_has_them(

@@ -16,8 +16,8 @@ NO_COPY = "{folder} is not a copy of an archive: name the folder that contains t
 
 class Command(BaseCommand):
     help = (
-        "Verify the archive: digests and rows of its files, the ledger's head, minutes computed from "
-        "the ticks alone, and signals judged again by them. Exits with 1 if anything differs."
+        "Verify the archive: digests and rows of its files, the ledger's head and seals, minutes computed "
+        "from the ticks alone, and signals judged again by them. Exits with 1 if anything differs."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
