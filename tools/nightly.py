@@ -35,6 +35,7 @@ PARTS: Mapping[str, Sequence[tuple[str, str]]] = {
                 ]
             ),
         ),
+        ("New examples", f"{PYTEST} --hypothesis-profile night -m hypothesis tests"),
         ("Client versions", "make test-clients-versions"),
         ("Ways of REST", "make test-ways"),
         ("Unsafe code", "make bandit"),

@@ -19,7 +19,7 @@ from tempfile import gettempdir
 
 import psycopg
 
-from tests.programs import services
+from tests.programs import running, services
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "tickwire-prepared-"
@@ -28,6 +28,7 @@ KEPT_S = 7 * 86_400
 # What `migrate` runs, and what it reads.
 MADE_OF = (
     *("*/migrations/*.py", "*/models.py", "*/models/*.py", "core/schema/*.py", "signals_feed/ledger/*.py"),
+    *("signals_feed/contradictions.py", "signals_feed/judge.py", "tests/programs/patient/sitecustomize.py"),
     *(
         "config/back_office/roles.py",
         "accounts/rights.py",
@@ -80,6 +81,7 @@ def made_once(name: str) -> Iterator[Path | None]:
 
 def migrate(database_url: str) -> None:
     given = {"DATABASE_URL": database_url, "REDIS_URL": "", "VAR_DIR": str(directory() / "var"), "DEMO": "0"}
+    given["PYTHONPATH"] = running.PATIENT["PYTHONPATH"]
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | given, capture_output=True, text=True, check=False

@@ -24,6 +24,7 @@ OWN = ("DATABASE_URL", "REDIS_URL", "DEMO", "ACCESS_LOG", "LOG_LEVEL", "HOST", "
 # The service's own patience decides nothing on a machine that stands still for seconds. Where a deadline is
 # the subject, a test passes DEADLINES_TIMES="1", or a file of reliability takes the fixture `prompt`.
 PATIENT = {"DEADLINES_TIMES": "20", "STOP_WITHIN_S": "60", "DATABASE_IDLE_TRANSACTION_S": "200"}
+PATIENT["PYTHONPATH"] = str(Path(__file__).with_name("patient"))
 
 
 def environment(var_dir: Path, **changes: str) -> dict[str, str]:

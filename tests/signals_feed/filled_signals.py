@@ -9,10 +9,16 @@ from typing import Any
 from accounts.models import User
 from core.times import moment
 from signals_feed.exits import in_r, result
-from signals_feed.ledger.ledger import LedgerEntry, cancellation_payload, closure_payload, fill_payload
+from signals_feed.ledger.ledger import (
+    LedgerEntry,
+    cancellation_payload,
+    closure_payload,
+    fill_payload,
+    plain,
+)
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import ms_of
-from tests.signals_feed.ledger.by_hand import add_now, publish_by_rules_2
+from tests.signals_feed.ledger.by_hand import add, add_now, publish_by_rules_2
 
 ARM: dict[str, Any] = {"epoch": "e", "seq": 7, "wait_ms": 1_000, "unsettled_ms": 0}
 BID, ASK = Decimal("1.0843"), Decimal("1.0844")
@@ -57,7 +63,8 @@ def make_unfilled(by: User | None = None) -> Signal:
     """Cancelled before any tick came."""
     signal = publish_by_rules_2(by=by, number=1, pip_size="0.0001", stale_ms=60_000)
     change(signal, cancel_reason="The market closed.", cancelled_at=signal.published_at)
-    add_now("cancel", signal.pk, **cancellation_payload(signal), cause="market_closed", unsettled_ms=0)
+    why = {"cause": "market_closed", "unsettled_ms": 0, "written": plain(signal.published_at)}
+    add("cancel", signal.pk, **cancellation_payload(signal), **why)
     arm(signal, "cancel")
     nothing = {"pnl": 0, "pnl_percent": 0, "pnl_r": 0}
     at = signal.published_at
@@ -66,7 +73,9 @@ def make_unfilled(by: User | None = None) -> Signal:
 
 
 def arm(signal: Signal, asked: str) -> None:
-    add_now("arm", signal.pk, **(ARM | {"for": asked, "number": 1}))
+    """In the moment of its publication, however long ago that is on a machine that stands still."""
+    at = plain(signal.published_at)
+    add("arm", signal.pk, **ARM, **{"for": asked, "number": 1, "at": at, "written": at})
 
 
 def tick_of(

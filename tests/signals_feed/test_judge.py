@@ -55,6 +55,12 @@ def plans(draw: Any) -> Plan:
     return Plan(draw(st.booleans()), *distances, *times, [heard, *draw(steps)])
 
 
+@pytest.fixture(autouse=True)
+def _limits_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "ARM_WITHIN_MS", 5_000)
+    monkeypatch.setattr(contradicting, "WRITTEN_WITHIN_MS", 5_000)
+
+
 Record = list[Entry]
 Step = tuple[int, str, tuple[int, ...]]
 FAR_MS = 10**9

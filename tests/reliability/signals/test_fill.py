@@ -64,8 +64,7 @@ class Case:
 
         # Its first price has to get there.
         wait_until(is_published)
-        # A machine that stands still for seconds arms it too late.
-        self.push_until(server, "arm", "cancel")
+        self.push_until(server, "arm")
 
     def end(self, server: Process, tell: Tell) -> None:
         self.push_until(server, "fill", "close")

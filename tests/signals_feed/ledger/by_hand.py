@@ -3,13 +3,12 @@ the login of the service's own database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
@@ -22,26 +21,11 @@ from signals_feed.ledger.ledger import (
     part_of,
     plain,
     publication_payload,
-    seconds_between,
 )
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import OWN_TIME
 from tests.factories import make_instrument, make_user
 from tests.signals_feed.published_signals import ASK, BID, TERMS
-
-Made = TypeVar("Made")
-
-
-def in_time(act: Callable[[str], Made]) -> Made:
-    """With the database's clock; once more where the machine stood still before it was done."""
-    while True:
-        now = database_clock()
-        try:
-            with transaction.atomic():
-                return act(now)
-        except IntegrityError:
-            if seconds_between(now, database_clock()) < 1:
-                raise
 
 
 def later(now: str, seconds: float) -> str:
@@ -78,32 +62,25 @@ def add_now(
     **facts: Any,
 ) -> LedgerEntry:
     """Dated and written as many seconds from now."""
-
-    def act(now: str) -> LedgerEntry:
-        dated = {OWN_TIME[kind]: later(now, dated_s)} if kind in OWN_TIME else {}
-        return add(kind, signal, part, **({"written": later(now, written_s)} | dated | facts))
-
-    return in_time(act)
+    now = database_clock()
+    dated = {OWN_TIME[kind]: later(now, dated_s)} if kind in OWN_TIME else {}
+    return add(kind, signal, part, **({"written": later(now, written_s)} | dated | facts))
 
 
 def publish_by_rules_2(*, dated_s: float = 0, written_s: float = 0, **facts: Any) -> Signal:
     columns = {"is_demo": facts.get("demo", False), "rules": 2, "rank_unit": Decimal("0.0032")}
     instrument = Instrument.objects.filter(symbol="EURUSD").first() or make_instrument()
-    user = facts.pop("by", None) or make_user()
-
-    def act(now: str) -> Signal:
-        at = read_iso(later(now, dated_s))
-        signal = Signal(instrument=instrument, user=user, direction="buy", published_at=at, **columns)
-        for name, price in TERMS.items():
-            setattr(signal, name, Decimal(price))
-        signal.save(force_insert=True)
-        shown: dict[str, Any] = {"at": at, "bid": BID, "ask": ASK, "epoch": "e", "seq": 7, "feed": "push:7"}
-        shown |= {"simulated": False, "accepted_ms": epoch_ms(at), "settled": True, "unsettled_ms": 0}
-        shown |= {"signal": signal, "kind": "entry", "source": "tick", "rule": "quote"}
-        entry = Evidence.objects.create(**shown)
-        kept = {"rules": 2, "demo": False, "rank_unit": "0.0032", "pip_size": "0.0001", "stale_ms": 60_000}
-        kept |= {"symbol": instrument.symbol, "written": later(now, written_s)}
-        add("publish", signal.pk, **(publication_payload(signal, entry) | kept | facts))
-        return signal
-
-    return in_time(act)
+    user, now = facts.pop("by", None) or make_user(), database_clock()
+    at = read_iso(later(now, dated_s))
+    signal = Signal(instrument=instrument, user=user, direction="buy", published_at=at, **columns)
+    for name, price in TERMS.items():
+        setattr(signal, name, Decimal(price))
+    signal.save(force_insert=True)
+    shown: dict[str, Any] = {"at": at, "bid": BID, "ask": ASK, "epoch": "e", "seq": 7, "feed": "push:7"}
+    shown |= {"simulated": False, "accepted_ms": epoch_ms(at), "settled": True, "unsettled_ms": 0}
+    shown |= {"signal": signal, "kind": "entry", "source": "tick", "rule": "quote"}
+    entry = Evidence.objects.create(**shown)
+    kept = {"rules": 2, "demo": False, "rank_unit": "0.0032", "pip_size": "0.0001", "stale_ms": 60_000}
+    kept |= {"symbol": instrument.symbol, "written": later(now, written_s)}
+    add("publish", signal.pk, **(publication_payload(signal, entry) | kept | facts))
+    return signal

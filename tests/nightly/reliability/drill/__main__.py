@@ -13,7 +13,9 @@ os.environ |= {"VAR_DIR": _var.name, "DEMO": "0", "ACCESS_LOG": "0", "LOG_LEVEL"
 os.environ |= {"REDIS_URL": "", "DATABASE_URL": "", "SECRET_KEY": "drill", "KEY_PEPPER": "drill"}
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-import django  # noqa: E402
+import tests.programs.patient.sitecustomize  # noqa: E402, F401 - as in the processes that it starts
+
+import django  # noqa: E402 isort: skip
 
 django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
