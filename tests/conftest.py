@@ -58,6 +58,7 @@ from core.process import freeze_startup_objects  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
 from tests.databases.emptying import empty_database  # noqa: E402
 from tests.factories import make_user  # noqa: E402
+from transparency.remembered import FILE, remembered  # noqa: E402
 
 from .client import Api, Server  # noqa: E402
 from .databases import prepared  # noqa: E402
@@ -168,8 +169,10 @@ def office(db: None) -> Office:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_was_logged_before() -> None:
+def _nothing_is_known_from_before() -> None:
     """What one test caused is new to the next one."""
+    remembered.forget()
+    Path(_var.name, FILE).unlink(missing_ok=True)
     unexpected.forget()
     unavailable.kinds.clear()
     for log in (*SAMPLED, *_kept_logs):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db.models import F
+from django.db.models import F, Value
 from django.utils import timezone
 
 from core.threads import in_thread
@@ -166,10 +166,11 @@ def test_feeds_and_sources_are_looked_at_as_a_minute_is_written(monkeypatch: pyt
 
 
 @pytest.mark.django_db
-def test_reports_of_processes_go_a_minute_after_the_last() -> None:
-    for process, age_s in (("ended", 61), ("slow", 50), ("here", 0)):
+def test_reports_of_processes_go_some_time_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("status.models.REPORTS_KEPT", timedelta(minutes=60))
+    for process, minutes_ago in (("ended", 61), ("slow", 50), ("here", 0)):
         ProcessReport.objects.put(process, {})
-        ProcessReport.objects.filter(process=process).update(at=F("at") - timedelta(seconds=age_s))
+        ProcessReport.objects.filter(process=process).update(at=F("at") - timedelta(minutes=minutes_ago))
     ProcessReport.objects.prune()
     assert set(ProcessReport.objects.values_list("process", flat=True)) == {"slow", "here"}
 
@@ -221,6 +222,8 @@ async def test_minute_in_which_no_process_was_there_is_not_whole(
 ) -> None:
     """Killed, and started again within the minute: what the one before saw of it is gone."""
     monkeypatch.setattr(component_watch, "look", lambda: {"rest": 1.0})
+    # The clock of the database stands.
+    monkeypatch.setattr("status.models.Now", lambda: Value(AT))
     minute_ms = MINUTE_MS * 1_000
     if silent_s is not None:
         await in_thread(ProcessReport.objects.put, "before", {})

@@ -135,7 +135,10 @@ def test_empty_log_is_followed_from_its_first_checkpoint(tmp_path: Path) -> None
     assert status_of(witness, offer(0, 9)) == 200
 
 
-def test_decision_waits_for_the_one_before(witness: Witness, tmp_path: Path) -> None:
+def test_decision_waits_for_the_one_before(
+    witness: Witness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transparency.witness.BUSY_S", PATIENCE_S)
     root = write_hash(merkle.root(TREE, 4))
     with (
         ThreadPoolExecutor(1) as pool,

@@ -304,6 +304,16 @@ async def test_stopped_feed_is_not_current_and_stops_at_once_also_when_it_was_ju
         await feed.start()
 
 
+async def send_until(listener: Listener, message: EventMessage) -> None:
+    """What is sent before somebody listens is lost."""
+
+    def is_heard() -> bool:
+        send_to_processes(message)
+        return bool(listener.heard)
+
+    await until(is_heard)
+
+
 async def test_an_event_of_another_database_takes_the_place_of_none(shared: str) -> None:
     feed, foreign, ours = EventFeed(), Listener(), Listener()
     feed.on(EventKind.CANDLES_IMPORTED, foreign)
@@ -311,9 +321,7 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     await feed.start()
     newest = await in_thread(ControlEvent.objects.newest)
     place = newest.position + 1 if newest else 1
-    while not foreign.heard:
-        send_to_processes(EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
-        await asyncio.sleep(0.05)
+    await send_until(foreign, EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
     await publish(2)
     heard = await ours.hears(1)
     await feed.stop()
@@ -408,10 +416,8 @@ async def test_an_event_that_comes_both_ways_while_it_is_being_handled_is_heard_
     assert newest is not None
     told = EventMessage(newest.position + 1, EventKind.INSTRUMENTS_CHANGED, {"number": 1})
     beyond = EventMessage(newest.position + 1_000, EventKind.KEY_REVOKED, {"number": 3})
-    # What is sent before somebody listens is lost.
-    while not first_of_all.heard:
-        send_to_processes(EventMessage(newest.position + 2_000, EventKind.ACCOUNT_CHANGED, {"number": 0}))
-        await asyncio.sleep(0.05)
+    early = EventMessage(newest.position + 2_000, EventKind.ACCOUNT_CHANGED, {"number": 0})
+    await send_until(first_of_all, early)
     # Once the second of each is heard, the first has arrived that way.
     read = [partial(publish, 1), partial(publish, 2, kind=EventKind.TIER_CHANGED)]
     sent = [partial(in_thread, send_to_processes, each) for each in (told, beyond)]

@@ -97,9 +97,10 @@ def test_pool_of_one_process_that_does_not_fit_is_a_fault() -> None:
 
 
 @pytest.mark.django_db
-def test_processes_that_have_ended_do_not_count() -> None:
-    for process, seconds_ago in (("a", 0), ("b", 6), ("c", 30)):
-        at = timezone.now() - timedelta(seconds=seconds_ago)
+def test_processes_that_have_ended_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("status.models.REPORTS_EXPECTED", timedelta(hours=15))
+    for process, hours_ago in (("a", 0), ("b", 6), ("c", 30)):
+        at = timezone.now() - timedelta(hours=hours_ago)
         ProcessReport.objects.create(process=process, at=at)
     assert ProcessReport.objects.running() == 2
 

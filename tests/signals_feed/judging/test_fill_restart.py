@@ -3,7 +3,6 @@ by the tick by which it would have been otherwise."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -28,19 +27,18 @@ from tests.factories import NOON, make_calendar, make_user
 from tests.signals_feed.published_signals import make_waiting
 
 from .test_fill import ARMED, FILL, FILLED, Step, Story, told
-from .test_restart import lose_the_lease, minute_after
-from .watched_engine import TAPE, WatchedEngine, run
+from .test_restart import lose_the_lease
+from .watched_engine import TAPE, WatchedEngine, killed, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 Clock = time_machine.Traveller
 
 
-def killed(clock: Clock, *steps: Step, flush_after: int = 0) -> list[AnyRecord]:
+def armed_and_killed(clock: Clock, *steps: Step, flush_after: int = 0) -> list[AnyRecord]:
     """Armed, then written, then nothing more is written to the ledger; returns what the journal has since the
     last checkpoint, which follows so many of the steps."""
 
-    async def within() -> list[AnyRecord]:
-        watched = await WatchedEngine(epoch="one").enter()
+    async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
         await story.begin()
         await watched.stall()
@@ -50,10 +48,8 @@ def killed(clock: Clock, *steps: Step, flush_after: int = 0) -> list[AnyRecord]:
             if number == flush_after:
                 assert await watched.runner.writer.flush()
                 watched.records.clear()
-        await watched.kill()
-        return watched.records
 
-    return asyncio.run(within())
+    return killed(act, "one")
 
 
 async def go(watched: WatchedEngine, clock: Clock, *steps: Step) -> None:
@@ -66,7 +62,7 @@ def filled_by() -> int:
 
 @pytest.mark.parametrize("flush_after", [0, 1, 2, 3], ids=["journal", "arm", "fill", "end"])
 def test_what_was_decided_before_a_kill_is_written_after_it(clock: Clock, flush_after: int) -> None:
-    tail = killed(clock, (500, 1.0843), FILL, (5, 1.0805), flush_after=flush_after)
+    tail = armed_and_killed(clock, (500, 1.0843), FILL, (5, 1.0805), flush_after=flush_after)
     assert told() == ARMED
     run(partial(go, clock=clock), tail, epoch="one")
     assert told() == [*FILLED, "close"]
@@ -75,13 +71,13 @@ def test_what_was_decided_before_a_kill_is_written_after_it(clock: Clock, flush_
 
 
 def test_an_engine_that_goes_on_in_the_same_numbering_fills_by_the_arm_of_the_first(clock: Clock) -> None:
-    tail = killed(clock, (500, 1.0843))
+    tail = armed_and_killed(clock, (500, 1.0843))
     run(lambda watched: go(watched, clock, (500, 1.0845)), tail, epoch="one")
     assert (told(), filled_by()) == (FILLED, 3)
 
 
 def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: Clock) -> None:
-    killed(clock, (500, 1.0843), flush_after=1)
+    armed_and_killed(clock, (500, 1.0843), flush_after=1)
     steps = (999, 1.0845), (1, 1.0846)
     run(lambda watched: go(watched, clock, *steps), epoch="two")
     assert told() == [*ARMED, "arm fill:2", "fill"]
@@ -134,7 +130,7 @@ def test_after_an_engine_that_does_not_follow_these_rules(
 
 
 def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) -> None:
-    async def before(watched: WatchedEngine) -> None:
+    async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
         await story.begin()
         await story.go(FILL, (5, 1.0830))
@@ -144,27 +140,20 @@ def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) ->
             await watched.runner.writer.flush()
         await watched.runner.writer.flush()
 
-    async def within() -> None:
-        watched = await WatchedEngine(epoch="one").enter()
-        await before(watched)
-        await watched.kill()
-
-    asyncio.run(within())
+    killed(act, "one")
     run(lambda watched: go(watched, clock, (5, 1.0805)), epoch="two")
     exit_ = Evidence.objects.get(kind="exit")
     assert (exit_.best, exit_.worst) == (Decimal("1.0885"), Decimal("1.0805"))
 
 
 def test_a_change_of_kind_right_after_a_restart_ends_it_at_the_last_price(clock: Clock) -> None:
-    async def within() -> None:
-        watched = await WatchedEngine(epoch="one").enter()
+    async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
         await story.begin()
         await story.go(FILL, (5, 1.0885))
         assert await watched.runner.writer.flush()
-        await watched.kill()
 
-    asyncio.run(within())
+    killed(act, "one")
     run(lambda watched: Story(watched, clock).reprice(), epoch="one")
     exit_ = Evidence.objects.get(kind="exit")
     assert (exit_.bid, exit_.signal.close_price) == (Decimal("1.0885"), Decimal("1.0885"))
@@ -204,8 +193,7 @@ def test_while_the_database_is_away_ticks_fill_and_close_as_otherwise(clock: Clo
 
 
 def test_what_follows_from_an_arm_that_is_still_to_be_written_is_in_the_checkpoint(clock: Clock) -> None:
-    async def within() -> None:
-        watched = await WatchedEngine(epoch="one").enter()
+    async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
         await watched.stall()
         await story.begin(is_settled=False)
@@ -214,9 +202,8 @@ def test_what_follows_from_an_arm_that_is_still_to_be_written_is_in_the_checkpoi
         story.tick(*FILL)
         story.tick(5, 1.0805)
         assert await watched.runner.writer.flush()
-        await watched.kill()
 
-    asyncio.run(within())
+    killed(act, "one")
     assert told() == ["publish"]
     run(WatchedEngine.settle, epoch="one")
     assert (told(), filled_by()) == ([*FILLED, "close"], 2)

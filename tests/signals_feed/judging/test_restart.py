@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -16,7 +16,6 @@ from django.db import OperationalError
 from core.threads import in_thread
 from instruments.models import Instrument
 from market.models import Candle, EngineState, LastQuote
-from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
 from signals_feed.closing import Closing
 from signals_feed.judging.active_signals import Noted
@@ -31,7 +30,7 @@ from tests.factories import NOON, make_candle
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
-from .watched_engine import WatchedEngine, run
+from .watched_engine import Act, WatchedEngine, killed, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 
@@ -39,22 +38,6 @@ pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 def told(signal: Signal) -> tuple[str, Decimal | None]:
     signal.refresh_from_db()
     return signal.close_reason, signal.close_price
-
-
-Act = Callable[[WatchedEngine], Awaitable[Any]]
-
-
-def killed(act: Act) -> list[AnyRecord]:
-    """Run a room until it is killed; returns what it had told others."""
-
-    async def within() -> list[AnyRecord]:
-        watched = WatchedEngine()
-        await watched.enter()
-        await act(watched)
-        await watched.kill()
-        return watched.records
-
-    return asyncio.run(within())
 
 
 async def hit(watched: WatchedEngine) -> None:
@@ -117,7 +100,7 @@ def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_wors
 
 
 @pytest.mark.parametrize("act", [hit, partial(fall_on, ticks=2 * RECENT)], ids=["few", "more than is kept"])
-def test_ticks_that_were_on_the_bus_close_in_the_stand_in(act: Act) -> None:
+def test_ticks_that_were_on_the_bus_close_in_the_stand_in(act: Act[None]) -> None:
     signal = make_published()
     run(WatchedEngine.settle, killed(act))
     assert told(signal) == ("stop_loss", Decimal("1.0790"))

@@ -26,7 +26,7 @@ from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import make_published, make_publisher
 
-from .watched_engine import WatchedEngine, run
+from .watched_engine import WatchedEngine, killed, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
@@ -218,13 +218,11 @@ def test_signal_that_was_hit_closes_by_that_tick_once_it_may_be_handed_on(push: 
 def test_it_waits_through_kills_and_restarts(push: WithheldSource) -> None:
     signal = make_published()
 
-    async def until_killed() -> None:
-        watched = await WatchedEngine().enter()
+    async def hit_and_write(watched: WatchedEngine) -> None:
         await hit(watched)
         await watched.runner.writer.flush()
-        await watched.kill()
 
-    asyncio.run(until_killed())
+    killed(hit_and_write)
     assert Hit.objects.get().signal_id == signal.pk
 
     async def again(watched: WatchedEngine) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from core import clock
 from core.events.event_feed import EventFeed
@@ -115,14 +115,27 @@ class WatchedEngine:
         market.prices.clear()
 
 
-def run(act: Callable[[WatchedEngine], Awaitable[T]], tail: Iterable[AnyRecord] = (), epoch: str = "") -> T:
-    """Ends in order."""
+Act = Callable[[WatchedEngine], Awaitable[T]]
+
+
+def run(act: Act[T], tail: Iterable[AnyRecord] = (), epoch: str = "", *, is_killed: bool = False) -> T:
+    """Ends in order, unless it is killed."""
 
     async def within() -> T:
         watched = await WatchedEngine(tail, epoch).enter()
         try:
             return await act(watched)
         finally:
-            await watched.leave()
+            await (watched.kill() if is_killed else watched.leave())
 
     return asyncio.run(within())
+
+
+def killed(act: Act[Any], epoch: str = "") -> list[AnyRecord]:
+    """Runs until it is killed; returns what it told others."""
+
+    async def within(watched: WatchedEngine) -> list[AnyRecord]:
+        await act(watched)
+        return watched.records
+
+    return run(within, epoch=epoch, is_killed=True)
