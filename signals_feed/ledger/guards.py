@@ -20,6 +20,13 @@ KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
 """PostgreSQL's TRUNCATE passes by the triggers of rows; SQLite has no TRUNCATE."""
 
 
+COLUMNS = {
+    "postgresql": "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+    " WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped AND pg_table_is_visible(c.oid)",
+    "sqlite": "SELECT t.name, c.name FROM sqlite_master t, PRAGMA_TABLE_INFO(t.name) c",
+}
+
+
 class Trigger(NamedTuple):
     name: str
     table: str
@@ -129,25 +136,19 @@ def missing_triggers(using: str = "default") -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(find)
         standing = {definition for (definition,) in cursor.fetchall()}
-    triggers = expected_triggers(connection.vendor)
-    there = columns_there(using, {trigger.needs for trigger in triggers if trigger.needs})
+    there = columns_there(using)
     return {
         trigger.name
-        for trigger in triggers
+        for trigger in expected_triggers(connection.vendor)
         if trigger.definition not in standing and (trigger.needs is None or trigger.needs in there)
     }
 
 
-def columns_there(using: str, wanted: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Fewer where the migrations go only so far."""
-    introspection = connections[using].introspection
+def columns_there(using: str) -> set[tuple[str, str]]:
+    """Fewer where the migrations go only so far. Django would parse the definition of each table."""
     with connections[using].cursor() as cursor:
-        known = {each.name for each in introspection.get_table_list(cursor)}
-        return {
-            (table, each.name)
-            for table in known & {table for table, _ in wanted}
-            for each in introspection.get_table_description(cursor, table)
-        }
+        cursor.execute(COLUMNS[connections[using].vendor])
+        return set(cursor.fetchall())
 
 
 def has_tables(using: str) -> bool:
