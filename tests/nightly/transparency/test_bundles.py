@@ -11,7 +11,7 @@ from signals_feed.bundle.writing import BundleCheckpoint, BundleEntry, BundleFac
 from signals_feed.ledger.ledger import canonical
 from tests.nightly.figures import note
 from tests.signals_feed.bundle.forging import ACTS, forge
-from tests.signals_feed.bundle.worlds import World, dated_ms, make_world, verify
+from tests.signals_feed.bundle.worlds import World, dated_ms, make_world, verify_alone
 from tests.signals_feed.honest_engine import START_MS, HonestEngine
 from tests.signals_feed.test_judge import story, tick
 from transparency import merkle
@@ -28,7 +28,7 @@ def test_a_thousand_forgeries_are_named(tmp_path: Path) -> None:
     for seed in range(TIMES):
         world = make_world(seed)
         forged = forge(world, [*ACTS][seed % len(ACTS)], Random(seed))
-        found = verify(tmp_path, forged.bundle, world.witness.verifier, forged.texts)
+        found = verify_alone(tmp_path, forged.bundle, world.witness.verifier, forged.texts)
         if found.code != 1 or not found.faults:
             unnamed.append(f"{seed}: {forged.what}")
     note("Forgeries named", f"{TIMES}", f"{TIMES - len(unnamed)}", held=not unnamed)
@@ -40,7 +40,7 @@ def test_a_thousand_honest_bundles_hold(tmp_path: Path) -> None:
     for seed in range(TIMES):
         world = make_world(seed)
         user_id = world.signals[seed % len(world.signals)].user_id
-        found = verify(tmp_path, world.bundle(user_id), world.witness.verifier, world.texts)
+        found = verify_alone(tmp_path, world.bundle(user_id), world.witness.verifier, world.texts)
         if found.code == 1:
             alarms[seed] = found.lines
     note("Alarms over honest bundles", "0", f"{len(alarms)} of {TIMES}", held=not alarms)
@@ -87,7 +87,7 @@ def test_bundle_of_a_ledger_with_a_million_entries(tmp_path: Path) -> None:
         write_bundle(packed, facts, of.values(), lambda *_: None)
     began = resource.getrusage(resource.RUSAGE_CHILDREN)
     bundle = tmp_path.joinpath("made.zip").read_bytes()
-    found = verify(tmp_path, bundle, world.witness.verifier, (), "--ledger", "all.txt")
+    found = verify_alone(tmp_path, bundle, world.witness.verifier, (), "--ledger", "all.txt")
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert (found.code, found.faults) == (2, []), found.lines
     assert len(found.lines) > len(of)

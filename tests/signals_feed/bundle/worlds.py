@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import chdir, redirect_stdout
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
+from signals_feed.bundle import verify as verifier
 from signals_feed.bundle.writing import (
     VERIFIER,
     BundleCheckpoint,
@@ -235,13 +237,30 @@ class Verdict(NamedTuple):
         return [line for line in self.lines if line.startswith("FAULT")]
 
 
-def verify(folder: Path, bundle: bytes, key: object = "", texts: Sequence[str] = (), *more: str) -> Verdict:
-    """As somebody does who has nothing but the file, the key of a witness, and perhaps the whole ledger."""
-    folder.joinpath("verify.py").write_bytes(VERIFIER.read_bytes())
+def words(folder: Path, bundle: bytes, key: object, texts: Sequence[str]) -> list[str]:
     folder.joinpath("bundle.zip").write_bytes(bundle)
     folder.joinpath("ledger.txt").write_text("".join(f"{text}\n" for text in texts))
-    options = [*(("--key", str(key)) if key else ()), *(("--ledger", "ledger.txt") if texts else ()), *more]
-    command = [sys.executable, "-I", "-S", "verify.py", "bundle.zip", *options]
+    return [
+        "bundle.zip",
+        *(("--key", str(key)) if key else ()),
+        *(("--ledger", "ledger.txt") if texts else ()),
+    ]
+
+
+def verify_alone(
+    folder: Path, bundle: bytes, key: object = "", texts: Sequence[str] = (), *more: str
+) -> Verdict:
+    """As somebody does who has nothing but the file, the key of a witness, and perhaps the whole ledger."""
+    folder.joinpath("verify.py").write_bytes(VERIFIER.read_bytes())
+    command = [sys.executable, "-I", "-S", "verify.py", *words(folder, bundle, key, texts), *more]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.stderr, done.stderr
     return Verdict(done.returncode, done.stdout.splitlines())
+
+
+def verify(folder: Path, bundle: bytes, key: object = "", texts: Sequence[str] = (), *more: str) -> Verdict:
+    """The same at a third of the cost, without a process of its own."""
+    given = [*words(folder, bundle, key, texts), *more]
+    with redirect_stdout(io.StringIO()) as said, chdir(folder):
+        code = verifier.main(given)
+    return Verdict(code, said.getvalue().splitlines())
