@@ -3,6 +3,10 @@ of it is, and never what every installation has, which Django's flush takes and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from django.apps import apps
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
@@ -22,17 +26,31 @@ KEPT = {
 }
 
 
+MADE_AGAIN: dict[str, Callable[[], None]] = {
+    Tier._meta.db_table: make_tiers,
+    SiteText._meta.db_table: partial(write_first_texts, "default", apps),
+}
+made: dict[str, list[Any]] = {}
+"""Their rows. Hardly a test changes them, and to make them takes longer than to look."""
+
+
 def empty_database(*_: TransactionTestCase) -> None:
     existing = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
-    if tables := not_empty(sorted(existing - KEPT)):
+    changed = {table for table in MADE_AGAIN.keys() & existing if rows_of(table) != made.get(table)}
+    if tables := not_empty(sorted(existing - KEPT - MADE_AGAIN.keys() | changed)):
         with transaction.atomic():
             (empty_in_postgresql if connection.vendor == "postgresql" else empty_in_sqlite)(tables)
     if Group._meta.db_table in existing:
         Group.objects.exclude(name__in=ROLES).delete()
-    if Tier._meta.db_table in existing:
-        make_tiers()
-    if SiteText._meta.db_table in existing:
-        write_first_texts("default", apps)
+    for table in changed:
+        MADE_AGAIN[table]()
+        made[table] = rows_of(table)
+
+
+def rows_of(table: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
+        return list(cursor.fetchall())
 
 
 def not_empty(tables: list[str]) -> list[str]:

@@ -265,7 +265,7 @@ async def test_witness_that_was_offered_more_by_another_process_has_no_objection
 async def test_process_waits_at_its_start_until_witnesses_have_answered(
     witness: Witnessing, settings: Any
 ) -> None:
-    settings.WITNESSES = [witness.address]
+    settings.WITNESSES, settings.DEADLINES_TIMES = [witness.address], 20
     await signed()
     running = Witnesses()
     await running.start()
