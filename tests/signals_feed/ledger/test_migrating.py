@@ -60,7 +60,14 @@ def of_the_demo() -> dict[int, set[bool | None]]:
     return users
 
 
-def test_released_ledger_keeps_each_hash_and_goes_on(released: ModelOf) -> None:
+def publish_as_before(released: ModelOf, user: int) -> None:
+    signal = released("Signal")(user_id=user, instrument_id=INSTRUMENT, direction="buy", **TERMS)
+    signal.save()
+    payload = publication_payload(Signal.objects.get(pk=signal.pk), None)
+    add("publish", signal.pk, **payload, user=f"publisher-{user}", symbol="GBPUSD")
+
+
+def test_released_ledger_keeps_each_hash_and_goes_on_beside_the_version_before(released: ModelOf) -> None:
     before = [(row["hash"], row["payload"]) for row in ROWS["LedgerEntry"]]
     call_command("migrate", verbosity=0)
     entries = LedgerEntry.objects.order_by("position")
@@ -69,27 +76,13 @@ def test_released_ledger_keeps_each_hash_and_goes_on(released: ModelOf) -> None:
     make_published(user=User.objects.get(pk=REAL))
     assert json.loads(entries.last().payload)["number"] == 4  # type: ignore[union-attr]
     assert verify().fault == ""
+    for user in (REAL, DEMO):
+        publish_as_before(released, user)
+    make_published(user=User.objects.get(pk=REAL))
+    assert of_the_demo() == {REAL: {False, None}, DEMO: {True, None}}
+    assert verify().fault == ""
     Account.objects.update(is_demo=True)
     with pytest.raises(IntegrityError), transaction.atomic():
         remove_demo([REAL])
     remove_demo([DEMO])
     assert (verify().fault, missing_triggers()) == ("", set())
-
-
-def publish_as_before(released: ModelOf, user: int) -> None:
-    signal = released("Signal")(user_id=user, instrument_id=INSTRUMENT, direction="buy", **TERMS)
-    signal.save()
-    payload = publication_payload(Signal.objects.get(pk=signal.pk), None)
-    add("publish", signal.pk, **payload, user=f"publisher-{user}", symbol="GBPUSD")
-
-
-def test_version_before_goes_on_writing_beside_this_one(released: ModelOf) -> None:
-    call_command("migrate", verbosity=0)
-    for user in (REAL, DEMO):
-        make_published(user=User.objects.get(pk=user))
-        publish_as_before(released, user)
-    make_published(user=User.objects.get(pk=REAL))
-    assert of_the_demo() == {REAL: {False, None}, DEMO: {True, None}}
-    assert verify().fault == ""
-    remove_demo([DEMO])
-    assert verify().fault == ""
