@@ -17,7 +17,8 @@ from core.events.outbox import ControlEvent
 from core.times import moment
 
 from . import record
-from .judge import ARM_WITHIN_MS, Arm, unfilled
+from .contradictions import WRITTEN_WITHIN_MS
+from .judge import ARM_WITHIN_MS, Arm
 from .ledger.ledger import (
     RESULT,
     Fact,
@@ -34,8 +35,8 @@ from .models import Announcement, Evidence, Reached, Signal, Undelivered
 from .record import ARM, CANCEL, FILL, Payload, iso
 
 WRITTEN, CLOSED, UNARMED, TOO_OLD = "written", "closed before", "not armed in time", "armed too long ago"
-# What is written so much later may be refused by the database, whose limit is 5 seconds.
-SOON_S = 4.5
+# What is written so much later may be refused by the database.
+SOON_S = 0.9 * WRITTEN_WITHIN_MS / 1_000
 BY_STAFF, MARKET_CLOSED, INACTIVE = "staff", "market_closed", "inactive"
 CAUSES = {
     record.NOT_ARMED: "The engine did not hear of it in time, so it was not filled.",

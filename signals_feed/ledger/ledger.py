@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Q
 
 from accounts.models import PUBLISHER
-from signals_feed.record import plain_number
+from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from transparency.signing import signer
 
 from .published_name import PublishedName
@@ -124,7 +124,7 @@ class LedgerHead(models.Model):
 AT_ONCE = 100
 # The version before writes entries without `written`; never so many between two of ours.
 MOST_WITHOUT = 10_000
-SOON_S = 4
+SOON_S = 0.8 * WRITTEN_WITHIN_MS / 1_000
 CLOCK = {
     "postgresql": "SELECT CLOCK_TIMESTAMP()",
     "sqlite": "SELECT STRFTIME('%Y-%m-%dT%H:%M:%f000Z', 'now')",
