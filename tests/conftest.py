@@ -23,7 +23,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from .programs.patient import sitecustomize as patient  # noqa: E402
 
-os.environ["PYTHONPATH"] = str(Path(patient.__file__).parent)
+_folders = str(Path(patient.__file__).parent), os.environ.get("PYTHONPATH", "")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _folders))
 
 import django  # noqa: E402
 
