@@ -227,7 +227,9 @@ def close_by_rules_2() -> Signal:
     signal.refresh_from_db()
     add_now("fill", signal.pk, **fill_payload(signal, fill))
     add_now("close_request", signal.pk)
-    arms.append(add_now("arm", signal.pk, **(ARM | {"for": "close_request", "epoch": "f"})))
+    # After the fill, whose tick is a second after its arm.
+    asked = {"for": "close_request", "epoch": "f", "seq": 8}
+    arms.append(add_now("arm", signal.pk, dated_s=2, **(ARM | asked)))
     close = judged(signal, *arms).close
     exit_ = evidence_of(signal, "exit", close)
     ended = {name: close[name] for name in RESULT if close and name in close}
