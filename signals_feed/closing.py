@@ -17,18 +17,16 @@ from django.db import DataError, IntegrityError, transaction
 
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market.store import LeaseLost
 from signals_feed import exits
-from signals_feed.decisions import Decision, note_decisions, write_decisions
+from signals_feed.decisions import Decision, announce, close_fact, note_decisions, write_decisions
 from signals_feed.exits import Exit, exit_price, in_r, result
-from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
-from signals_feed.models import Announcement, Evidence, Hit, Signal
+from signals_feed.ledger.ledger import RESULT
+from signals_feed.models import Evidence, Hit, Signal
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
 from .stored_minutes import prices_known
@@ -72,7 +70,7 @@ def close_signals(closings: Collection[Closing]) -> set[UUID]:
     """Returns the ids of the signals it closed."""
     wanted = {closing.signal: closing for closing in closings}
     active = Signal.objects.active()
-    signals = active.select_related("instrument").in_bulk(list(wanted))
+    signals = active.select_related("instrument", "user").in_bulk(list(wanted))
     closed: dict[UUID, Evidence] = {}
     # All rows before the first event, and always in the same order: a writer that waits for a row then
     # holds nothing that the row's owner waits for.
@@ -82,7 +80,11 @@ def close_signals(closings: Collection[Closing]) -> set[UUID]:
         if active.filter(pk=pk).update(**values):
             closed[pk] = exit_
     if closed:
-        _announce(closed.values())
+        announce(
+            [exit_.signal for exit_ in closed.values()],
+            closed.values(),
+            [close_fact(exit_.signal, exit_) for exit_ in closed.values()],
+        )
     return set(closed)
 
 
@@ -164,29 +166,6 @@ def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
     if signal.direction == "buy":
         return min(high, signal.take_profit), low
     return max(low, signal.take_profit), high
-
-
-def _announce(exits: Collection[Evidence]) -> None:
-    announcements, facts = [], []
-    for exit_ in exits:
-        signal = exit_.signal
-        by_hand = signal.close_reason == Signal.CloseReason.MANUAL
-        event = ControlEvent.objects.publish(
-            EventKind.SIGNAL_CLOSED,
-            by=signal.user.get_username() if by_hand else "",
-            signal=str(signal.pk),
-            reason=signal.close_reason,
-        )
-        announcements.append(
-            Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
-        )
-        # Staff may change the instrument later; the ledger keeps what the result was computed with.
-        measured = {"pip_size": plain(signal.instrument.pip_size)}
-        facts.append(Fact(LedgerEntry.Kind.CLOSE, signal.pk, closure_payload(signal, exit_) | measured))
-    # After the events, but these rows lock nothing that the transaction does not hold already.
-    Announcement.objects.bulk_create(announcements)
-    Evidence.objects.bulk_create(exits)
-    LedgerEntry.objects.append(facts)
 
 
 # Other writers of events wait for this transaction.

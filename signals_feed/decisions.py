@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -146,7 +147,12 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
         outcomes[pk] = writing.outcome
         if writing.update():
             writings.append(writing)
-    _tell(writings)
+    if writings:
+        announce(
+            [each.signal for each in writings if each.is_closed_now],
+            [row for each in writings for row in (each.fill, each.exit) if row],
+            [fact for each in writings for fact in each.facts()],
+        )
     Reached.objects.filter(signal__in=[each.signal.pk for each in writings if each.is_closed_now]).delete()
     Undelivered.objects.filter(signal__in=list(signals)).delete()
     return outcomes
@@ -239,8 +245,13 @@ class Writing:
             yield cancel_fact(self.signal, cancelling.cause, cancelling.unsettled_ms)
         yield from (fact for each, fact in arms.items() if each.asked != FILL)
         if self.is_closed_now:
-            measured = {"pip_size": plain(self.signal.instrument.pip_size), "rules": record.RULES}
-            yield Fact(kinds.CLOSE, pk, closure_payload(self.signal, self.exit) | measured)
+            yield close_fact(self.signal, self.exit, rules=record.RULES)
+
+
+def close_fact(signal: Signal, exit_: Evidence | None, **kept: Any) -> Fact:
+    # Staff may change the instrument later; the ledger keeps what the result was computed with.
+    measured = {"pip_size": plain(signal.instrument.pip_size)} | kept
+    return Fact(LedgerEntry.Kind.CLOSE, signal.pk, closure_payload(signal, exit_) | measured)
 
 
 def cancel_fact(signal: Signal, cause: str, unsettled_ms: int = 0) -> Fact:
@@ -257,23 +268,21 @@ def evidence_row(signal: Signal, kind: str, shown: dict[str, Any]) -> Evidence:
     )
 
 
-def _tell(writings: Collection[Writing]) -> None:
-    if not writings:
-        return
-    ControlEvent.objects.take_turn()
-    announcements = []
-    for writing in writings:
-        signal = writing.signal
-        if writing.is_closed_now:
-            by_hand = signal.close_reason == Signal.CloseReason.MANUAL
-            event = ControlEvent.objects.publish(
-                EventKind.SIGNAL_CLOSED,
-                by=signal.user.get_username() if by_hand else "",
-                signal=str(signal.pk),
-                reason=signal.close_reason,
-            )
-            kind = Announcement.Kind.CLOSED
-            announcements.append(Announcement(position=event.position, signal=signal, kind=kind))
-    Announcement.objects.bulk_create(announcements)
-    Evidence.objects.bulk_create([row for each in writings for row in (each.fill, each.exit) if row])
-    LedgerEntry.objects.append([fact for each in writings for fact in each.facts()])
+def announce(closed: Iterable[Signal], shown: Iterable[Evidence], facts: Sequence[Fact]) -> None:
+    """After the signals' rows, of which no other writer may wait for one."""
+    told = []
+    for signal in closed:
+        by_hand = signal.close_reason == Signal.CloseReason.MANUAL
+        event = ControlEvent.objects.publish(
+            EventKind.SIGNAL_CLOSED,
+            by=signal.user.get_username() if by_hand else "",
+            signal=str(signal.pk),
+            reason=signal.close_reason,
+        )
+        told.append(Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED))
+    if not told:
+        ControlEvent.objects.take_turn()
+    # These rows lock nothing that the transaction does not hold already.
+    Announcement.objects.bulk_create(told)
+    Evidence.objects.bulk_create(shown)
+    LedgerEntry.objects.append(facts)

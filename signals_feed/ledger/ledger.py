@@ -7,14 +7,15 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from accounts.models import PUBLISHER
-from signals_feed.contradictions import WRITTEN_WITHIN_MS
+from core.database import CompiledQuery
 from transparency.signing import signer
 
 from .published_name import PublishedName
@@ -145,16 +146,17 @@ class LedgerManager(models.Manager["LedgerEntry"]):
         turns: entries are then in commit order. Raises Forked if entries that were signed are lost."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("The ledger is written with the fact.")
-        head = LedgerHead.objects.now()
-        signer.check(head.position)
-        is_first = head.position == 0
-        written = self.last_written(head.position)
+        found = ledger_end().rows()
+        position, hash_, last = found[0] if found else (0, FIRST_PREVIOUS_HASH, "")
+        signer.check(position)
+        head, is_first = LedgerHead(pk=1, position=position, hash=hash_), position == 0
+        written = json.loads(last or "{}").get("written") or self._written_before(position)
         for start in range(0, len(facts), AT_ONCE):
             entries, written = self._write(facts[start : start + AT_ONCE], head, written)
             head.position, head.hash = entries[-1].position, entries[-1].hash
         head.save(force_insert=is_first, force_update=not is_first)
 
-    def last_written(self, position: int) -> str:
+    def _written_before(self, position: int) -> str:
         """Empty before the first entry that says it."""
         telling = self.filter(position__gt=position - MOST_WITHOUT, payload__contains='"written":')
         payload = telling.order_by("-position").values_list("payload", flat=True).first()
@@ -173,6 +175,13 @@ class LedgerManager(models.Manager["LedgerEntry"]):
                     raise
             else:
                 return entries, written
+
+
+@cache
+def ledger_end() -> CompiledQuery:
+    """The head and the text of its entry: before each fact is written it is asked."""
+    last = LedgerEntry.objects.filter(position=OuterRef("position")).values("payload")
+    return CompiledQuery(LedgerHead.objects.values_list("position", "hash", Subquery(last)))
 
 
 def _entries(facts: Sequence[Fact], head: LedgerHead, written: str) -> Iterator[LedgerEntry]:

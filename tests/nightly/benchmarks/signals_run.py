@@ -109,7 +109,10 @@ def close() -> Closings:
     from signals_feed.rules import SeenExtremes
     from tests.factories import make_instrument, make_user
     from tests.signals_feed.published_signals import ASK, BID, TERMS
+    from transparency.signing import signer
 
+    # As the service does when it starts: each entry is compared with the last checkpoint.
+    signer.look(timezone.now())
     instrument = make_instrument()
     user, terms = make_user(), {name: Decimal(price) for name, price in TERMS.items()}
     quote = Quoted(BID, ASK, epoch_ms_after(timezone.now()), "", 1)
