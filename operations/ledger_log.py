@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from core.program.commands import command
 from transparency.models import Cosignature, SignedCheckpoint
-from transparency.signing import Forked, signer
+from transparency.remembered import Forked
+from transparency.signing import signer
 
 from .doctor.diagnosis import Diagnosis, fail, ok, warn
 

@@ -13,7 +13,8 @@ from core.fault_log import LastingFault
 from core.threads import in_thread
 
 from .keyring import KeysUnopened
-from .signing import Forked, Signer, signer
+from .remembered import Forked
+from .signing import Signer, signer
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
@@ -40,8 +41,8 @@ class Following:
         now = timezone.now()
         try:
             due_at = await in_thread(self._signer.look, now)
-        except (Forked, KeysUnopened) as error:
-            self.fault = str(error)
+        except Exception as error:
+            self.fault = str(error) or type(error).__name__
             raise
         self.fault = ""
         self._wait_s = min(LOOK_EVERY_S, max(0.0, (due_at - now).total_seconds()))

@@ -12,7 +12,7 @@ from django.db import transaction
 from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey
 from .models import LogKey
-from .remembered import last_of_any_log
+from .remembered import in_file
 
 BOTH_SIGN = timedelta(days=30)
 """For so long an old key signs beside the new one, so that readers can take over the new one in time."""
@@ -68,7 +68,7 @@ class Keyring:
         return unopened
 
     def _make_first(self, now: datetime) -> LogKey:
-        origin, last = settings.LEDGER_ORIGIN or default_origin(), last_of_any_log()
+        origin, (_, last) = settings.LEDGER_ORIGIN or default_origin(), in_file()
         if last is not None and last.size and last.origin.partition(AFTER)[0] == origin:
             # The database is an empty one, or was put back to before its log: there is one history to a name.
             origin = named_after(last)

@@ -18,7 +18,7 @@ class LogMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        text = "0 while nothing is signed, because the ledger does not extend what was signed before."
+        text = "0 while no checkpoint can be signed; the log has the reason."
         yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not following.fault))
         text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
         age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))

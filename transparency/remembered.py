@@ -9,9 +9,18 @@ from pathlib import Path
 
 from django.conf import settings
 
+from core.contract.errors import Overloaded
+
 from .checkpoints import Checkpoint
 
 FILE = "ledger-checkpoint"
+
+
+class Forked(Overloaded):
+    """The ledger does not extend what was signed before, or nobody can tell: nothing is signed or written."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=60)
 
 
 class Remembered:
@@ -21,14 +30,15 @@ class Remembered:
         self.forget()
 
     def forget(self) -> None:
-        self._log = ""
+        self._log: str | None = None
         self.checkpoint: Checkpoint | None = None
 
     def of(self, log: str) -> Checkpoint | None:
-        """`log`: the first key of a log, by which it is told apart from another one of the same name. Raises
-        ValueError for a file that is not what was written."""
+        """`log`: the first key of a log, by which it is told apart from another one of the same name; empty
+        before there is one. Raises Forked for a file that cannot be read."""
         if self._log != log:
-            self._log, self.checkpoint = log, self._from_file(log)
+            known, checkpoint = in_file()
+            self._log, self.checkpoint = log, checkpoint if known == log else None
         return self.checkpoint
 
     def remember(self, checkpoint: Checkpoint) -> None:
@@ -42,24 +52,19 @@ class Remembered:
             draft.write_text(f"{self._log}\n{checkpoint}")
             draft.replace(path())
 
-    def _from_file(self, log: str) -> Checkpoint | None:
-        known, text = in_file()
-        return Checkpoint.read(text) if known == log else None
 
-
-def last_of_any_log() -> Checkpoint | None:
-    """The one in the file."""
-    _, text = in_file()
-    return Checkpoint.read(text) if text else None
-
-
-def in_file() -> tuple[str, str]:
-    """The log, and the text of its checkpoint; both are empty where there is no file."""
+def in_file() -> tuple[str, Checkpoint | None]:
+    """The log and its checkpoint, or nothing where there is no file. Raises Forked."""
     try:
-        log, _, text = path().read_text().partition("\n")
+        text = path().read_text()
+        log, _, checkpoint = text.partition("\n")
+        return log, Checkpoint.read(checkpoint) if text else None
     except FileNotFoundError:
-        return "", ""
-    return log, text
+        return "", None
+    except (OSError, ValueError) as error:
+        # As if there were none, a database that was put back would be signed.
+        why = error.strerror if isinstance(error, OSError) else "it holds no checkpoint"
+        raise Forked(f"What was signed last cannot be read from the file {FILE} ({why}).") from None
 
 
 def path() -> Path:

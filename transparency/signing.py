@@ -11,7 +11,6 @@ from typing import Protocol
 
 from django.db import connection, transaction
 
-from core.contract.errors import Overloaded
 from core.database import CompiledQuery
 
 from . import merkle
@@ -20,7 +19,7 @@ from .keyring import keyring
 from .merkle import TILE_WIDTH, Place, leaf_hash
 from .models import LogKey, Objection, SignedCheckpoint, Tile
 from .notes import Note, sign
-from .remembered import Remembered, remembered
+from .remembered import Forked, Remembered, remembered
 
 LEAST_APART = timedelta(seconds=2)
 AGAIN = timedelta(hours=1)
@@ -28,13 +27,6 @@ AGAIN = timedelta(hours=1)
 MOST_AT_ONCE = 10_000
 # Any number will do, as long as nothing else in the database takes this advisory lock.
 SIGNERS_LOCK = 7_424_002
-
-
-class Forked(Overloaded):
-    """The ledger does not extend what was signed before: nothing is signed or written until staff act."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retry_after=60)
 
 
 class Entries(Protocol):
@@ -120,10 +112,7 @@ class Signer:
     def known(self) -> Checkpoint | None:
         """What this process knows besides the database."""
         log = LogKey.objects.of_current_log().first()
-        try:
-            return self._known.of(log.verifier) if log else None
-        except ValueError as error:
-            raise Forked(f"The file of the last checkpoint cannot be read: {error}") from None
+        return self._known.of(log.verifier if log else "")
 
     def _remember(self, signed: SignedCheckpoint, known: Checkpoint | None) -> None:
         checkpoint = signed.checkpoint

@@ -15,7 +15,8 @@ from signals_feed.models import Evidence, Signal
 from tests.signals_feed.published_signals import make_published
 from transparency.keyring import keyring
 from transparency.models import SignedCheckpoint
-from transparency.signing import Forked, signer
+from transparency.remembered import Forked
+from transparency.signing import signer
 
 from .ledgers import after, lose_checkpoints
 

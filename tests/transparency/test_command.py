@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from transparency.keyring import keyring
 from transparency.models import LogKey, Tile
+from transparency.remembered import FILE
 from transparency.signing import signer
 
 from .ledgers import NOON, lose_checkpoints
@@ -32,6 +33,12 @@ def test_keys_are_listed_with_what_they_do() -> None:
     shown = [line.partition("  ") for line in run()]
     assert [each[0] for each in shown] == [current.verifier, old.verifier, oldest.verifier]
     assert [each[2].split()[0] for each in shown] == ["current", "signs", "old"]
+
+
+def test_file_that_cannot_be_read_is_named(known_file: Path) -> None:
+    known_file.write_text("key\nbroken")
+    with pytest.raises(CommandError, match=FILE):
+        run("--rotate")
 
 
 def test_new_log_is_named_after_what_was_signed_even_if_the_database_lost_it(known_file: Path) -> None:

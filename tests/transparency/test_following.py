@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from django.db import OperationalError
 
 from tests.client import Server
 from tests.patience import PATIENCE_S, wait_until
 from tests.signals_feed.published_signals import make_published
 from transparency.following import Following
 from transparency.models import SignedCheckpoint
-from transparency.signing import Forked
+from transparency.remembered import Forked
 
 from .ledgers import NOON, Texts, make_signer
 
@@ -43,3 +44,18 @@ async def test_ledger_that_lost_entries_is_told_until_they_are_back() -> None:
     ledger.all.append(lost)
     await following.look()
     assert following.fault == ""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("known_file")
+async def test_database_that_does_not_answer_is_told_as_well() -> None:
+    ledger = Texts(3)
+    following = Following(make_signer(ledger))
+
+    def fail() -> None:
+        raise OperationalError
+
+    ledger.on_read = fail
+    with pytest.raises(OperationalError):
+        await following.look()
+    assert following.fault == "OperationalError"

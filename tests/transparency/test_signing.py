@@ -13,7 +13,8 @@ from transparency.checkpoints import Checkpoint
 from transparency.keyring import keyring
 from transparency.models import LogKey, SignedCheckpoint, Tile
 from transparency.notes import Note
-from transparency.signing import AGAIN, LEAST_APART, MOST_AT_ONCE, Forked, Signer
+from transparency.remembered import Forked
+from transparency.signing import AGAIN, LEAST_APART, MOST_AT_ONCE, Signer
 
 from . import naive
 from .ledgers import NOON, Texts, after, lose_checkpoints, make_signer
@@ -209,17 +210,29 @@ def test_stored_tree_that_was_altered_is_not_signed(known_file: Path) -> None:
         make_signer(ledger).sign(after(4))
 
 
-def test_file_of_another_log_is_no_matter_and_one_that_is_broken_is(known_file: Path) -> None:
+def test_file_of_another_log_is_no_matter(known_file: Path) -> None:
     ledger, _ = grown()
     log, _, checkpoint = known_file.read_text().partition("\n")
     known_file.write_text(f"{log}x\n{Checkpoint(checkpoint, 9_999, merkle.EMPTY_ROOT)}")
     ledger.all.append("later")
     make_signer(ledger).look(after(4))
     assert signed_sizes() == [300, 302, 303]
-    known_file.write_text(f"{log}\nbroken")
-    ledger.all.append("later")
-    with pytest.raises(Forked):
-        make_signer(ledger).look(after(6))
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+@pytest.mark.parametrize("content", [None, b"key\nbroken", b"\xff"], ids=["folder", "text", "bytes"])
+def test_nothing_is_signed_or_written_while_the_file_cannot_be_read(
+    known_file: Path, content: bytes | None, *, is_signed: bool
+) -> None:
+    ledger = grown()[0] if is_signed else Texts(302)
+    known_file.unlink(missing_ok=True)
+    known_file.mkdir() if content is None else known_file.write_bytes(content)
+    signer = make_signer(ledger)
+    for act in (lambda: signer.check(302), lambda: signer.sign(after(4))):
+        with pytest.raises(Forked):
+            act()
+    known_file.rmdir() if content is None else known_file.unlink()
+    signer.check(302)
 
 
 def test_log_whose_entries_are_lost_is_followed_by_one_that_names_its_end() -> None:

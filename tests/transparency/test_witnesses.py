@@ -22,7 +22,8 @@ from transparency.keys import KeyType, SigningKey, cosigned_at_s
 from transparency.models import Cosignature, Objection, SignedCheckpoint
 from transparency.notes import Note, sign
 from transparency.offers import Offer, OfferRefused, WitnessAddress
-from transparency.signing import Forked, Signer
+from transparency.remembered import Forked
+from transparency.signing import Signer
 from transparency.witness import Witness
 from transparency.witnesses import AGAIN, Witnesses, WitnessLink, WitnessRefused
 

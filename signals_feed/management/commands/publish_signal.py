@@ -8,7 +8,7 @@ from accounts.models import User
 from instruments.catalogue import catalogue
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.rules import SignalRefused, SignalTerms
-from transparency.signing import Forked
+from transparency.remembered import Forked
 
 
 def price(text: str) -> Decimal:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from transparency.checkpoints import Checkpoint
 from transparency.keyring import BOTH_SIGN, keyring
 from transparency.models import LogKey, SignedCheckpoint
+from transparency.remembered import Forked
 from transparency.signing import signer
 
 
@@ -34,10 +35,13 @@ class Command(BaseCommand):
 
     def handle(self, *, rotate: bool, new_log: bool, days: int, **options: Any) -> None:
         now = timezone.now()
-        if rotate:
-            keyring.rotate(now, timedelta(days=max(0, days)))
-        elif new_log:
-            keyring.begin_log(last_signed(), now)
+        try:
+            if rotate:
+                keyring.rotate(now, timedelta(days=max(0, days)))
+            elif new_log:
+                keyring.begin_log(last_signed(), now)
+        except Forked as forked:
+            raise CommandError(forked.message) from None
         for key in LogKey.objects.order_by("-pk"):
             until = key.signs_until
             state = "current" if until is None else f"signs until {until:%Y-%m-%d}" if until > now else "old"
