@@ -145,9 +145,7 @@ class MarketRuntime:
 
     def __init__(self) -> None:
         self.prices = Prices(settings.CANDLE_PRICE)
-        self.engine = Engine(
-            self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS, settings.FILL_AFTER_MS
-        )
+        self.engine = Engine(self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS)
         self.status = engine_status.EngineStatus()
         """What the engine last told of itself."""
         self.is_untold = False

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 import msgspec
+from django.conf import settings
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
@@ -33,7 +34,6 @@ from .instrument_state import InstrumentState
 from .listeners import FillTerms
 
 CLOSE_GRACE_MS = 2_000
-FILL_AFTER_MS = 1_000
 NEVER_MS = 1 << 52
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
@@ -48,10 +48,10 @@ class Engine:
         prices: Prices,
         default_feed: str = PUSH,
         grace_ms: int = CLOSE_GRACE_MS,
-        fill_after_ms: int = FILL_AFTER_MS,
+        fill_after_ms: int | None = None,
     ) -> None:
         self.prices = prices
-        self.fill_after_ms = fill_after_ms
+        self.fill_after_ms = settings.FILL_AFTER_MS if fill_after_ms is None else fill_after_ms
         """How long a fill waits at least."""
         self.grace_ms = grace_ms
         """How long after the end of a minute its ticks may come."""

@@ -1,3 +1,5 @@
+from signals_feed.contradictions import FILL_AFTER_MS
+
 from ..addresses import read_s3_url
 from ..variable import VariableGroup, address, number, secret, switch, text, whole
 
@@ -12,9 +14,9 @@ MARKET = VariableGroup(
         ),
         whole(
             "FILL_AFTER_MS",
-            1_000,
+            FILL_AFTER_MS,
             "How long after a signal's publication its fill waits at least; longer if its feed is later.",
-            lowest=1_000,
+            lowest=FILL_AFTER_MS,
             highest=10_000,
         ),
         switch(
