@@ -197,6 +197,7 @@ class EngineState(models.Model):
     # It rises with every write: one that stands still has lost its writer, whatever the clocks say.
     beats = models.PositiveBigIntegerField(default=0)
     beat_at = models.DateTimeField(null=True, blank=True)
+    clock_at = models.DateTimeField(null=True, blank=True, help_text="Its own clock at the last beat.")
     epoch = models.CharField(max_length=32, blank=True)
     position = models.PositiveBigIntegerField(default=0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -15,7 +16,9 @@ from django.db import transaction
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.fault_log import LastingFault
 from core.times import moment
+from market.store import clock_of_writer_s
 
 from . import record
 from .contradictions import WRITTEN_WITHIN_MS
@@ -34,6 +37,9 @@ from .ledger.ledger import (
 )
 from .models import Announcement, Evidence, Reached, Signal, Undelivered
 from .record import ARM, CANCEL, FILL, Payload, iso
+
+logger = logging.getLogger(__name__)
+clock_is_off = LastingFault(logger, "Signals are not filled while the engine's clock is not the database's")
 
 WRITTEN, CLOSED, UNARMED, TOO_OLD = "written", "closed before", "not armed in time", "armed too long ago"
 # What is written so much later may be refused by the database.
@@ -147,6 +153,8 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
         outcomes[pk] = writing.outcome
         if writing.update():
             writings.append(writing)
+    if TOO_OLD in outcomes.values() and abs(off_s := clock_of_writer_s() or 0.0) > SOON_S:
+        clock_is_off.tell(f"it is {off_s:+,.1f} s from it")
     if writings:
         announce(
             [each.signal for each in writings if each.is_closed_now],

@@ -9,7 +9,7 @@ from .candle_rows import (
 )
 from .checkpoints import tick_of, write_quote
 from .flow_minutes import FlowToWrite, read_flows, write_flows
-from .lease import LeaseLost, has_writer, rules_of_writer
+from .lease import LeaseLost, clock_of_writer_s, has_writer, rules_of_writer
 from .partitions import make_months
 from .process_names import is_alive, own_name
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
@@ -19,6 +19,7 @@ __all__ = [
     "CandleToWrite",
     "FlowToWrite",
     "change_kind",
+    "clock_of_writer_s",
     "has_writer",
     "hold_series",
     "is_alive",

@@ -10,9 +10,12 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from core import clock
+from core.times import moment
 from market.models import EngineState
 from market.prices.records import JournalPosition
 
+from . import process_names
 from .process_names import is_alive, own_name, rules_of
 
 TABLE = EngineState._meta.db_table
@@ -67,6 +70,7 @@ class Lease:
             if state is None:
                 return None
             state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database_now()
+            state.clock_at = moment(clock.now_ms())
             state.save()
         self._seen = None
         return JournalPosition(state.epoch, state.position)
@@ -86,7 +90,8 @@ class Lease:
         """False if the lease is another's. A flush of our own may hold the row: this waits for it."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
         now = Now() if connection.vendor == "postgresql" else timezone.now()
-        return bool(held.update(beats=F("beats") + 1, beat_at=now, **position))
+        clock_at = moment(clock.now_ms())
+        return bool(held.update(beats=F("beats") + 1, beat_at=now, clock_at=clock_at, **position))
 
     def hold(self) -> None:
         """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""
@@ -133,6 +138,16 @@ def rules_of_writer() -> int:
     """The newest rules of signals that it knows. Without one, the next may be of the version before."""
     writer = EngineState.objects.filter(pk=1).values_list("writer", flat=True).first()
     return rules_of("" if not writer or is_alive(writer) is False else writer)
+
+
+def clock_of_writer_s() -> float | None:
+    """How far it is ahead of the database's. None where no writer tells: a version that does not know the
+    present rules leaves what another one told."""
+    state = EngineState.objects.filter(pk=1).first()
+    if state is None or state.clock_at is None or state.beat_at is None:
+        return None
+    is_told = rules_of(state.writer) >= process_names.known_rules
+    return (state.clock_at - state.beat_at).total_seconds() if is_told else None
 
 
 def database_now() -> datetime:

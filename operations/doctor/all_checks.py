@@ -11,7 +11,7 @@ from operations.last_backup import check_last_backup
 from operations.ledger_log import check_checkpoints
 from operations.void_keys import check_void_keys
 
-from .clocks import check_clock
+from .clocks import check_clock, check_engine_clock
 from .data_folder import check_folder
 from .database import check_database, is_made
 from .diagnosis import FAIL, Diagnosis
@@ -32,6 +32,7 @@ def check_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from check_redis()
     if has_database and not pending_migrations():
         yield from check_prices()
+        yield from check_engine_clock()
         yield from check_archive()
         yield from check_last_backup()
         yield from check_void_keys()

@@ -4,6 +4,9 @@ import ctypes
 import os
 from collections.abc import Iterator
 
+from market.store import clock_of_writer_s
+from signals_feed.decisions import SOON_S
+
 from .diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "clock"
@@ -34,6 +37,19 @@ def judge(state: int) -> Diagnosis:
     if state < 0:
         return warn(ABOUT, f"{os.uname().sysname} does not say whether the clock is kept right.", NTP)
     return ok(ABOUT, "A time service keeps this machine's clock right.")
+
+
+def check_engine_clock() -> Iterator[Diagnosis]:
+    off_s = clock_of_writer_s()
+    if off_s is None:
+        return
+    says = f"The engine's clock is {abs(off_s):,.1f} s {'ahead of' if off_s > 0 else 'behind'} the database's"
+    if abs(off_s) > SOON_S:
+        yield fail(ABOUT, f"{says}: signals are not filled, and end as cancelled.", NTP)
+    elif abs(off_s) > MUCH_S:
+        yield warn(ABOUT, f"{says}.", NTP)
+    else:
+        yield ok(ABOUT, "The engine's clock agrees with the database's.")
 
 
 def compare(about: str, who: str, theirs: float, before: float, after: float) -> Diagnosis:

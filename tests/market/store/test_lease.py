@@ -19,6 +19,7 @@ import time_machine
 from django.db import OperationalError, connection
 from django.db.models import F
 
+from core.clock import machine_ms
 from core.threads import in_thread
 from market.engine.engine import Engine
 from market.engine.listeners import EngineStart
@@ -28,7 +29,15 @@ from market.prices.quotes import Prices
 from market.prices.records import JournalPosition, Tick
 from market.store import checkpoints
 from market.store.checkpoints import Checkpoint
-from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
+from market.store.lease import (
+    GONE_S,
+    LONG_GONE,
+    STEADY_S,
+    Lease,
+    LeaseLost,
+    clock_of_writer_s,
+    database_now,
+)
 from market.store.process_names import name_of
 from tests.databases.queries import around_statements, count_queries
 from tests.factories import make_instrument
@@ -135,6 +144,18 @@ def test_process_of_this_machine_is_waited_for_while_it_lives(
 
 
 @pytest.mark.usefixtures("clock")
+def test_writer_tells_how_far_its_clock_is_from_the_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = Lease()
+    monkeypatch.setattr("core.clock.now_ms", lambda: machine_ms() + 3_600_000)
+    assert lease.take() is not None
+    assert (clock_of_writer_s() or 0) > 3_000
+    monkeypatch.setattr("core.clock.now_ms", lambda: machine_ms() - 3_600_000)
+    lease.beat(JournalPosition("e1", 42))
+    assert (clock_of_writer_s() or 0) < -3_000
+    EngineState.objects.update(writer=named_by_an_earlier_version())
+    assert clock_of_writer_s() is None
+
+
 def test_silent_writer_is_replaced_after_a_while_and_one_that_beats_never() -> None:
     make_state()
     waiting = Waiting()

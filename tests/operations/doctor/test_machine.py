@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pytest_django.fixtures import Settings
 
-from operations.doctor.clocks import clock_state, compare, judge
+from market.models import EngineState
+from market.store import own_name
+from operations.doctor.clocks import check_engine_clock, clock_state, compare, judge
 from operations.doctor.data_folder import check_folder
 from operations.doctor.mail_server import check_mail
 from operations.doctor.program import check_static_files, judge_descriptors
+from tests.factories import NOON
 from tests.patience import PATIENCE_S
 from tests.programs.mail_server import mail_server
 from tests.programs.services import free_port
@@ -117,6 +121,16 @@ def test_the_kernel_is_asked() -> None:
 )
 def test_clocks_that_differ_are_told(theirs: float, answered_at: float, level: str) -> None:
     assert compare("redis", "Redis", theirs, 1000.0, answered_at).level == level
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("off_s", "levels"), [(0.4, ["ok"]), (-1, ["warn"]), (4.6, ["fail"]), (-4.6, ["fail"]), (None, [])]
+)
+def test_an_engine_whose_clock_is_not_the_databases_is_told(off_s: float | None, levels: list[str]) -> None:
+    clock_at = None if off_s is None else NOON + timedelta(seconds=off_s)
+    EngineState.objects.create(pk=1, writer=own_name(), beat_at=NOON, clock_at=clock_at)
+    assert [each.level for each in check_engine_clock()] == levels
 
 
 # The mail server.

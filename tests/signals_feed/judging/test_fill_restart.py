@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import time_machine
 from django.db import OperationalError
-from django.db.models import F
+from django.utils import timezone
 
 from core.threads import in_thread
-from instruments.models import Instrument
 from market.models import EngineState
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
+from signals_feed.decisions import clock_is_off
 from signals_feed.ledger.ledger import database_clock
 from signals_feed.ledger.verify import verify
 from signals_feed.models import LIFETIME, Evidence, Undelivered, WatchMark
@@ -209,8 +209,11 @@ def test_what_follows_from_an_arm_that_is_still_to_be_written_is_in_the_checkpoi
     assert (told(), filled_by()) == ([*FILLED, "close"], 2)
 
 
-def test_what_is_too_old_for_the_ledger_is_decided_once_more(clock: Clock) -> None:
+def test_what_is_too_old_for_the_ledger_is_told_and_decided_once_more(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     """The engine's clock is that of the test, days before that of the database, until it is set."""
+    clock_is_off.forget()
 
     def publish() -> None:
         now = datetime.fromisoformat(database_clock())
@@ -222,8 +225,11 @@ def test_what_is_too_old_for_the_ledger_is_decided_once_more(clock: Clock) -> No
         await story.change("calendar", await in_thread(make_calendar))
         story.tick(0, 1.0841)
         await in_thread(publish)
+        # On SQLite, the test's clock is also that by which a beat is dated.
+        await in_thread(EngineState.objects.update, beat_at=timezone.now() + LIFETIME)
         await watched.settle()
         assert await in_thread(told) == ["publish"]
+        assert "signals_feed.decisions" in {each.name for each in caplog.records}
         clock.move_to(datetime.fromisoformat(await in_thread(database_clock)))
         await watched.settle()
 
