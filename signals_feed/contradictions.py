@@ -13,6 +13,7 @@ from .exits import CANCELLED, Minute, Tick
 from .judge import Arm, Case, judge
 from .record import (
     ARM,
+    AT_LAST,
     CANCEL,
     CANDLE,
     CLOSE,
@@ -21,6 +22,7 @@ from .record import (
     FIELDS,
     FILL,
     FIRST_AFTER_GAP,
+    MINUTES,
     OWN_TIME,
     PUBLISH,
     RULES,
@@ -97,7 +99,7 @@ def _against_judge(
     if close is not None and made is not None:
         if close["close_reason"] == CANCELLED and verdict.cause != case.cause:
             yield f"its cause is {_shown(case.cause)}, and the rules give {_shown(verdict.cause)}"
-        if not is_whole:
+        if not is_whole or (_was_bridged(close) and not _was_bridged(made)):
             made = _as_far_as_known(case, made, close, paid)
     yield from _differences(CLOSE, close, made, verdict.state)
 
@@ -166,6 +168,9 @@ def _as_far_as_known(case: Case, made: Payload, said: Payload, tradable: str) ->
     known = {**made, "evidence": shown}
     if {shown["source"], given["source"]} == {TICK, FIRST_AFTER_GAP}:
         shown["source"] = given["source"]
+    feeds, given_feeds = (each.get("feed", "").split("+") for each in (shown, given))
+    if feeds[0] == given_feeds[0] and {*feeds} < {*given_feeds}:
+        shown["feed"] = given["feed"]
     extremes = {name: given[name] for name in ("best", "worst") if name in given}
     if _may_be(case, {name: Decimal(price) for name, price in extremes.items()}, shown):
         terms = case.levels.direction, case.entry, case.levels.stop, Decimal(tradable)
@@ -178,6 +183,11 @@ def _as_far_as_known(case: Case, made: Payload, said: Payload, tradable: str) ->
         if case.arms[CLOSE_REQUEST] or is_within:
             known["closed_at"] = said["closed_at"]
     return known
+
+
+def _was_bridged(close: Payload) -> bool:
+    """By minutes, which are not in the archive of ticks."""
+    return MINUTES in (close["evidence"] or {}).get("feed", "").split("+")
 
 
 def _may_be(case: Case, given: Mapping[str, Decimal], known: Payload) -> bool:
@@ -225,11 +235,13 @@ def _lacking(entries: Sequence[Payload]) -> Iterator[str]:
 
 
 def _misarmed(case: Case, told: Sequence[str]) -> Iterator[str]:
-    if case.arms[CANCEL] and case.cause in DERIVED:
-        yield f"its cancellation is armed, and its cause is {case.cause}"
+    armed = [asked for asked in (CANCEL, *AT_LAST) if case.arms[asked]]
+    if armed and (case.cause in DERIVED or (case.cause in AT_LAST and armed != [CANCEL])):
+        yield f"it is armed for {' and '.join(armed)}, and its cause is {case.cause}"
     for asked, arms in case.arms.items():
         places = [place for place, each in enumerate(told) if each == f"{ARM} of {asked}"]
-        place = told.index(asked) if asked in told else len(told)
+        of = CANCEL if asked in AT_LAST else asked
+        place = told.index(of) if of in told else len(told)
         if places and (places[-1] > place if asked == FILL else places[0] < place):
             yield f"an arm of {asked} is on the wrong side of the {asked}"
         if [arm.number for arm in arms] != list(range(1, len(arms) + 1)):

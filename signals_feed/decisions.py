@@ -81,7 +81,7 @@ class Cancelling(NamedTuple):
     at_ms: int
     unsettled_ms: int
     arming: Arming
-    """If staff were first, their cancellation is armed instead."""
+    """Of what staff asked for, or of this cause, if staff were first."""
     reason: str = ""
 
 
@@ -222,6 +222,9 @@ class Writing:
                 and part_of(ARM, cancelling.arming.payload) not in self.told
             ):
                 self.armings.append(cancelling.arming)
+            elif cancelling.cause in record.AT_LAST and self.decision.close is not None:
+                # What staff asked for waits for a tick, and this does not.
+                self.armings = [cancelling.arming._replace(asked=cancelling.cause, number=1)]
             return
         signal.cancel_reason = (cancelling.reason or CAUSES[cancelling.cause])[:200]
         # What follows without an arm may have waited for the database.
@@ -240,7 +243,8 @@ class Writing:
             setattr(signal, name, columns[name].to_python(close[name]))
         cancelling = self.decision.cancel
         if cancelling is not None and cancelling.cause in record.AT_LAST:
-            signal.closed_at = signal.cancelled_at
+            by_this = self.is_cancelled_now
+            signal.closed_at = signal.cancelled_at if by_this else moment(cancelling.arming.at_ms)
         self.exit = None if evidence is None else evidence_row(signal, Evidence.Kind.EXIT, evidence)
 
     def facts(self) -> Iterator[Fact]:

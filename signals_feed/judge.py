@@ -62,7 +62,9 @@ class Case:
         self.stale_ms = publish.get("stale_ms", 0)
         self.unsettled_ms = cancel.get("unsettled_ms", 0)
         self.quote = None if publish["evidence"] is None else record.tick_of(publish["evidence"])
-        self.arms: dict[str, list[Arm]] = {FILL: [], CLOSE_REQUEST: [], CANCEL: []}
+        self.arms: dict[str, list[Arm]] = {
+            asked: [] for asked in (FILL, CLOSE_REQUEST, CANCEL, *record.AT_LAST)
+        }
         for each in entries:
             if each["kind"] == record.ARM:
                 how = each["epoch"], each["seq"], each["wait_ms"], ms_of(each["written"])
@@ -94,6 +96,12 @@ class Case:
         """The cause of a cancellation: what was armed, or else what follows."""
         return self.cause if not self.is_new or self.arms[CANCEL] else derived
 
+    @property
+    def at_last(self) -> tuple[str, list[Arm]]:
+        """Why it ends at the last price before an arm, if it does, and the arms."""
+        cause = next((each for each in record.AT_LAST if self.arms[each]), self.cause)
+        return cause, self.arms.get(cause) or self.arms[CANCEL] if cause in record.AT_LAST else []
+
     def find_fill(self, items: Iterator[Item]) -> Tick | str:
         """The tick, or why there is none, or WAITING."""
         arms, cancels = self.arms[FILL], self.arms[CANCEL]
@@ -124,6 +132,8 @@ class Walk:
         self.is_buy = self.levels.is_buy
         self.tradable = fill.ask if self.is_buy else fill.bid
         self.seen = [self.exit_side(fill)]
+        self.others = frozenset[str]()
+        """What else than ticks of venues it was judged by."""
 
     def exit_side(self, tick: Tick) -> Decimal:
         return exits.exit_price(self.levels.direction, tick.bid, tick.ask)
@@ -139,6 +149,9 @@ class Walk:
         return (item.seq > fill.seq if is_numbered else is_later) or bool(self.case.due(item))
 
     def exit_at(self, item: Item) -> Exit | None:
+        feed = item.feed if isinstance(item, Tick) else record.MINUTES
+        if self.case.is_new and feed not in record.VENUES:
+            self.others |= {feed}
         if isinstance(item, Tick):
             exit_ = self._by_tick(item)
             self.seen.append(self.exit_side(item))
@@ -177,11 +190,14 @@ class Walk:
         at_ms = by.opened_ms + MINUTE_MS - 1 if isinstance(by, Minute) else by.time_ms
         source = record.FIRST_AFTER_GAP if at_ms - self.last.time_ms > case.stale_ms else record.TICK
         source = record.CANDLE if isinstance(by, Minute) else source
+        evidence = evidence_of(by, source, exit_.rule, best=best, worst=worst)
+        if isinstance(by, Tick):
+            evidence["feed"] = record.feeds_of(by.feed, self.others)
         return {
             "close_price": plain(price),
             "close_reason": exit_.reason,
             "closed_at": max(iso(at_ms), case.published_at),
-            "evidence": evidence_of(by, source, exit_.rule, best=best, worst=worst),
+            "evidence": evidence,
             **{name: plain(figure) for name, figure in figures.items()},
         }
 
@@ -209,21 +225,22 @@ def judge(entries: Sequence[Payload], market: Iterable[Item], until_ms: int) -> 
     if fill == WAITING:
         return Verdict(WAITING)
     if not isinstance(fill, Tick):
-        return Verdict(CLOSED, None, unfilled(case.entry, case.cancelled_at), case.why(str(fill)))
-    walk, cancels = Walk(case, fill), case.arms[CANCEL]
+        nothing = dict.fromkeys(("pnl", "pnl_percent", "pnl_r"), "0") | {"best_r": None, "worst_r": None}
+        terms = {"close_price": plain(case.entry), "close_reason": CANCELLED, "evidence": None}
+        return Verdict(CLOSED, None, terms | nothing | {"closed_at": case.cancelled_at}, case.why(str(fill)))
+    walk, (last_cause, ends) = Walk(case, fill), case.at_last
     filled = {"fill_price": plain(walk.tradable), "evidence": evidence_of(fill, record.TICK, FILL)}
-    is_at_last = bool(cancels) and case.cause in record.AT_LAST
     for item in chain((fill,), items) if case.is_new else items:
-        if is_at_last and cancels[-1].precedes(item):
+        if ends and ends[-1].precedes(item):
             break
         if (item is fill or walk.follows(item)) and (exit_ := walk.exit_at(item)):
             cause = case.why(record.BEYOND_TARGET) if exit_.reason == CANCELLED else ""
             return Verdict(CLOSED, filled, walk.close(item, exit_), cause)
-    if is_at_last:
+    if ends:
         # Of prices that are withheld nobody may be shown a later one.
-        walk = Walk(case, fill) if case.cause == record.WITHHELD else walk
+        walk = Walk(case, fill) if last_cause == record.WITHHELD else walk
         exit_ = Exit(walk.exit_side(walk.last), CANCELLED, CURRENT)
-        close = {**walk.close(walk.last, exit_), "closed_at": case.cancelled_at}
-        return Verdict(CLOSED, filled, close, case.cause)
-    is_over = cancels or case.arms[CLOSE_REQUEST] or until_ms >= case.levels.ends_ms
+        closed_at = case.cancelled_at if last_cause == case.cause else iso(ends[-1].at_ms)
+        return Verdict(CLOSED, filled, {**walk.close(walk.last, exit_), "closed_at": closed_at}, case.cause)
+    is_over = case.arms[CANCEL] or case.arms[CLOSE_REQUEST] or until_ms >= case.levels.ends_ms
     return Verdict(UNTRADED if is_over else OPEN, filled)

@@ -15,6 +15,7 @@ from core.times import MINUTE_MS
 from market.prices import TickAccepted
 
 from .exits import SignalLevels
+from .record import MINUTES, VENUES
 from .rules import SeenExtremes, StoredMinute, exact_price
 
 
@@ -60,7 +61,10 @@ _numbers = count()
 class Watched:
     """An active signal. `best` and `worst` are the extremes from before it was watched here."""
 
-    __slots__ = ("best", "id", "is_buy", "is_watched", "levels", "mark", "since_ms", "symbol", "worst")
+    __slots__ = (
+        *("best", "id", "is_buy", "is_watched", "levels", "mark", "since_ms", "symbol", "worst"),
+        "heard_since",
+    )
 
     def __init__(self, id_: UUID, symbol: str, levels: SignalLevels) -> None:
         self.id = id_
@@ -69,6 +73,7 @@ class Watched:
         self.is_buy = levels.direction == "buy"
         self.is_watched = False
         self.mark = (0, 0)
+        self.heard_since = 0
         self.best, self.worst = -inf, inf
         self.since_ms = 0
         """The time since which its extremes are known; 0 means since its publication."""
@@ -182,25 +187,38 @@ RECENT = 300
 
 
 class SymbolWatch:
-    __slots__ = ("_ends", "_most", "buys", "dropped_ms", "ends_ms", "is_awaited", "recent", "sells")
+    __slots__ = (
+        *("_ends", "_most", "buys", "ends_ms", "is_awaited", "recent", "sells"),
+        *("_dropped", "_feed", "_heard", "_minute_ms", "_source", "changes"),
+    )
 
     def __init__(self, most: float = RECENT) -> None:
         self._most = most
         self.buys, self.sells = LevelIndex(1), LevelIndex(-1)
         self.recent: deque[TickAccepted] = deque()
-        self.dropped_ms: int | None = None
-        """The time of the latest tick that was dropped."""
+        self._dropped: TickAccepted | None = None
         self.ends_ms: float = inf
         """The earliest end of a watched signal."""
         self.is_awaited = False
         """Every tick counts for some signal."""
         self._ends: list[tuple[int, int, Watched]] = []
+        self._source: str | None = None
+        self._feed, self._minute_ms = "", 0
+        self.changes = 0
+        """How often prices came from somebody else than the price before."""
+        self._heard: dict[str, int] = {}
+        """At which of these changes each began the last time."""
 
     def remember(self, most: int) -> None:
         """Remember this many ticks from now on."""
         self._most = most
         while len(self.recent) > most:
-            self.dropped_ms = self.recent.popleft().time_ms
+            self._dropped = self.recent.popleft()
+
+    @property
+    def dropped_ms(self) -> int | None:
+        """The time of the latest tick that was dropped."""
+        return None if self._dropped is None else self._dropped.time_ms
 
     def side(self, watched: Watched) -> LevelIndex:
         return self.buys if watched.is_buy else self.sells
@@ -212,8 +230,19 @@ class SymbolWatch:
             return None
         return SeenExtremes(exact_price(max(extremes)), exact_price(min(extremes)), watched.since_ms)
 
+    def others(self, watched: Watched) -> set[str]:
+        """What else than ticks of venues it was judged by since it has been watched."""
+        found = {feed for feed, began in self._heard.items() if began >= watched.heard_since} - {*VENUES}
+        return found if self._minute_ms >= watched.levels.since_ms else found - {MINUTES}
+
+    def _hear(self, feed: str) -> None:
+        if feed != self._feed:
+            self.changes += 1
+            self._feed, self._heard[feed] = feed, self.changes
+
     def add(self, watched: Watched) -> None:
         self.side(watched).add(watched)
+        watched.heard_since = self.changes
         heappush(self._ends, (watched.levels.ends_ms, next(_numbers), watched))
         self.ends_ms = self._ends[0][0]
 
@@ -222,6 +251,9 @@ class SymbolWatch:
 
     def see(self, minute: StoredMinute) -> list[Watched]:
         """Take a minute that nobody saw tick by tick; returns the signals it may close."""
+        self._source = None
+        self._hear(MINUTES)
+        self._minute_ms = minute.opened_ms
         is_end = minute.opened_ms + MINUTE_MS > self.ends_ms
         found = []
         for side, low, high in (
@@ -237,8 +269,12 @@ class SymbolWatch:
         """Take a tick; returns the signals it may close, which are no longer watched."""
         recent = self.recent
         if len(recent) >= self._most:
-            self.dropped_ms = recent.popleft().time_ms
+            self._dropped = recent.popleft()
         recent.append(tick)
+        if tick.source is not self._source:
+            # Of pushed ones the key counts too.
+            self._source = None if tick.key else tick.source
+            self._hear(tick.feed)
         buys, sells = self.buys, self.sells
         bid, ask = tick.bid, -tick.ask
         met: list[Watched] = []

@@ -7,9 +7,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol
 
-from .record import CANDLE, SIMULATED
-
-VENUES = ("kraken", "binance", "oanda")
+from .record import CANDLE, SIMULATED, VENUES
 
 
 class Mark(StrEnum):

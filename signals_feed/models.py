@@ -17,6 +17,7 @@ from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after
 
 from .exits import paid_entry
+from .record import MOST_FEEDS
 from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
@@ -273,7 +274,7 @@ class Evidence(models.Model):
     best = price_field(null=True, blank=True)
     worst = price_field(null=True, blank=True)
     # Of ticks, as exits.py says; unknown by the rules of before.
-    feed = models.CharField(max_length=80, blank=True, default="", db_default="")
+    feed = models.CharField(max_length=MOST_FEEDS, blank=True, default="", db_default="")
     simulated = models.BooleanField(null=True)
     accepted_ms = models.BigIntegerField(null=True)
     settled = models.BooleanField(null=True)
@@ -344,7 +345,8 @@ class Undelivered(models.Model):
 
 
 class Reached(models.Model):
-    """How far the exit side went since the fill of an active signal by rules 2, up to the last checkpoint."""
+    """How far the exit side went since the fill of an active signal by rules 2, and whose prices judged it,
+    up to the last checkpoint."""
 
     # The version before removes signals of the demo without knowing of this table.
     signal = models.OneToOneField(
@@ -356,6 +358,7 @@ class Reached(models.Model):
     )
     high = price_field()
     low = price_field()
+    others = models.CharField(max_length=MOST_FEEDS, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"{self.signal_id} saw {self.low} to {self.high}"

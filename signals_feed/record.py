@@ -6,7 +6,7 @@ the signal counts as filled at the quote of its publication."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,11 +21,13 @@ PUBLISH, ARM, FILL, CLOSE, CANCEL = "publish", "arm", "fill", "close", "cancel"
 CLOSE_REQUEST, ARCHIVE = "close_request", "archive"
 OWN_TIME = {PUBLISH: "published_at", ARM: "at", CLOSE_REQUEST: "at", CANCEL: "cancelled_at"}
 TICK, CANDLE, FIRST_AFTER_GAP = "tick", "candle", "first_after_gap"
-SIMULATED = ("demo", "replay")
+SIMULATED, VENUES = ("demo", "replay"), ("kraken", "binance", "oanda")
+MINUTES, MOST_FEEDS = "minutes", 80
 
 # Why a signal was cancelled. These follow from the record.
 DERIVED = NOT_ARMED, NO_TICK, BEYOND_TARGET = "not_armed", "no_tick", "beyond_target"
-# Any other cause takes effect at its own arm, and these at the last price before it.
+# Any other cause takes effect at its own arm, and these at the last price before it. If staff's cancellation
+# waits already, they have an arm of their own.
 AT_LAST = KIND_CHANGED, DEACTIVATED, WITHHELD = "kind_changed", "deactivated", "withheld"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +44,8 @@ FIELDS = {
     CLOSE: ("rules", "written"),
     ARCHIVE: ("day", "manifest_sha256", "written"),
 }
-# And their evidence of a tick: accepted_ms, feed, simulated, settled, unsettled_ms.
+# And their evidence of a tick: accepted_ms, feed, simulated, settled, unsettled_ms. In that of a `close` the
+# feed is followed, after a plus each, by what else than ticks of venues judged the signal since its fill.
 
 
 def ms_of(text: str) -> int:
@@ -73,7 +76,13 @@ def item_of(shown: Payload) -> Item:
 
 def tick_of(shown: Payload) -> Tick:
     known = {name: shown[name] for name in Tick._fields[3:] if name in shown}
+    if "feed" in known:
+        known["feed"] = known["feed"].partition("+")[0]
     return Tick(Decimal(shown["bid"]), Decimal(shown["ask"]), ms_of(shown["at"]), **known)
+
+
+def feeds_of(feed: str, others: Iterable[str]) -> str:
+    return "+".join((feed, *sorted({*others} - {feed})))[:MOST_FEEDS]
 
 
 def evidence_of(item: Item, source: str, rule: str, **extremes: Decimal) -> dict[str, Any]:

@@ -71,7 +71,8 @@ class ShownEvidence(msgspec.Struct):
         Meta(
             description="Who made the price: a venue such as `kraken` (`kraken:moved` if it came from "
             "another address than the venue's own), `push:` and the public ID of the key, `replay` or "
-            "`demo`; null if unknown."
+            "`demo`; null if unknown. That of an exit is followed, after a `+` each, by what else than "
+            "ticks of venues judged the signal since its fill: such a feed, or `minutes`."
         ),
     ]
     simulated: Annotated[bool | None, Meta(description="Whether it is of `demo` or `replay`.")]

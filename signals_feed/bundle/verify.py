@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "b15057750d277f0d8bbdcd4b748e411928e6b9e8a54fa7cfbef3680b69ca61c3"
+JUDGE = "d45ba70fc1c4a3affeaa3e5c1414e980bf89c5beeefbaa196ad104c42a0a1c03"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

@@ -19,19 +19,19 @@ from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, D
 from signals_feed.exits import Exit, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence
-from signals_feed.record import DEACTIVATED, Item
+from signals_feed.record import DEACTIVATED, MOST_FEEDS, Item
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, exact_price
 from signals_feed.stored_minutes import minute_of
 
 from .followed import Followed
-from .reading import SignalToWatch
+from .reading import Reach, SignalToWatch
 
 
 class Noted(NamedTuple):
     """How far prices went, as a checkpoint says it."""
 
-    seen: dict[UUID, SeenExtremes]
-    unnoted: dict[UUID, SeenExtremes] = {}  # noqa: RUF012 - never changed
+    seen: dict[UUID, Reach]
+    unnoted: dict[UUID, Reach] = {}  # noqa: RUF012 - never changed
 
     def written(self) -> None:
         for signal, seen in self.seen.items():
@@ -57,7 +57,7 @@ class ActiveSignals:
         """Those by rules 2."""
         self._missed: dict[str, list[StoredMinute]] = {}
         self._reach: dict[str, object] = {}
-        self._unnoted: dict[UUID, SeenExtremes] = {}
+        self._unnoted: dict[UUID, Reach] = {}
         self.waiting: dict[str, list[Followed]] = {}
         """By symbol, those of them for which every tick counts; the others are watched."""
         self.epoch, self._close = epoch, close
@@ -231,7 +231,7 @@ class ActiveSignals:
         """Whether the tick closes the signal."""
         quote = self._quote(tick)
         if followed := self.followed.get(watched.id):
-            self._bring_up(followed, watched, before)
+            self._bring_up(followed, watched, upto=-2)
             self._go_on((followed,), quote)
             if followed.id in self.followed:
                 self._end_at_next(followed, watched)
@@ -281,10 +281,9 @@ class ActiveSignals:
         snapshot = partial(self._snapshot, found.symbol)
         followed = self.followed[found.id] = Followed(found.id, found.symbol, found.record, snapshot)
         followed.inherit(self.epoch())
-        if followed.walk is not None:
-            followed.walk.seen += found.reached
-        if followed.stale and (lacking := followed.lacking):
-            self._close(followed.arm(lacking))
+        if followed.walk is not None and (reached := found.reached):
+            followed.walk.seen += reached.high, reached.low
+            followed.walk.others |= {*filter(None, reached.others.split("+"))}
         refilled = () if self._refilled is None else self._refilled[found.symbol]
         for minute in (*self._missed.get(found.symbol, ()), *refilled):
             self._go_on((followed,), minute)
@@ -339,13 +338,15 @@ class ActiveSignals:
     def reached(self) -> Noted:
         """How far the prices went, of those of whom the database does not know it."""
         for symbol, watch in self.watches.items():
-            reach = watch.buys.reach, watch.sells.reach
+            reach = watch.buys.reach, watch.sells.reach, watch.changes
             if self._reach.get(symbol) == reach:
                 continue
             self._reach[symbol] = reach
             for watched in (*watch.buys.all_watched(), *watch.sells.all_watched()):
-                if watched.id in self.followed and (seen := watch.seen(watched)):
-                    self._unnoted[watched.id] = seen
+                followed = self.followed.get(watched.id)
+                if followed and followed.walk and (seen := watch.seen(watched)):
+                    others = "+".join(sorted(followed.walk.others | watch.others(watched)))
+                    self._unnoted[watched.id] = Reach(seen.high, seen.low, others[:MOST_FEEDS])
         return Noted(dict(self._unnoted), self._unnoted)
 
     def of_symbol(self, symbol: str) -> list[Followed]:
@@ -353,8 +354,7 @@ class ActiveSignals:
         own = [each for each in self.followed.values() if each.symbol == symbol]
         for followed in own:
             if watched := self.watched.get(followed.id):
-                recent = self.watches[symbol].recent
-                self._bring_up(followed, watched, recent[-1] if recent else None)
+                self._bring_up(followed, watched)
         return own
 
     def end_inactive(self, symbol: str, at_ms: int, *, is_fresh: bool) -> None:
@@ -411,13 +411,15 @@ class ActiveSignals:
             if watch := self.watches.get(followed.symbol):
                 watch.is_awaited = False
 
-    def _bring_up(self, followed: Followed, watched: Watched, before: TickAccepted | None = None) -> None:
-        """Tell the judge what was seen while it was watched."""
+    def _bring_up(self, followed: Followed, watched: Watched, upto: int = -1) -> None:
+        """Tell the judge what was seen while it was watched, up to that one of the remembered ticks."""
         walk, watch = followed.walk, self.watches[watched.symbol]
+        before = watch.recent[upto] if len(watch.recent) >= -upto else None
         if walk is None:
             return
         if seen := watch.seen(watched):
             walk.seen = [*walk.seen, seen.high, seen.low]
+        walk.others |= watch.others(watched)
         _, last_ms = self._last.get(watched.symbol, (0, 0))
         if before is not None and walk.follows(last := self._quote(before)):
             walk.last = last

@@ -40,7 +40,7 @@ class Followed:
         fill = next((entry for entry in entries if entry["kind"] == FILL), None)
         if (before := self.walk) is not None:
             self.walk = Walk(self.case, before.fill)
-            self.walk.seen, self.walk.last = before.seen, before.last
+            self.walk.seen, self.walk.last, self.walk.others = before.seen, before.last, before.others
         elif fill is not None:
             self.walk = Walk(self.case, record.tick_of(fill["evidence"]))
 
@@ -148,9 +148,7 @@ class Followed:
     def end_at_last(self, cause: str, at_ms: int, reason: str, last: Tick | None) -> Decision:
         """By the last price before now, or that of its fill if no later one may be shown."""
         arming, arms = self._arming(CANCEL), self.case.arms[CANCEL]
-        cancelling = None
-        if not self.case.cause:
-            cancelling = Cancelling(cause, at_ms, arming.unsettled_ms, arming, reason)
+        cancelling = Cancelling(cause, at_ms, arming.unsettled_ms, arming, reason)
         decision = Decision(self.id, () if arms else (arming,), cancel=cancelling)
         if self.walk is None:
             return decision._replace(is_unfilled=True)

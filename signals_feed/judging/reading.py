@@ -26,6 +26,15 @@ from signals_feed.stored_minutes import read_minutes
 IN_ONE_QUERY = 500
 
 
+class Reach(NamedTuple):
+    """How far the price went, and by whose prices."""
+
+    high: Decimal
+    low: Decimal
+    others: str
+    """What else than ticks of venues, with a plus between two."""
+
+
 class SignalToWatch(NamedTuple):
     id: UUID
     symbol: str
@@ -35,8 +44,8 @@ class SignalToWatch(NamedTuple):
     """The quote it was published at; None for a signal older than this record."""
     record: Sequence[Payload] = ()
     """What the ledger says of it, by rules 2."""
-    reached: tuple[Decimal, ...] = ()
-    """How far the price went before the last checkpoint."""
+    reached: Reach | None = None
+    """Before the last checkpoint."""
 
     @classmethod
     def of(cls, signal: Signal, evidence: Evidence | None, entries: Sequence[Payload]) -> SignalToWatch:
@@ -72,8 +81,8 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     records = read_records([signal.pk for signal in rows if signal.rules == RULES])
     found = [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
     active = Reached.objects.filter(signal__status=Signal.Status.ACTIVE)
-    reached = {row.signal_id: (row.high, row.low) for row in active} if records else {}
-    return [each._replace(reached=reached.get(each.id, ())) for each in found]
+    reached = {row.signal_id: Reach(row.high, row.low, row.others) for row in active} if records else {}
+    return [each._replace(reached=reached.get(each.id)) for each in found]
 
 
 def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 
+from core import clock
 from market.engine import SeriesEnding
 from signals_feed import record
 from signals_feed.closing import Closing, Ending
 from signals_feed.contradictions import FILL_AFTER_MS
-from signals_feed.decisions import Arming, Decision, write_decisions
+from signals_feed.decisions import TOO_OLD, Arming, Decision, write_decisions
 from signals_feed.exits import Tick
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import end_signals, may_last_be_shown, reason_of
@@ -22,9 +23,7 @@ from .reading import read_records
 
 
 @transaction.atomic
-def end_series(
-    ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: Sequence[Followed], at_ms: int
-) -> None:
+def end_series(ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: Sequence[Followed]) -> None:
     """What was decided by a tick stays. All others are cancelled at the last price, or where that may not be
     handed on, at that of their fill, which everybody has."""
     end_signals(ending, [each for each in hits if isinstance(each, Closing)], epoch)
@@ -32,7 +31,7 @@ def end_series(
     may_be_shown, ids = may_last_be_shown(ending), set(own.values_list("pk", flat=True))
     if may_be_shown:
         write_decisions([each for each in hits if isinstance(each, Decision) and each.signal in ids])
-    left = list(own.values_list("pk", flat=True))
+    left, at_ms = list(own.values_list("pk", flat=True)), clock.now_ms()
     followed = {each.id: each for each in known}
 
     def arming(asked: str, number: int) -> Arming:
@@ -46,7 +45,8 @@ def end_series(
         followed[pk].end_at_last(cause, at_ms, reason_of(ending), last_of(ending, followed[pk]))
         for pk in left
     ]
-    write_decisions(ends)
+    if TOO_OLD in write_decisions(ends).values():
+        raise OperationalError("The ledger took too long: the series ends a little later.")
 
 
 def last_of(ending: SeriesEnding, followed: Followed) -> Tick | None:

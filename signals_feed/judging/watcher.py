@@ -41,19 +41,10 @@ from signals_feed import record
 from signals_feed.closing import Closer, Closing, Ending, note
 from signals_feed.decisions import MARKET_CLOSED, TOO_OLD, Decision, read_decisions
 from signals_feed.models import Hit, Reached, Signal, WatchMark
-from signals_feed.rules import SeenExtremes
 
 from .active_signals import ActiveSignals, Noted
 from .followed import Followed
-from .reading import (
-    SignalToWatch,
-    are_armed,
-    is_followed,
-    judge_stored,
-    read_active,
-    read_missed,
-    standing,
-)
+from .reading import Reach, SignalToWatch, judge_stored, read_active, read_missed
 from .series import end_series
 
 logger = logging.getLogger(__name__)
@@ -96,13 +87,14 @@ def write_notes(
         WatchMark.objects.create(pk=1, **mark)
 
 
-def note_reached(seen: dict[UUID, SeenExtremes]) -> None:
+def note_reached(seen: dict[UUID, Reach]) -> None:
     ids = sorted(seen)
     for begin in range(0, len(ids), AT_ONCE):
         open_ = sorted(read_open(ids[begin : begin + AT_ONCE]))
-        rows = [Reached(signal_id=pk, high=seen[pk].high, low=seen[pk].low) for pk in open_]
+        rows = [Reached(signal_id=pk, **seen[pk]._asdict()) for pk in open_]
+        columns = list(Reach._fields)
         Reached.objects.bulk_create(
-            rows, update_conflicts=True, unique_fields=["signal"], update_fields=["high", "low"]
+            rows, update_conflicts=True, unique_fields=["signal"], update_fields=columns
         )
 
 
@@ -209,7 +201,7 @@ class SignalWatcher:
         if followed:
             await closer.work_off()
         hits = [*closer.waiting(), *closer.held.values()]
-        return partial(end_series, ending, hits, active.epoch(), followed, clock.now_ms())
+        return partial(end_series, ending, hits, active.epoch(), followed)
 
     def read_soon(self, facts: dict[str, Any]) -> None:
         if self.active is not None:

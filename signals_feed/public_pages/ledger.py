@@ -17,6 +17,7 @@ from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.proof import PROVEN_TERMS
 from signals_feed.models import Signal
+from signals_feed.record import AT_LAST
 from transparency.models import Cosignature, SignedCheckpoint
 
 SHOWN = 20
@@ -104,7 +105,9 @@ LOOKED_FOR = {
 
 
 def arm(written: dict[str, Any], digits: int | None) -> str:
-    return f"The engine looks for the tick at which {LOOKED_FOR[written['for']]}."
+    if (asked := written["for"]) in AT_LAST:
+        return "It ends at once, at the last price that may be shown."
+    return f"The engine looks for the tick at which {LOOKED_FOR[asked]}."
 
 
 def fill(written: dict[str, Any], digits: int | None) -> str:

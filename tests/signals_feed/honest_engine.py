@@ -48,6 +48,7 @@ class HonestEngine:
         self.plan, self.sign = plan, 1 if plan.is_buy else -1
         self.now_ms, self.bid, self.spread, self.seq, self.numbering = self.start_ms, 1000, 2, 40, 0
         self.unsettled_ms, self.unsettled_since_ms = 0, 0
+        self.feed = "kraken"
         self.market: list[Tick | Minute] = []
         self.entries: list[Entry] = []
         self.last = self._tick(self.start_ms - 5_000, is_settled=True)
@@ -62,6 +63,7 @@ class HonestEngine:
         self.filled: Tick | None = None
         self.paid = 0
         self.seen: list[int] = []
+        self.others: set[str] = set()
         self.cause, self.cancelled_at = "", ""
         self._publish()
         for wait_ms, what, numbers in plan.steps:
@@ -93,6 +95,9 @@ class HonestEngine:
         if not self.is_closed:
             self._fill(self.last) if self.filled is None else self._judge(self.last, before)
 
+    def source(self, feed: int) -> None:
+        self.feed = ("kraken", "push:a", "binance")[feed]
+
     def wait(self) -> None:
         """Nothing happens."""
 
@@ -107,6 +112,7 @@ class HonestEngine:
         bids = self.bid - low + min(opened, low + high), self.bid - low, self.bid + high
         self.market.append(Minute(opened_ms, *map(Decimal, (*bids, bids[1] + 2, bids[2] + 2))))
         if self.filled is not None and not self.is_closed and opened_ms >= self.filled.time_ms:
+            self.others.add("minutes")
             self._judge_minute(opened_ms, bids)
         self._time_passes()
 
@@ -140,6 +146,9 @@ class HonestEngine:
             self.unheard.add("cancel")
             if CAUSES[which] != "staff":
                 self.look()
+        elif not self.is_closed and self.cause == "staff" and self.filled and which > 1:
+            self._arm(CAUSES[which])
+            self._end_at_last(CAUSES[which], iso(self.now_ms))
 
     # What the engine does.
 
@@ -166,7 +175,7 @@ class HonestEngine:
     def _tick(self, time_ms: int, *, is_settled: bool) -> Tick:
         prices, epoch = (Decimal(self.bid), Decimal(self.bid + self.spread)), f"e{self.numbering}"
         unsettled_ms = self._unsettled_ms()
-        tick = Tick(*prices, time_ms, epoch, self.seq, self.now_ms, "kraken", is_settled, unsettled_ms)
+        tick = Tick(*prices, time_ms, epoch, self.seq, self.now_ms, self.feed, is_settled, unsettled_ms)
         self.market.append(tick)
         return tick
 
@@ -184,11 +193,15 @@ class HonestEngine:
         self.arms[asked] = where | {"number": number, "at_ms": self.now_ms}
         if asked == "cancel" and self.filled is None:
             self._unfilled()
-        elif asked == "cancel" and self.cause in ("kind_changed", "deactivated"):
-            self._close(self.last, self._gets(self.last), "cancelled", "current", "tick", self.cancelled_at)
-        elif asked == "cancel" and self.cause == "withheld" and self.filled is not None:
-            self.seen = self.seen[:1]
-            self._close(self.filled, self.seen[0], "cancelled", "current", "tick", self.cancelled_at)
+        elif asked == "cancel":
+            self._end_at_last(self.cause, self.cancelled_at)
+
+    def _end_at_last(self, cause: str, at: str) -> None:
+        if cause in ("kind_changed", "deactivated"):
+            self._close(self.last, self._gets(self.last), "cancelled", "current", "tick", at)
+        elif cause == "withheld" and self.filled is not None:
+            self.seen, self.others = self.seen[:1], set()
+            self._close(self.filled, self.seen[0], "cancelled", "current", "tick", at)
 
     def _is_due(self, asked: str, tick: Tick) -> bool:
         arm = self.arms.get(asked)
@@ -230,6 +243,7 @@ class HonestEngine:
             return
         price, gets = self._pays(tick), self._gets(tick)
         self.filled, self.paid, self.seen = tick, max(self.entry, price), [gets]
+        self._judged_by(tick)
         self._write(
             "fill",
             fill_price=str(abs(price)),
@@ -245,6 +259,7 @@ class HonestEngine:
         gets = self._gets(tick)
         source = "first_after_gap" if tick.time_ms - before.time_ms > STALE_MS else "tick"
         self.seen.append(gets)
+        self._judged_by(tick)
         if gets <= self.stop:
             self._close(tick, gets, "stop_loss", "stop", source)
         elif gets >= self.target:
@@ -255,6 +270,9 @@ class HonestEngine:
             self._close(tick, gets, "cancelled", "current", source)
         elif tick.time_ms >= self.expires_ms and tick.settled:
             self._close(tick, gets, "expired", "current", source)
+
+    def _judged_by(self, tick: Tick) -> None:
+        self.others |= {tick.feed} if tick.feed.startswith("push") else set()
 
     def _judge_minute(self, opened_ms: int, bids: tuple[int, int, int]) -> None:
         opened, low, high = bids
@@ -277,6 +295,7 @@ class HonestEngine:
         risk, gained = self.paid - self.stop, Fraction(price - self.paid)
         best, worst = min(max(*self.seen, price), self.target), min(*self.seen, price)
         extremes = {"best": str(abs(best)), "worst": str(abs(worst))}
+        feeds = [by.feed, *sorted(self.others - {by.feed})] if isinstance(by, Tick) else []
         self._write(
             "close",
             rules=2,
@@ -288,7 +307,9 @@ class HonestEngine:
             pnl_r=half_away(gained / risk, 4),
             best_r=half_away(Fraction(best - self.paid, risk), 4),
             worst_r=half_away(Fraction(worst - self.paid, risk), 4),
-            evidence=self._evidence(by, source, rule) | extremes,
+            evidence=self._evidence(by, source, rule)
+            | extremes
+            | ({"feed": "+".join(feeds)} if feeds else {}),
         )
 
     def _unfilled(self) -> None:

@@ -23,7 +23,7 @@ from signals_feed.bundle.writing import windows
 from signals_feed.contradictions import MOST_WAIT_MS, by_windows, contradictions
 from signals_feed.exits import Minute, Tick
 from signals_feed.judge import judge
-from signals_feed.record import Payload, ms_of
+from signals_feed.record import AT_LAST, Payload, ms_of
 
 from .honest_engine import START_MS, Entry, HonestEngine, Plan, half_away, iso
 
@@ -36,6 +36,7 @@ nothing: st.SearchStrategy[tuple[int, ...]] = st.just(())
 numbers = {
     "minute": st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 12)),
     "cancel": st.tuples(st.integers(0, 4)),
+    "source": st.tuples(st.integers(0, 2)),
     "request": nothing,
     "restart": nothing,
     "look": nothing,
@@ -75,6 +76,7 @@ def cancel(which: int) -> Step:
 
 
 LOOK, REQUEST, RESTART = (10, "look", ()), (500, "request", ()), (500, "restart", ())
+PUSHED = 500, "source", (1,)
 MINUTE, MINUTE_DOWN = (500, "minute", (3, 5, 2)), (500, "minute", (60, 5, 0))
 
 
@@ -84,6 +86,9 @@ def story(*steps: Step, is_buy: bool = True, expires_ms: int = FAR_MS, heard: St
 
 STORIES: dict[tuple[str, ...], Plan] = {
     ("take_profit", "target", "tick", ""): story(tick(1), tick(-5), tick(3), tick(60)),
+    ("take_profit", "target", "tick", "", "in other hands meanwhile"): story(
+        *(tick(1), PUSHED, tick(2), (500, "source", (2,)), MINUTE, tick(3), tick(60))
+    ),
     ("stop_loss", "stop", "tick", ""): story(tick(1), tick(5), tick(-60)),
     ("stop_loss", "stop", "tick", "long after its fill"): story(
         *(tick(1), tick(1, after_ms=15_000), tick(-60, after_ms=15_000))
@@ -103,6 +108,12 @@ STORIES: dict[tuple[str, ...], Plan] = {
     ("cancelled", "current", "tick", "kind_changed"): story(tick(1), tick(5), tick(2), cancel(2), tick(9)),
     ("cancelled", "current", "tick", "deactivated"): story(tick(1), tick(5), cancel(3), MINUTE_DOWN),
     ("cancelled", "current", "tick", "withheld"): story(tick(1), tick(5), tick(2), cancel(4), tick(9)),
+    ("cancelled", "current", "tick", "staff", "before its tick the kind changes"): story(
+        *(tick(1), PUSHED, tick(5), cancel(0), LOOK, tick(-3, settled=0), cancel(2), tick(9))
+    ),
+    ("cancelled", "current", "tick", "staff", "not heard of, and withheld"): story(
+        *(tick(1), MINUTE, tick(5), cancel(0), cancel(4))
+    ),
     ("stop_loss", "stop", "tick", "at its fill"): story(tick(-60)),
     ("", "fill", "tick", "not at a price from before it was asked for"): story(
         *((1_100, "tick", (-9, 2, 1_101, 1)), (1_000, "tick", (8, 2, 2_000, 1)))
@@ -269,7 +280,8 @@ def due_by_arms(entries: Record) -> Iterator[tuple[Entry, Entry]]:
     if close and close["close_reason"] == "manual":
         yield last(entries, "arm", "close_request"), close["evidence"]
     is_later = close and fill and close["evidence"]["seq"] > fill["evidence"]["seq"]
-    if is_later and close["close_reason"] == "cancelled" and cancel["cause"] == "staff":
+    is_at_last = any(last(entries, "arm", cause) for cause in AT_LAST)
+    if is_later and close["close_reason"] == "cancelled" and cancel["cause"] == "staff" and not is_at_last:
         yield last(entries, "arm", "cancel"), close["evidence"]
 
 
@@ -352,7 +364,8 @@ def altered_ends(entries: Record) -> Iterator[tuple[str, Record]]:
         yield "closed by the rules of before", put(entries, close, rules=1)
     if close and close["close_reason"] == "cancelled":
         yield "never cancelled", without(entries, cancel)
-        cause = "no_tick" if last(entries, "arm", "cancel") else "staff"
+        is_armed = any(last(entries, "arm", asked) for asked in ("cancel", *AT_LAST))
+        cause = "no_tick" if is_armed else "staff"
         yield "another cause", put(entries, cancel, cause=cause)
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from market.engine.feeds import registry
-from signals_feed.marks import VENUES, Mark, mark_of
+from signals_feed.marks import Mark, mark_of
+from signals_feed.record import VENUES
 
 
 class Decided(NamedTuple):
@@ -27,6 +28,7 @@ KRAKEN = Decided("kraken")
         ([KRAKEN, Decided("push:7")], Mark.RECORDED),
         ([KRAKEN, Decided("kraken", "candle")], Mark.RECORDED),
         ([KRAKEN, Decided("kraken:moved")], Mark.RECORDED),
+        ([KRAKEN, Decided("kraken+push:7")], Mark.RECORDED),
         # Of before: nothing says whose prices they were.
         ([Decided("", simulated=None)] * 2, Mark.RECORDED),
         ([KRAKEN, Decided("demo")], Mark.DEMONSTRATION),

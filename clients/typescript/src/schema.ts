@@ -161,7 +161,7 @@ export interface paths {
          *     | `cancel` | `cancel_reason`, `cancelled_at`, `written`; the signal closes at the next price |
          *     | `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, `worst_r`, `pip_size`, `evidence`, `written` |
          *     | `remove` | `written` |
-         *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
+         *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel; or why the signal ends at once while a cancellation by staff waits: kind_changed, deactivated or withheld), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
          *     | `fill` | `fill_price`, `evidence`, `written` |
          *     | `close_request` | `at`, `written` |
          *     | `archive` | `day`, `manifest_sha256`, `written`: reserved, no entry has this kind yet |
@@ -792,7 +792,7 @@ export interface components {
             epoch: string | null;
             /** @description The tick's number, as `/ws/market` sends it with `seq`; null if unknown. */
             seq: number | null;
-            /** @description Who made the price: a venue such as `kraken` (`kraken:moved` if it came from another address than the venue's own), `push:` and the public ID of the key, `replay` or `demo`; null if unknown. */
+            /** @description Who made the price: a venue such as `kraken` (`kraken:moved` if it came from another address than the venue's own), `push:` and the public ID of the key, `replay` or `demo`; null if unknown. That of an exit is followed, after a `+` each, by what else than ticks of venues judged the signal since its fill: such a feed, or `minutes`. */
             feed: string | null;
             /** @description Whether it is of `demo` or `replay`. */
             simulated: boolean | null;

@@ -3,6 +3,7 @@ it wrote is what the judge says of the same ticks: that is asked after each test
 
 from __future__ import annotations
 
+import asyncio
 import json
 from decimal import Decimal
 from functools import partial
@@ -12,9 +13,12 @@ import pytest
 import time_machine
 
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
+from market.engine import SeriesEnding
+from market.prices import HistoryMinute, PriceBar
 from market.prices.records import TickAccepted
 from signals_feed import decisions
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
@@ -23,7 +27,7 @@ from signals_feed.judge import ARM_WITHIN_MS
 from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock
 from signals_feed.ledger.verify import verify
-from signals_feed.models import Signal
+from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, close_by_hand
 from signals_feed.record import NOT_ARMED, iso, ms_of
 from tests.signals_feed.published_signals import make_waiting
@@ -110,6 +114,25 @@ class Story:
     async def reprice(self) -> None:
         await self.change("source", "replay")
         await self.watched.runner.series.settle()
+
+    async def staff_as_prices_change(self) -> None:
+        (facts,) = catalogue.all()
+        state = self.watched.engine.instrument(facts, self.now_ms)
+        ending = SeriesEnding(facts.symbol, state.last, state.seq, state.source, "replay")
+        end = await self.watched.watcher.series_ends(ending)
+        await self.staff_unheard()
+        await in_thread(end)
+
+    async def priced_by(self, source: str) -> None:
+        await self.change("source", source)
+        self.watched.engine.default_feed = source
+
+    async def bridge(self, after_minutes: int) -> None:
+        """By a minute of the venue's history, in which the price went nowhere."""
+        opened_ms = (self.now_ms // MINUTE_MS + after_minutes) * MINUTE_MS
+        bar = PriceBar(opened_ms, 1.0845, 1.0845, 1.0845, 1.0845, 1.0, 1.0846, 1.0846)
+        self.watched.watcher.hear([HistoryMinute("EURUSD", bar, "bid")])
+        await self.wait(after_minutes * MINUTE_MS)
 
     async def stall(self) -> None:
         await self.watched.stall()
@@ -215,6 +238,21 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
         [*ARMED, "cancel", "arm cancel:1", "close"],
         ("cancelled", "1.0842"),
     ),
+    "the prices become simulated while staff's cancellation waits": (
+        [FILL, (5, 1.0846), ("staff",), ("reprice",)],
+        [*FILLED, "cancel", "arm cancel:1", "arm kind_changed:1", "close"],
+        ("cancelled", "1.0846"),
+    ),
+    "the prices become simulated before the engine heard that staff cancel": (
+        [FILL, (5, 1.0846), ("staff_as_prices_change",)],
+        [*FILLED, "cancel", "arm kind_changed:1", "close"],
+        ("cancelled", "1.0846"),
+    ),
+    "withheld prices become simulated while staff's cancellation waits": (
+        [FILL, ("staff",), (5, 1.0846), ("withhold",), ("reprice",)],
+        [*FILLED, "cancel", "arm cancel:1", "arm withheld:1", "close"],
+        ("cancelled", "1.0844"),
+    ),
     "prices are not settled when it is due": (
         [
             ("change", "outlier_percent", Decimal("0.5")),
@@ -259,6 +297,44 @@ def test_what_happens_to_a_signal_and_what_the_ledger_says(name: str, clock: tim
     price = None if signal.close_price is None else f"{signal.close_price.normalize():f}"
     assert (signal.close_reason, price or "") == end
     assert verify().fault == ""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize(
+    ("steps", "feed"),
+    [
+        ([("priced_by", "push:desk"), (5, 1.0844), ("priced_by", "kraken"), (5, 1.0844)], "kraken+push"),
+        ([("priced_by", "binance"), (5, 1.0844), ("priced_by", "kraken"), (5, 1.0844)], "kraken"),
+        ([("bridge", 1)], "kraken+minutes"),
+        ([("bridge", 0)], "kraken"),
+    ],
+    ids=["pushed meanwhile", "at another venue", "a minute", "the minute of its fill"],
+)
+def test_evidence_names_whose_prices_judged_it_since_its_fill(
+    clock: time_machine.Traveller, steps: list[Step], feed: str, *, is_killed: bool
+) -> None:
+    async def before(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(("priced_by", "kraken"), FILL, ("wait", 1), (5, 1.0844))
+        assert await watched.runner.writer.flush()
+        await story.go(*steps)
+
+    async def killed() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        await before(watched)
+        assert await watched.runner.writer.flush()
+        await watched.kill()
+
+    async def act(watched: WatchedEngine) -> None:
+        await before(watched) if not is_killed else None
+        watched.engine.default_feed = "kraken"
+        await Story(watched, clock).go((5, 1.0805))
+
+    if is_killed:
+        asyncio.run(killed())
+    run(act, epoch="one")
+    assert Evidence.objects.get(kind="exit").feed == feed
 
 
 @pytest.mark.parametrize("seems_in_time", [False, True])

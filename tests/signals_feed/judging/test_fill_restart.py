@@ -157,7 +157,7 @@ def test_a_change_of_kind_right_after_a_restart_ends_it_at_the_last_price(clock:
     run(lambda watched: Story(watched, clock).reprice(), epoch="one")
     exit_ = Evidence.objects.get(kind="exit")
     assert (exit_.bid, exit_.signal.close_price) == (Decimal("1.0885"), Decimal("1.0885"))
-    assert (exit_.feed, verify().fault) == ("push:stored", "")
+    assert (exit_.feed, verify().fault) == ("push:stored+push", "")
     # The stored quote has neither numbering nor key, so the record holds by its own evidence alone.
     TAPE.clear()
 

@@ -175,6 +175,7 @@ def test_entry_that_nobody_can_read_says_of_which_kind_it_is(payload: str) -> No
     ("kind", "payload", "words"),
     [
         ("arm", '{"for":"fill"}', "The engine looks for the tick at which it is filled."),
+        ("arm", '{"for":"kind_changed"}', "It ends at once, at the last price that may be shown."),
         ("fill", '{"fill_price":"1.0842"}', "It was filled at 1.0842."),
         ("close_request", "{}", "Its publisher asked to close it."),
         ("archive", '{"day":"2026-11-28"}', "The archive of 2026-11-28 was sealed."),
