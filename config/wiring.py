@@ -60,7 +60,7 @@ from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache, revocations_of
-from market.push.session import end_sockets
+from market.push.session import end_sockets, end_sockets_of
 from market.runtime import market
 from market.store import process_names, rules_of_writer
 from market.store.stored_sources import stored_sources
@@ -256,6 +256,8 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         key_cache.drop,
         authenticated_sessions.change,
         ingest_key_cache.reopen,
+        ingest_key_cache.drop,
+        end_sockets_of,
     ),
     EventKind.TIER_CHANGED: (
         open_streams.follow,

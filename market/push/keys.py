@@ -116,6 +116,7 @@ class PushSource(msgspec.Struct, frozen=True):
     symbols: frozenset[str]
     """What it may send; empty for all."""
     public_id: str
+    account_id: int | None = None
     expires_at: float | None = None
 
     @property
@@ -128,13 +129,17 @@ class IngestKeyCache(MarkedKeyCache[PushSource]):
     model = IngestKey
 
     def look_up(self, digests: Sequence[str]) -> PushSource | None:
-        key = IngestKey.objects.filter(digest__in=digests, revoked_at=None).first()
-        return (
-            None if key is None else PushSource(key.pk, key.name, frozenset(key.symbols.split()), key.prefix)
-        )
+        keys = IngestKey.objects.filter(digest__in=digests, revoked_at=None)
+        key = keys.exclude(account__user__is_active=False).first()
+        if key is None:
+            return None
+        symbols = frozenset(key.symbols.split())
+        return PushSource(key.pk, key.name, symbols, key.prefix, key.account_id)
 
     def drop(self, facts: dict[str, Any]) -> None:
-        self.forget(lambda source: source.key_id == facts.get("key"))
+        """A key was changed, or an account that has some."""
+        about = facts.get("key"), facts.get("account", "")
+        self.forget(lambda source: source.key_id == about[0] or source.account_id == about[1])
 
 
 ingest_key_cache = IngestKeyCache(feed)

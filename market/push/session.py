@@ -109,6 +109,7 @@ LOOK_EVERY_S = 0.05
 class IngestConsumer(WebSocketSession):
     _key: str | None = None
     key_id, name = 0, ""
+    account_id: int | None = None
     _echo: Echo = UNSET
     _ending: asyncio.Task[None] | None = None
     _restarting: asyncio.Task[None] | None = None
@@ -220,6 +221,7 @@ class IngestConsumer(WebSocketSession):
             # Its time ran out meanwhile, and the client is being told.
             return
         self._key, self.key_id, self.name = key, source.key_id, source.name
+        self.account_id = source.account_id
         note_known(self.scope)
         open_sockets[source.key_id].add(self)
         self.stay()
@@ -280,3 +282,11 @@ open_sockets: defaultdict[int, set[IngestConsumer]] = defaultdict(set)
 def end_sockets(facts: dict[str, Any]) -> None:
     for socket in tuple(open_sockets[facts["key"]]):
         socket.end(InvalidIngestKey())
+
+
+def end_sockets_of(facts: dict[str, Any]) -> None:
+    """Of an account that was locked or deleted."""
+    if facts.get("active") is False:
+        for socket in [each for some in open_sockets.values() for each in some]:
+            if socket.account_id == facts["account"]:
+                socket.end(InvalidIngestKey())

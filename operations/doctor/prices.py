@@ -30,6 +30,7 @@ def check_prices() -> Iterator[Diagnosis]:
         yield warn(ABOUT, "There are no instruments, so there is nothing to price.", fix)
         return
     yield from _without_key(instruments)
+    yield from _without_owner()
     if not has_writer():
         fix = f"Start one: `{command('run_engine' if settings.REDIS_URL else 'serve')}`."
         yield warn(ABOUT, "No engine is running, so no prices are made.", fix)
@@ -53,6 +54,21 @@ def _without_key(instruments: list[Instrument]) -> Iterator[Diagnosis]:
             "ingest key."
         )
         fix = f"Name a source for them, or let yours push: `{command('issue_ingest_key NAME')}`. {SOURCES}"
+        yield warn(ABOUT, says, fix)
+
+
+def _without_owner() -> Iterator[Diagnosis]:
+    names = (
+        IngestKey.objects.filter(revoked_at=None, account=None)
+        .order_by("name")
+        .values_list("name", flat=True)
+    )
+    if names:
+        says = f"{len(names)} ingest keys belong to nobody: {', '.join(names[:MOST_NAMED])}."
+        fix = (
+            "Their holders could publish signals on the prices that they send. Name the owner: back office → "
+            "Market → Ingest keys."
+        )
         yield warn(ABOUT, says, fix)
 
 

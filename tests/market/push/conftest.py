@@ -12,6 +12,8 @@ import pytest
 from django.conf import settings
 
 from accounts.key_text import prefix_of
+from accounts.limits.tiers import save_user_access
+from accounts.models import Account, User
 from config.logging import line_formatter
 from core import clock
 from core.background import cancel_and_wait
@@ -79,8 +81,13 @@ def symbol(service: Server) -> str:
     return make_instrument(f"PUSHED{next(_numbers)}").symbol
 
 
-def make_ingest_key(name: str = "desk", symbols: str = "") -> str:
-    return issue_ingest_key(name, symbols, by="test")[1]
+def make_ingest_key(name: str = "desk", symbols: str = "", account: Account | None = None) -> str:
+    return issue_ingest_key(name, symbols, by="test", account=account)[1]
+
+
+def lock(account: Account, *, is_active: bool = False) -> None:
+    User.objects.filter(pk=account.user_id).update(is_active=is_active)
+    save_user_access(account, by="test")
 
 
 def row_of(key: str) -> IngestKey:

@@ -15,11 +15,12 @@ from market.push.keys import LEAD, allow_symbols, ingest_key_cache, revoke_inges
 from market.push.views import TickViewSet
 from tests.client import Server
 from tests.contract.streams.client import shortened
-from tests.factories import make_instrument
+from tests.factories import make_account, make_instrument
 from tests.patience import PATIENCE_S
 
 from .conftest import (
     engine_beside,
+    lock,
     logged_source,
     make_api_key,
     make_ingest_key,
@@ -199,6 +200,19 @@ def test_last_use_is_recorded_and_a_revoked_key_ends_when_the_event_is_read(
     read_events(service)
     assert error(post(client, key, [])) == (401, "invalid_ingest_key")
     assert post(client, other, []).status_code == 200
+
+
+def test_key_of_a_locked_account_sends_nothing_until_it_is_let_in_again(
+    service: Server, client: httpx.Client
+) -> None:
+    account = make_account()
+    key = make_ingest_key(account=account)
+    verdicts = []
+    for is_active in (True, False, True):
+        lock(account, is_active=is_active)
+        read_events(service)
+        verdicts += [post(client, key, []).status_code for _ in range(2)]
+    assert verdicts == [200, 200, 401, 401, 200, 200]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])

@@ -18,10 +18,11 @@ from market.push.keys import LEAD, revoke_ingest_key
 from market.push.session import IngestConsumer, open_sockets
 from tests.client import Server
 from tests.contract.streams.client import in_time, shortened
+from tests.factories import make_account
 from tests.patience import PATIENCE_S, until
 from tests.serving.websocket.wires import CLOSE, CONT, PING, PONG, TEXT, RawClient, handshake, masked
 
-from .conftest import logged_source, make_api_key, make_ingest_key, make_tick, read_events, row_of
+from .conftest import lock, logged_source, make_api_key, make_ingest_key, make_tick, read_events, row_of
 
 TAKEN = {"type": "result", "accepted": 1, "rejected": []}
 
@@ -183,11 +184,16 @@ def test_another_key_on_the_same_socket_is_refused(source: Socket, key: str) -> 
     assert source.ask({"action": "auth", "key": key})["name"] == "desk"
 
 
-def test_revoked_key_ends_its_sockets_and_no_other(service: Server, source: Socket) -> None:
-    key = make_ingest_key("bridge")
+@pytest.mark.parametrize("how", ["revoked", "its account is locked"])
+def test_key_that_ends_ends_its_sockets_and_no_other(service: Server, source: Socket, how: str) -> None:
+    account = make_account()
+    key = make_ingest_key("bridge", account=account)
     made = [opened(service, X_Ingest_Key=key) for _ in range(2)]
     assert {socket.hear()["name"] for socket in made} == {"bridge"}
-    revoke_ingest_key(row_of(key), by="test")
+    if how == "revoked":
+        revoke_ingest_key(row_of(key), by="test")
+    else:
+        lock(account)
     read_events(service)
     for socket in made:
         assert (socket.refused(), socket.closed) == (("invalid_ingest_key", True), 4401)

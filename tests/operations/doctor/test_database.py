@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 
 from config.environment.variables import VARIABLES
 from market.models import EngineState, LastQuote
-from market.push.keys import issue_ingest_key
+from market.push.keys import issue_ingest_key, revoke_ingest_key
 from market.store.process_names import own_name
 from operations.doctor.database import (
     ENGINES,
@@ -172,7 +172,14 @@ def test_instruments_that_nobody_may_push_are_told(settings: Settings) -> None:
     says = "Of 3 instruments, 2 wait for pushed prices, and there is no ingest key."
     assert only_fault(check_prices()) == ("warn", says)
 
-    issue_ingest_key("desk", by="test")
+    issue_ingest_key("desk", by="test", account=make_account())
+    assert faults(check_prices()) == []
+
+    # Whoever holds it may publish on what it sends, and nobody can tell.
+    key, _ = issue_ingest_key("bridge", by="test")
+    assert only_fault(check_prices()) == ("warn", "1 ingest keys belong to nobody: bridge.")
+
+    revoke_ingest_key(key, by="test")
     assert faults(check_prices()) == []
 
 
