@@ -7,9 +7,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from core.program.commands import command
-from transparency.models import Cosignature, SignedCheckpoint
-from transparency.remembered import Forked
-from transparency.signing import signer
+from transparency.keyring import keyring
+from transparency.keys import VerifierKey
+from transparency.models import Cosignature, LogKey, SignedCheckpoint
+from transparency.remembered import in_file
+from transparency.signing import Forked, signer
 
 from .doctor.diagnosis import Diagnosis, fail, ok, warn
 
@@ -18,7 +20,39 @@ ABOUT = "checkpoints"
 LATE = timedelta(minutes=70)
 
 
+def unknown_log() -> str:
+    """One sentence, or nothing. The service forgets it as soon as it signs."""
+    log, _ = in_file()
+    if not log or not LogKey.objects.exists() or LogKey.objects.filter(verifier=log).exists():
+        return ""
+    origin = VerifierKey.read(log).name
+    return f"The log {origin}, which was signed here last, is not in this database: it is older, or another."
+
+
+def planted() -> str:
+    """Which row of the log was not written by the service; empty if there is none."""
+    key, newest = LogKey.objects.current(), SignedCheckpoint.objects.newest()
+    if key is not None and not keyring.opens(key):
+        return "key"
+    return "checkpoint" if newest is not None and not keyring.has_signed(newest.note) else ""
+
+
 def check_checkpoints() -> Iterator[Diagnosis]:
+    if says := unknown_log():
+        fix = (
+            "If it is the right one, start the service. If it is a backup from before that log, bring back a"
+            f" newer one, or begin a new log with `{command('ledger_key --new-log')}`."
+        )
+        yield warn(ABOUT, says, fix)
+    if row := planted():
+        says = f"The newest {row} of the log was made by nobody with the keys of this installation."
+        fix = (
+            "If KEY_PEPPER was changed, put the one of before into KEY_PEPPER_FALLBACKS. If not, something"
+            " else wrote it with the database's password: change that, and begin a new log with"
+            f" `{command('ledger_key --new-log')}`."
+        )
+        yield fail(ABOUT, says, fix)
+        return
     try:
         signer.check(signer.entries.count())
     except Forked as forked:

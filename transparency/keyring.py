@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey
-from .models import LogKey
-from .remembered import in_file
+from .models import LogKey, SignedCheckpoint
+from .notes import Note
+from .remembered import last_of_any_log
 
 BOTH_SIGN = timedelta(days=30)
 """For so long an old key signs beside the new one, so that readers can take over the new one in time."""
@@ -53,8 +55,24 @@ class Keyring:
     @transaction.atomic
     def begin_log(self, last: Checkpoint, now: datetime) -> LogKey:
         """A new log in place of one whose entries are lost; its name says where that one ended."""
-        LogKey.objects.signing(now).update(signs_until=now)
+        LogKey.objects.filter(Q(signs_until=None) | Q(signs_until__gt=now)).update(signs_until=now)
         return self._make(named_after(last), now)
+
+    def opens(self, row: LogKey) -> bool:
+        return self._opened(row) is not None
+
+    def has_signed(self, note: str) -> bool:
+        """Whether one of its keys did: other notes were written with the database's password alone."""
+        keys = [row.key for row in LogKey.objects.all() if self.opens(row)]
+        try:
+            return bool(Note.read(note.encode()).signed_by(keys))
+        except ValueError:
+            return False
+
+    def last_signed(self) -> Checkpoint | None:
+        """Of any log."""
+        rows = SignedCheckpoint.objects.order_by("-pk")
+        return next((each.checkpoint for each in rows.iterator() if self.has_signed(each.note)), None)
 
     def reseal(self) -> int:
         """With the current secret. How many cannot be opened."""
@@ -81,9 +99,10 @@ class Keyring:
 
     def _opened(self, row: LogKey) -> SigningKey | None:
         try:
-            return SigningKey.read(self.unseal(row.sealed))
+            key = SigningKey.read(self.unseal(row.sealed))
         except InvalidToken:
             return None
+        return key if str(key.verifier) == row.verifier else None
 
 
 def named_after(last: Checkpoint) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 from prometheus_client import CollectorRegistry
 
 from operations.ledger_log import LATE, check_checkpoints
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from tests.operations.doctor.diagnoses import faults, only_fault
+from transparency.checkpoints import Checkpoint
 from transparency.following import following
+from transparency.keyring import named_after
 from transparency.keys import KeyType, SigningKey
 from transparency.metrics import LogMetrics
-from transparency.models import Cosignature, Objection, SignedCheckpoint
+from transparency.models import Cosignature, LogKey, Objection, SignedCheckpoint
+from transparency.notes import Note
+from transparency.notes import sign as sign_note
 from transparency.offers import WitnessAddress
 from transparency.signing import signer
 from transparency.witnesses import WitnessLink, witnesses
@@ -58,6 +65,39 @@ def test_ledger_that_lacks_entries_that_were_signed_is_a_fault(settings: Any) ->
     Objection.objects.create(origin=signed.origin, witness=str(FIRST.key), size=1)
     level, says = only_fault(check_checkpoints())
     assert (level, says) == ("fail", "The ledger lacks entries: first.example has cosigned 1.")
+
+
+# Whoever knows the database's password can write such rows, and no trigger can tell them from true ones.
+@pytest.mark.parametrize("planted", ["key", "checkpoint", "unreadable checkpoint"])
+def test_rows_that_were_planted_in_the_log_are_told_and_a_new_log_ends_them(planted: str) -> None:
+    signed = sign()
+    stranger = SigningKey.make(signed.origin, KeyType.ED25519)
+    if planted == "key":
+        key, elsewhere = LogKey.objects.get(), SigningKey.make("elsewhere.example", KeyType.ED25519)
+        LogKey.objects.create(origin="elsewhere.example", verifier=str(elsewhere.verifier), sealed=key.sealed)
+    else:
+        text = str(Checkpoint(signed.origin, 10**9, bytes(32)))
+        note = str(Note(text, (sign_note(text, stranger),))) if planted == "checkpoint" else "x"
+        about = {"origin": signed.origin, "size": 10**9, "note": note}
+        SignedCheckpoint.objects.create(**about, made_at=signed.made_at, signed_at=signed.signed_at)
+    level, says = only_fault(check_checkpoints())
+    assert (level, "nobody with the keys of this installation" in says) == ("fail", True)
+
+    call_command("ledger_key", "--new-log", stdout=StringIO())
+    assert sign().origin == named_after(signed.checkpoint)
+    assert faults(check_checkpoints()) == []
+
+
+def test_database_from_before_the_log_that_was_signed_last_is_told() -> None:
+    before = sign().origin
+    call_command("ledger_key", "--new-log", stdout=StringIO())
+    sign()
+    take_down_triggers()
+    LogKey.objects.exclude(origin=before).delete()
+    SignedCheckpoint.objects.exclude(origin=before).delete()
+    put_up_triggers()
+    level, says = only_fault(check_checkpoints())
+    assert (level, f"{before}/after-0-" in says) == ("warn", True)
 
 
 def test_witness_that_does_not_cosign_is_named(settings: Any) -> None:

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from transparency.checkpoints import Checkpoint
 from transparency.keyring import BOTH_SIGN, keyring
-from transparency.models import LogKey, SignedCheckpoint
-from transparency.remembered import Forked
+from transparency.models import LogKey
 from transparency.signing import signer
 
 
@@ -49,9 +48,8 @@ class Command(BaseCommand):
 
 
 def last_signed() -> Checkpoint:
-    """Even if the database has lost it."""
-    stored, known = SignedCheckpoint.objects.newest(), signer.known()
-    found = [*([stored.checkpoint] if stored else []), *([known] if known else [])]
+    """Even if the database has lost it, or has rows that were not written by the service."""
+    found = [each for each in (keyring.last_signed(), signer.known()) if each]
     if not found:
         raise CommandError("Nothing was signed yet, so no log has ended.")
     return max(found, key=lambda each: each.size)
