@@ -230,17 +230,15 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
     """Staff take a signal back: it closes at the next tradable price, and its result counts."""
     if not reason.strip():
         raise ValueError("A cancellation needs a written reason.")
+    own = Signal.objects.active().filter(pk=signal.pk, cancel_reason="")
+    if not own.select_for_update(no_key=True):
+        raise SignalNotActive("This signal has already been closed or cancelled.")
+    # It may wait for its turn for longer than the ledger lets it be dated back.
+    ControlEvent.objects.take_turn()
     # The market's time, because it ends at the market's next price; by the present rules its arm has that.
     at = published_now() if signal.rules == RULES else moment(clock.now_ms())
-    at = max(at, signal.published_at)
-    signal.cancel_reason, signal.cancelled_at = reason.strip(), at
-    marked = (
-        Signal.objects.active()
-        .filter(pk=signal.pk, cancel_reason="")
-        .update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
-    )
-    if not marked:
-        raise SignalNotActive("This signal has already been closed or cancelled.")
+    signal.cancel_reason, signal.cancelled_at = reason.strip(), max(at, signal.published_at)
+    own.update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
     ControlEvent.objects.publish(
         EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )

@@ -14,11 +14,13 @@ from django.db import DatabaseError, connection, transaction
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from signals_feed.ledger.ledger import CLOCK
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import SignalNotActive, cancel
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal
 from tests.patience import PATIENCE_S
-from tests.signals_feed.published_signals import close_at
+from tests.signals_feed.published_signals import close_at, make_waiting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
@@ -49,6 +51,16 @@ def test_cancelled_signal_is_marked_told_once_and_still_active() -> None:
     assert (signal.status, signal.cancel_reason) == ("active", "wrong symbol")
     event = ControlEvent.objects.get(kind=EventKind.SIGNAL_CANCELLED)
     assert (event.by, event.facts) == ("alice", {"signal": str(signal.pk), "reason": "wrong symbol"})
+
+
+def test_cancellation_by_the_present_rules_is_dated_once_its_turn_has_come() -> None:
+    """The ledger takes no time of more than five seconds ago, and others may hold the turn for longer."""
+    signal = make_waiting(instrument=make_instrument())
+    with count_queries() as asked:
+        cancel(signal, reason="x", by="a")
+    first = next(number for number, sql in enumerate(asked) if sql == CLOCK[connection.vendor])
+    # In SQLite the transaction begins with the turn.
+    assert connection.vendor == "sqlite" or any("pg_advisory_xact_lock" in sql for sql in asked[:first])
 
 
 def test_closed_signal_can_neither_be_cancelled_nor_closed_again() -> None:
