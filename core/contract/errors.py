@@ -254,22 +254,22 @@ def refusal_body(refusal: ApiError, request_id: str) -> bytes:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _page_or_body(request, InvalidParameter("This request cannot be read."))
+    return page_or_body(request, InvalidParameter("This request cannot be read."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _page_or_body(request, NotFound())
+    return page_or_body(request, NotFound())
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     # Django calls this while it handles the exception, which it does not pass on.
     error = sys.exception()
     if isinstance(error, DatabaseError | InterfaceError):
-        return _page_or_body(request, as_refusal(error))
-    return _page_or_body(request, InternalError())
+        return page_or_body(request, as_refusal(error))
+    return page_or_body(request, InternalError())
 
 
-def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
+def page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
     """A browser gets a page, everybody else the error body."""
     if "text/html" in request.headers.get("Accept", ""):
         template, status = f"{refusal.status_code}.html", refusal.status_code

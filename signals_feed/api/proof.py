@@ -24,8 +24,8 @@ from signals_feed.ledger.ledger import LedgerEntry, canonical
 from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
-from signals_feed.record import ARM, CLOSE, FILL, PUBLISH, plain_number
-from signals_feed.rules import RULES
+from signals_feed.record import ARM, CLOSE, FILL, PUBLISH
+from signals_feed.rules import ASKED, RULES, SHOWN
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 
 from .ledger import Hash, Kind, Position
@@ -215,7 +215,9 @@ def proof_of(
         mark=check.mark,
         mark_reason=check.why_not or None,
         witnessed_before_end=is_witnessed,
-        entry=ProofOfEntry(iso_time(signal.published_at), shown_evidence(shown.get(Evidence.Kind.ENTRY))),
+        entry=ProofOfEntry(
+            iso_time(signal.published_at), shown_evidence(signal, shown.get(Evidence.Kind.ENTRY))
+        ),
         arm=proof_of_arm(ledger),
         fill=proof_of_fill(signal, shown.get(Evidence.Kind.FILL)),
         exit=proof_of_exit(signal, shown.get(Evidence.Kind.EXIT)),
@@ -245,7 +247,7 @@ def proof_of_arm(ledger: Sequence[LedgerEntry]) -> ProofOfArm | None:
 def proof_of_fill(signal: Signal, evidence: Evidence | None) -> ProofOfFill | None:
     if signal.filled_at is None or signal.fill_price is None:
         return None
-    return ProofOfFill(iso_time(signal.filled_at), float(signal.fill_price), shown_evidence(evidence))
+    return ProofOfFill(iso_time(signal.filled_at), float(signal.fill_price), shown_evidence(signal, evidence))
 
 
 def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | None:
@@ -255,17 +257,17 @@ def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | No
         iso_time(signal.closed_at),
         signal.close_reason,
         signal.cancel_reason or None,
-        shown_evidence(evidence),
+        shown_evidence(signal, evidence),
     )
 
 
-def shown_evidence(evidence: Evidence | None) -> ShownEvidence | None:
+def shown_evidence(signal: Signal, evidence: Evidence | None) -> ShownEvidence | None:
     if evidence is None:
         return None
     return ShownEvidence(
         evidence.source,
         evidence.rule,
-        RULES[evidence.rule],
+        rule_text(signal, evidence),
         iso_time(evidence.at),
         evidence.epoch or None,
         evidence.seq or None,
@@ -274,6 +276,14 @@ def shown_evidence(evidence: Evidence | None) -> ShownEvidence | None:
         None if evidence.accepted_ms is None else iso_time(moment(evidence.accepted_ms)),
         **{name: float(price) for name, price in proof.known_prices(evidence).items()},
     )
+
+
+def rule_text(signal: Signal, evidence: Evidence) -> str:
+    """Where a signal is filled afterwards, the quote at entry decides nothing, and a close by hand waits."""
+    if signal.rules > 1 and evidence.kind == Evidence.Kind.ENTRY:
+        return SHOWN
+    is_asked = signal.close_reason == Signal.CloseReason.MANUAL and evidence.kind == Evidence.Kind.EXIT
+    return ASKED if signal.rules > 1 and is_asked else RULES[evidence.rule]
 
 
 def exact(value: Decimal, decimals: int | None) -> str:

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
-from core.contract.errors import Overloaded, refusal_response
+from core.contract.errors import Overloaded, page_or_body
 from signals_feed.bundle.files import open_bundle
 from signals_feed.publishers.lookup import find
 
@@ -38,11 +38,11 @@ def publisher_bundle(request: HttpRequest, user: str) -> HttpResponseBase:
     try:
         file = open_bundle(publisher.user_id)
     except Overloaded as refusal:
-        return refusal_response(refusal)
+        return page_or_body(request, refusal)
     etag = f'"{Path(file.name).stem}"'
     headers = {
         "Content-Length": str(os.fstat(file.fileno()).st_size),
-        "Content-Disposition": f'attachment; filename="publisher-{publisher.user_id}.zip"',
+        "Content-Disposition": 'attachment; filename="bundle.zip"',
         "Cache-Control": "no-cache",
         "ETag": etag,
     }

@@ -30,9 +30,9 @@ def checked_signals(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def filled_signals(request: HttpRequest) -> HttpResponse:
-    """The fills of the active signals among those that are asked for; null while one waits for it. Those that
-    were filled as they were published are left out."""
-    fills = {str(each.pk): shown_fill(each) for each in asked_for(request).active() if each.rules > 1}
+    """Null while a signal waits for its fill; left out if it was filled as it was published, or never."""
+    asked = [each for each in asked_for(request) if each.rules > 1 and not each.is_unfilled]
+    fills = {str(each.pk): shown_fill(each) for each in asked}
     return answer({"fills": fills}, "no-store")
 
 

@@ -21,16 +21,22 @@ def active_signals(user: User) -> list[tuple[Signal, dict[str, Any]]]:
     own = Signal.objects.active().filter(user=user).for_feed().select_related("instrument")
     signals = list(own)
     asked = close_requested([signal.pk for signal in signals if signal.rules > 1])
-    return [(signal, result_now(signal) | asked_of(signal, asked)) for signal in signals]
+    return [(signal, result_now(signal) | state_of(signal, asked)) for signal in signals]
 
 
-def asked_of(signal: Signal, to_close: Collection[UUID]) -> dict[str, Any]:
-    """Empty for a signal that was filled as it was published, and closes at once."""
+def state_of(signal: Signal, to_close: Collection[UUID]) -> dict[str, Any]:
+    """In words, with the look of its badge; the fill unless it was filled as it was published."""
+    if signal.cancel_reason:
+        state, badge = "being cancelled", "rolled"
+    elif signal.pk in to_close:
+        state, badge = "asked to close", "rolled"
+    else:
+        state, badge = ("waiting for its fill", "") if signal.waits_for_fill else ("active", "active")
+    shown = {"state": state, "badge": badge}
     if signal.rules == 1:
-        return {}
+        return shown
     price = signal.fill_price
-    fill = "waiting" if price is None else price_text(price, signal.instrument.digits)
-    return {"fill": fill, "is_asked_to_close": signal.pk in to_close}
+    return shown | {"fill": "waiting" if price is None else price_text(price, signal.instrument.digits)}
 
 
 def result_now(signal: Signal) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from core import clock
+from signals_feed.models import RulesBegun
 from tests.browser.looks import faults, misplaced, violations
 from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, press_on, tab_to, width_of
 from tests.client import Server
@@ -33,6 +34,7 @@ def anna(server: Server) -> User:
     user = make_user("anna", PASSWORD)
     user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
     make_signal(user=user, status="closed")
+    RulesBegun.objects.create(rules=2)
     minute = clock.now_ms() // FIFTEEN_MS * FIFTEEN_MS
     put_candles("EURUSD", "15m", [minute - ago * FIFTEEN_MS for ago in range(BARS, 0, -1)])
     return user
@@ -79,25 +81,6 @@ def review(page: Page) -> None:
 def publish(page: Page) -> None:
     review(page)
     page.get_by_role("button", name="Publish permanently").click()
-
-
-@pytest.mark.also_on("firefox")
-def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
-    page = open_page()
-    log_in(page)
-    fill(page)
-    publish(page)
-    page.get_by_text("Published: buy EURUSD.").wait_for()
-    page.locator("[data-result]", has_text="−1.4").wait_for()
-
-    quote("EURUSD", 1.0860)
-    page.locator("[data-result]", has_text="+17.6").wait_for()
-    page.locator("summary", has_text="Close now").click()
-    page.get_by_role("button", name="Yes, close it now").click()
-
-    page.get_by_text("Closed: buy EURUSD, +17.6\xa0pips.").wait_for()
-    page.get_by_role("link", name="your public scorecard").click()
-    page.get_by_role("img", name="Results of anna summed up").wait_for()
 
 
 def test_quote_beside_the_form_is_live_and_says_when_it_is_not(open_page: OpenPage) -> None:
@@ -310,27 +293,6 @@ def test_signal_without_an_entry_is_published_at_the_market(open_page: OpenPage)
 
     page.get_by_text("Published: buy EURUSD.").wait_for()
     expect(page.locator("[data-signal] dd").first).to_have_text("1.08564")
-
-
-def test_card_of_a_signal_says_that_it_has_ended(open_page: OpenPage) -> None:
-    page = open_page()
-    log_in(page)
-    fill(page)
-    publish(page)
-    page.locator("[data-result]", has_text="−1.4").wait_for()
-    other = page.context.new_page()
-    other.goto(PAGE)
-    other.locator("summary", has_text="Close now").click()
-    other.get_by_role("button", name="Yes, close it now").click()
-    other.get_by_text("Closed: buy EURUSD").wait_for()
-    page.bring_to_front()
-
-    ended = page.locator("li.card", has_text="It has ended.")
-    expect(ended.locator("h3")).to_have_text("Buy EURUSD ended")
-    expect(page.locator("[data-signal]")).to_have_count(0)
-    expect(page.get_by_text("Close now")).to_have_count(0)
-    ended.get_by_role("link").click()
-    page.get_by_text("The result holds.").wait_for()
 
 
 def test_page_fits_every_screen(open_page: OpenPage) -> None:

@@ -1,4 +1,4 @@
-// The fills of active signals. No frame tells of them, so they are asked for until each is there.
+// The fills of signals. No frame tells of them, so they are asked for until each is there.
 const AGAIN_MS = 2000;
 const MOST_ASKED = 50;
 
@@ -16,12 +16,12 @@ export class Fills {
     return this.#waiting.has(id);
   }
 
-  /** 0 for a signal that was filled as it was published; undefined as long as that is not known. */
+  /** 0 for a signal that was filled as it was published, or never; undefined as long as that is not known. */
   of(id) {
     return this.#known.get(id);
   }
 
-  /** Of these active signals; a later call replaces the ones before. */
+  /** Of these signals; a later call replaces the ones before. */
   async ask(ids) {
     clearTimeout(this.#timer);
     const unknown = ids.filter((id) => !this.#known.has(id));

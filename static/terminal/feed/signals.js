@@ -42,7 +42,7 @@ export class Signals {
 
   askFills() {
     // Without an answer, the next call asks again.
-    this.fills.ask([...this.items.keys()].filter((id) => this.known.get(id).status === "active")).catch(() => {});
+    this.fills.ask([...this.items.keys()]).catch(() => {});
   }
 
   showFills() {

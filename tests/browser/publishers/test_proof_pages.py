@@ -61,19 +61,6 @@ def test_pages_fit_every_screen(open_page: OpenPage, signals: list[Signal]) -> N
         assert faults(page, containers, parts) == []
 
 
-def test_the_mark_of_a_result_leads_to_its_evidence_and_on_to_the_ledger(open_page: OpenPage) -> None:
-    page = open_page("/publishers/anna", viewport={"width": 1440, "height": 900})
-    closed = page.get_by_role("row").filter(has_text="closed by the publisher")
-    closed.get_by_role("link", name="Recorded here").click()
-    page.wait_for_url("**/signals/*#proof")
-    expect(page.get_by_text("The result holds.")).to_be_in_viewport()
-    expect(page.get_by_role("row", name="pnl_r")).to_contain_text("0.00320 / 0.00320")
-    page.get_by_role("link", name="Entry 7").click()
-    page.wait_for_url("**/ledger?at=7#entry-7")
-    expect(page.locator(".wanted")).to_be_in_viewport()
-    expect(page.locator(".wanted")).to_contain_text("Closed by the publisher")
-
-
 def verdict_of(page: Page) -> str:
     button = page.get_by_role("button", name="Check the whole ledger")
     button.click()

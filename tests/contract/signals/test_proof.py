@@ -168,6 +168,7 @@ def test_signal_that_is_filled_afterwards_has_its_arm_and_fill_and_its_result_ru
     assert (body["mark"], body["mark_reason"]) == ("verified_at_venue", None)
     assert body["witnessed_before_end"] is False
     assert body["fill"]["price"] == 1.0844
+    assert body["entry"]["evidence"]["rule_text"].startswith("It only served to check the terms")
     assert body["fill"]["evidence"].items() >= {"feed": "kraken", "simulated": False, "seq": 8}.items()
     waited = read_iso(body["fill"]["evidence"]["accepted_at"]) - read_iso(body["arm"]["time"])
     assert waited >= timedelta(seconds=1)

@@ -65,7 +65,7 @@ def test_fill_stands_beside_the_entry_and_the_result_runs_from_the_worse() -> No
     assert "max(1.08420, 1.08440)" in shown
     assert '<p class="sum loss">\N{MINUS SIGN}0.50\xa0R</p>' in shown
     assert "filled 1.08440" in row_of(signal)
-    assert fills(signal) == {str(signal.pk): 1.0844}
+    assert fills(reach_target(signal)) == {str(signal.pk): 1.0844}
 
 
 def test_result_at_a_venue_is_marked_so_everywhere() -> None:
@@ -100,6 +100,7 @@ def test_unfilled_signal_has_no_result_and_no_mark() -> None:
     assert ("unfilled" in row, "0.00" in row) == (True, False)
     asked = Client().get("/signals/checked", {"ids": str(signal.pk)}).json()
     assert asked["marks"] == {str(signal.pk): ["", "Unfilled"]}
+    assert fills(signal) == {}
 
 
 def test_what_is_asked_to_close_says_so() -> None:

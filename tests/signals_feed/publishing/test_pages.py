@@ -30,6 +30,7 @@ from tests.signals_feed.published_signals import make_publisher
 
 pytestmark = pytest.mark.django_db
 PAGE, LIVE = "/settings/signals", "/settings/signals/live"
+ACTIVE = {"state": "active", "badge": "active"}
 TERMS = {
     "symbol": "EURUSD",
     "direction": "buy",
@@ -169,7 +170,7 @@ def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, ann
         **{"bid": "1.08410", "ask": "1.08424", "spread": "0.00014"},
     }
     now = {"price": "1.08410", "gain": "−1.0\xa0pips", "r": "−0.10\xa0R", "tone": "loss"}
-    assert told["signals"] == [{"id": str(signal.pk)} | now]
+    assert told["signals"] == [{"id": str(signal.pk)} | now | ACTIVE]
 
 
 def test_nobody_reads_withheld_prices_off_their_own_signals(page: Client, anna: User) -> None:
@@ -179,7 +180,7 @@ def test_nobody_reads_withheld_prices_off_their_own_signals(page: Client, anna: 
     catalogue.load_now()
     assert page.get(f"{LIVE}?symbol=EURUSD").json() == {
         "quote": None,
-        "signals": [{"id": str(signal.pk)}],
+        "signals": [{"id": str(signal.pk)} | ACTIVE],
         "preview": {},
     }
     assert "1.08410" not in page.get(PAGE).text
@@ -300,7 +301,8 @@ def test_own_signal_shows_its_fill_and_closes_at_the_next_price(page: Client, an
     add_now("close_request", signal.pk)
     assert "You asked to close it." in shown(page.get(PAGE))
     (now,) = page.get(LIVE).json()["signals"]
-    assert (now["fill"], now["is_asked_to_close"], now["r"]) == ("1.08440", True, "\N{MINUS SIGN}0.09\xa0R")
+    told = now["fill"], now["state"], now["r"]
+    assert told == ("1.08440", "asked to close", "\N{MINUS SIGN}0.09\xa0R")
 
 
 def test_request_to_close_is_not_told_as_a_close() -> None:

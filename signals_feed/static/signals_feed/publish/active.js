@@ -24,11 +24,15 @@ function ended(card) {
   return shown;
 }
 
-function showResult({ id, price, gain, r, tone, fill }) {
+function showResult({ id, state, badge, price, gain, r, tone, fill }) {
   const card = live.querySelector(`[data-signal="${id}"]`);
-  const filled = card?.querySelector("[data-fill]");
+  if (!card) return;
+  const shown = card.querySelector("[data-state]");
+  shown.textContent = state;
+  shown.className = `badge ${badge}`;
+  const filled = card.querySelector("[data-fill]");
   if (filled) filled.textContent = fill;
-  if (!card || !price) return;
+  if (!price) return;
   card.querySelector("[data-price]").textContent = price;
   const result = card.querySelector("[data-result]");
   result.textContent = `${gain}, ${r}`;
