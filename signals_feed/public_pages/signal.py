@@ -57,6 +57,7 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
     start = signal.entry if signal.paid is None else signal.paid
     exits = [each for each in signal.evidence.all() if each.kind == Evidence.Kind.EXIT]
     extremes = [price for each in exits for price in (each.best, each.worst) if price is not None]
+    exit_at = None if signal.is_unfilled else signal.close_price
     context = {
         "signal": signal,
         "lasted": lasted(signal),
@@ -68,7 +69,7 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
         "entry_tick": shown_tick(proof.entry.evidence),
         "fill_tick": shown_tick(proof.fill.evidence) if proof.fill else None,
         "exit_tick": shown_tick(proof.exit.evidence) if proof.exit else None,
-        "picture": draw_levels(signal.stop_loss, start, signal.take_profit, signal.close_price, extremes),
+        "picture": draw_levels(signal.stop_loss, start, signal.take_profit, exit_at, extremes),
         "width": WIDTH,
     }
     return render(request, "signals/proof/signal.html", context)

@@ -199,13 +199,13 @@ def test_risk_and_reward_follow_what_is_typed(open_page: OpenPage) -> None:
 
 
 def test_confirmation_names_the_terms_and_what_can_never_be_changed(open_page: OpenPage) -> None:
-    page = open_page()
+    page = open_page(viewport={"width": 360, "height": 740})
     log_in(page)
     fill(page)
     review(page)
     dialog = page.get_by_role("dialog", name="Publish this signal?")
     expect(dialog.get_by_role("button", name="Back to the form")).to_be_focused()
-    expect(dialog).to_contain_text("Buy EURUSD")
+    expect(dialog.get_by_text("Buy EURUSD")).to_be_in_viewport()
     for text in (
         "1.08424",
         "1.08100",

@@ -16,6 +16,7 @@ from tests.signals_feed.filled_signals import make_filled, make_unfilled, make_w
 from tests.signals_feed.ledger.by_hand import add_now
 
 pytestmark = pytest.mark.django_db
+OF_A_RESULT = ('class="mark', "0.00\xa0R", "does not hold", "result holds", "Evidence at exit", "and exit")
 
 
 def page(path: str) -> str:
@@ -93,9 +94,7 @@ def test_unfilled_signal_has_no_result_and_no_mark() -> None:
     signal = make_unfilled()
     shown = page(f"/signals/{signal.pk}")
     assert ">Unfilled</span>" in shown
-    assert not any(
-        word in shown for word in ('class="mark', "0.00\xa0R", "does not hold", "Evidence at exit")
-    )
+    assert not [word for word in OF_A_RESULT if word in shown]
     row = row_of(signal)
     assert ("unfilled" in row, "0.00" in row) == (True, False)
     asked = Client().get("/signals/checked", {"ids": str(signal.pk)}).json()

@@ -33,6 +33,7 @@ function showResult({ id, state, badge, price, gain, r, tone, fill }) {
   const filled = card.querySelector("[data-fill]");
   if (filled) filled.textContent = fill;
   if (!price) return;
+  card.querySelector("[data-until-filled]")?.remove();
   card.querySelector("[data-price]").textContent = price;
   const result = card.querySelector("[data-result]");
   result.textContent = `${gain}, ${r}`;
