@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from django.contrib.auth.models import Permission
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 
 from core import clock
 from market.push.keys import issue_ingest_key
@@ -32,32 +32,22 @@ KINDS = ["publish", "arm", "fill", "close_request", "arm", "close"]
 
 
 @pytest.fixture
-def push(server: Server, settings: Any) -> Callable[[float], None]:
-    """Sends the service a price, with the key of somebody else than the publisher."""
+def push(server: Server, settings: Any) -> Callable[[float], bool]:
+    """Sends a price, with the key of somebody else than the publisher, and tells whether it was accepted."""
     settings.WITNESSES = [WitnessAddress(WITNESS.verifier, "https://witness.example")]
     make_instrument("EURUSD", stale_after_s=3_600)
     RulesBegun.objects.create(rules=2)
     make_user("anna", PASSWORD).user_permissions.add(Permission.objects.get(codename="publish_signal"))
     key = issue_ingest_key("desk", "EURUSD", by="test", account=make_account())[1]
 
-    def send(bid: float) -> None:
+    def send(bid: float) -> bool:
         tick = {"symbol": "EURUSD", "bid": bid, "ask": round(bid + 0.00014, 5), "time": clock.now_ms()}
         address, headers = f"{server.url}/ingest/ticks", {"X-Ingest-Key": key}
         answer = httpx.post(address, json=[tick], headers=headers, timeout=PATIENCE_S)
-        assert answer.json() == {"accepted": 1, "rejected": []}
+        return bool(answer.json()["accepted"])
 
-    send(1.0841)
+    wait_until(lambda: send(1.0841))
     return send
-
-
-def push_until(push: Callable[[float], None], bid: float, shown: Locator) -> None:
-    """The price stays there until the page tells what follows."""
-
-    def has_come() -> int:
-        push(bid)
-        return shown.count()
-
-    look_until(shown.page, has_come)
 
 
 def witness(size: int) -> None:
@@ -71,6 +61,9 @@ def witness(size: int) -> None:
         return True
 
     beside(lambda: wait_until(cosigned))
+    # It says so by the whole second, which must be over before anything ends.
+    seen_ms = clock.now_ms()
+    wait_until(lambda: clock.now_ms() > seen_ms + 2_000)
 
 
 def verify(folder: Path, *options: str) -> tuple[int, list[str]]:
@@ -82,7 +75,7 @@ def verify(folder: Path, *options: str) -> tuple[int, list[str]]:
 
 @pytest.mark.also_on("firefox")
 def test_signal_is_filled_closed_and_holds_without_the_service(
-    push: Callable[[float], None], open_page: OpenPage, settings: Any, tmp_path: Path
+    push: Callable[[float], bool], open_page: OpenPage, settings: Any, tmp_path: Path
 ) -> None:
     page = open_page()
     log_in(page)
@@ -95,7 +88,8 @@ def test_signal_is_filled_closed_and_holds_without_the_service(
     expect(card.locator("[data-state]")).to_have_text("waiting for its fill")
     witness(2)
 
-    push_until(push, 1.0842, card.locator("[data-fill]", has_text="1.08434"))
+    filled = card.locator("[data-fill]", has_text="1.08434")
+    look_until(page, lambda: push(1.0842) and filled.count())
     expect(card.locator("[data-state]")).to_have_text("active")
     expect(card.locator("[data-result]")).to_contain_text("−1.4\xa0pips")
 
@@ -103,7 +97,7 @@ def test_signal_is_filled_closed_and_holds_without_the_service(
     card.get_by_role("button", name="Yes, close it").click()
     expect(card.locator("[data-state]")).to_have_text("asked to close")
     ended = page.locator("li.card", has_text="It has ended.")
-    push_until(push, 1.0860, ended)
+    look_until(page, lambda: push(1.0860) and ended.count())
     ended.get_by_role("link").click()
     expect(page.locator(".sum")).to_have_text("+0.50\xa0R")
     expect(page.get_by_text("saw the publication before the signal ended")).to_be_visible()
