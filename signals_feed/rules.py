@@ -161,11 +161,6 @@ RULES = {
     STOP_AT_WORST: "The minute reached the stop, and does not say at which price first: its worst counts.",
     WORST: "The signal had ended, and the minute does not say at which price: its worst counts.",
 }
-SHOWN = "It only served to check the terms: the result runs from the fill or the entry, whichever is worse."
-ASKED = (
-    "It closes at the first settled tick from after the request to close, accepted at least a second later: "
-    "a buy at the bid, a sell at the ask."
-)
 
 
 class StoredMinute(Minute):

@@ -25,7 +25,7 @@ from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import ARM, CLOSE, FILL, PUBLISH
-from signals_feed.rules import ASKED, RULES, SHOWN
+from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 
 from .ledger import Hash, Kind, Position
@@ -40,6 +40,11 @@ ABOUT = (
 )
 MARKS = "Who made the prices that decided. " + " ".join(f"`{mark}`: {mark.meaning}" for mark in Mark)
 MARKS += " Null as long as no price has decided anything; it stays null if the signal is never filled."
+SHOWN = "It only served to check the terms: the result runs from the fill or the entry, whichever is worse."
+ASKED = (
+    "It closes at the first settled tick from after the request to close, accepted at least a second later: "
+    "a buy at the bid, a sell at the ask."
+)
 Exact = Annotated[str, Meta(description="The same value with every digit, for decimal arithmetic.")]
 Value = Annotated[float, Meta(description="The value as a number.")]
 
