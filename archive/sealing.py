@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from core.times import read_iso
 from signals_feed.ledger_days import seal, sealed_days
-from transparency.signing import Forked
+from transparency.remembered import Forked
 
 from .belonging import check
 from .layout import MANIFESTS, manifest_path, parse

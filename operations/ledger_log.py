@@ -10,8 +10,8 @@ from core.program.commands import command
 from transparency.keyring import keyring
 from transparency.keys import VerifierKey
 from transparency.models import Cosignature, LogKey, SignedCheckpoint
-from transparency.remembered import in_file
-from transparency.signing import Forked, signer
+from transparency.remembered import Forked, in_file
+from transparency.signing import signer
 
 from .doctor.diagnosis import Diagnosis, fail, ok, warn
 
@@ -22,7 +22,10 @@ LATE = timedelta(minutes=70)
 
 def unknown_log() -> str:
     """One sentence, or nothing. The service forgets it as soon as it signs."""
-    log, _ = in_file()
+    try:
+        log, _ = in_file()
+    except Forked:
+        return ""
     if not log or not LogKey.objects.exists() or LogKey.objects.filter(verifier=log).exists():
         return ""
     origin = VerifierKey.read(log).name

@@ -6,7 +6,6 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,7 +21,7 @@ from market.store import clock_of_writer_s
 
 from . import record
 from .contradictions import WRITTEN_WITHIN_MS
-from .judge import ARM_WITHIN_MS, Arm
+from .judge import ARM_WITHIN_MS, Arm, unfilled
 from .ledger.ledger import (
     RESULT,
     Fact,

@@ -225,9 +225,7 @@ def judge(entries: Sequence[Payload], market: Iterable[Item], until_ms: int) -> 
     if fill == WAITING:
         return Verdict(WAITING)
     if not isinstance(fill, Tick):
-        nothing = dict.fromkeys(("pnl", "pnl_percent", "pnl_r"), "0") | {"best_r": None, "worst_r": None}
-        terms = {"close_price": plain(case.entry), "close_reason": CANCELLED, "evidence": None}
-        return Verdict(CLOSED, None, terms | nothing | {"closed_at": case.cancelled_at}, case.why(str(fill)))
+        return Verdict(CLOSED, None, unfilled(case.entry, case.cancelled_at), case.why(str(fill)))
     walk, (last_cause, ends) = Walk(case, fill), case.at_last
     filled = {"fill_price": plain(walk.tradable), "evidence": evidence_of(fill, record.TICK, FILL)}
     for item in chain((fill,), items) if case.is_new else items:

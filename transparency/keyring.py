@@ -14,7 +14,7 @@ from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey
 from .models import LogKey, SignedCheckpoint
 from .notes import Note
-from .remembered import last_of_any_log
+from .remembered import in_file
 
 BOTH_SIGN = timedelta(days=30)
 """For so long an old key signs beside the new one, so that readers can take over the new one in time."""

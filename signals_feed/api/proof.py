@@ -24,7 +24,7 @@ from signals_feed.ledger.ledger import LedgerEntry, canonical
 from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
-from signals_feed.record import ARM, CLOSE, FILL, PUBLISH
+from signals_feed.record import ARM, CLOSE, FILL, PUBLISH, plain_number
 from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 

@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "d45ba70fc1c4a3affeaa3e5c1414e980bf89c5beeefbaa196ad104c42a0a1c03"
+JUDGE = "0439f7bd91e6cb4af53b7402541992a141f476fc55f4b842caef09edebf7d05c"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

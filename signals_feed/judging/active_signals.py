@@ -284,6 +284,8 @@ class ActiveSignals:
         if followed.walk is not None and (reached := found.reached):
             followed.walk.seen += reached.high, reached.low
             followed.walk.others |= {*filter(None, reached.others.split("+"))}
+        if followed.stale and (lacking := followed.lacking):
+            self._close(followed.arm(lacking))
         refilled = () if self._refilled is None else self._refilled[found.symbol]
         for minute in (*self._missed.get(found.symbol, ()), *refilled):
             self._go_on((followed,), minute)

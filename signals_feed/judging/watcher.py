@@ -44,7 +44,16 @@ from signals_feed.models import Hit, Reached, Signal, WatchMark
 
 from .active_signals import ActiveSignals, Noted
 from .followed import Followed
-from .reading import Reach, SignalToWatch, judge_stored, read_active, read_missed
+from .reading import (
+    Reach,
+    SignalToWatch,
+    are_armed,
+    is_followed,
+    judge_stored,
+    read_active,
+    read_missed,
+    standing,
+)
 from .series import end_series
 
 logger = logging.getLogger(__name__)

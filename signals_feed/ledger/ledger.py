@@ -16,6 +16,8 @@ from django.db.models import OuterRef, Q, Subquery
 
 from accounts.models import PUBLISHER
 from core.database import CompiledQuery
+from signals_feed.contradictions import WRITTEN_WITHIN_MS
+from signals_feed.record import plain_number
 from transparency.signing import signer
 
 from .published_name import PublishedName

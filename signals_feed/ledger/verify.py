@@ -44,8 +44,8 @@ class LedgerVerdict(NamedTuple):
     head: str
     fault: str = ""
     """The first that does not hold, and why."""
-    note: str = ""
-    """What could not be compared, and why."""
+    warnings: tuple[str, ...] = ()
+    """What holds, and still is to be known."""
 
 
 DigestOf = Callable[[str], str]
@@ -59,18 +59,18 @@ class SealedDays:
     OSError while the archive is away."""
 
     def __init__(self) -> None:
-        self.note = ""
+        self.warnings: list[str] = []
         self._digest_of: DigestOf | None = None
 
     def fault(self, entry: Payload) -> str:
-        if self.note:
+        if self.warnings:
             return ""
         try:
             self._digest_of = self._digest_of or self.open_archive()
             digest = self._digest_of(entry["day"])
             is_same = digest in ("", entry["manifest_sha256"])
         except OSError as error:
-            self.note = f"The days of the archive are not compared: {str(error).rstrip('.')}."
+            self.warnings.append(f"The days of the archive are not compared: {str(error).rstrip('.')}.")
             return ""
         except UNREADABLE as error:
             return f"cannot be read ({type(error).__name__}: {error})"
@@ -107,8 +107,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                 fault = order.fault(_written(entry), rows.is_demo(entry))
                 if not fault and entry.kind == LedgerEntry.Kind.ARCHIVE:
                     fault = sealed.fault(_written(entry))
-                if fault:
-                    raise Altered(f"{name_of(entry)} {fault}.")
+                _raise_for(f"{name_of(entry)} {fault}." if fault else "")
                 _raise_for(checkpoints.add(entry.payload))
                 checked, previous = entry.position, entry.hash
             _judge(entries, rows, head.position)
@@ -117,8 +116,8 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
         _raise_for(next(iter(untold(Signal.objects.order_by("pk"), most=1).values()), ""))
         _check_guards()
     except Altered as altered:
-        return LedgerVerdict(checked, previous, str(altered), sealed.note)
-    return LedgerVerdict(checked, previous, note=sealed.note)
+        return LedgerVerdict(checked, previous, str(altered), (*order.warnings, *sealed.warnings))
+    return LedgerVerdict(checked, previous, warnings=(*order.warnings, *sealed.warnings))
 
 
 def _raise_for(fault: str) -> None:

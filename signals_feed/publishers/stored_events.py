@@ -11,9 +11,8 @@ from uuid import UUID
 from django.db.models import FilteredRelation, Q
 
 from signals_feed.exits import gain, paid_entry
-from signals_feed.marks import VENUES
 from signals_feed.models import Evidence, SignalQuerySet
-from signals_feed.record import SIMULATED
+from signals_feed.record import MINUTES, SIMULATED, VENUES
 
 from .record import LISTS, Closed, Filled, ListName
 
@@ -22,12 +21,13 @@ VENUE, PUSHED, DEMONSTRATION = LISTS
 
 def list_of(feed: str) -> ListName | None:
     """None where nobody knows who made the price."""
-    if not feed:
+    feeds = {*feed.split("+")} - {MINUTES, ""}
+    if not feeds:
         return None
-    if feed in SIMULATED:
+    if feeds & {*SIMULATED}:
         return DEMONSTRATION
     # Not `kraken:moved`, which did not come from the venue's own address.
-    return VENUE if feed in VENUES else PUSHED
+    return VENUE if feeds <= {*VENUES} else PUSHED
 
 
 class StoredSignal(NamedTuple):

@@ -15,9 +15,8 @@ def noted(text: str) -> NotedHead:
 
 class Command(BaseCommand):
     help = (
-        "Check every ledger entry against the one before it, every signal and its evidence against its "
-        "entries, and the manifests of the archive against the days that are sealed; name the first that was "
-        "altered. Keep the head that it prints somewhere else: somebody who "
+        "Check every ledger entry against the one before it, and every signal and its evidence against its "
+        "entries; name the first that was altered. Keep the head that it prints somewhere else: somebody who "
         "can rewrite the whole database can rewrite the ledger, too, and only an earlier head reveals it."
     )
 
@@ -31,8 +30,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         verdict = verify(options["head"])
-        if verdict.note:
-            self.stderr.write(verdict.note)
         if verdict.fault:
             raise CommandError(f"{verdict.fault} {verdict.entries} entries before it hold.")
         self.stdout.write(f"{verdict.entries} entries hold. Head: {verdict.entries}:{verdict.head}")

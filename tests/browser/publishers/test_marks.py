@@ -46,6 +46,8 @@ def test_terminal_marks_what_holds_and_nothing_else(open_page: OpenPage) -> None
     expect(holds.locator("[data-part=status]")).to_have_text("Target reached")
     filled, waiting = signals.filter(has_text="by cora"), signals.filter(has_text="by dora")
     expect(filled.locator("[data-part=fill]")).to_have_text("1.08440")
+    expect(filled.locator("[data-part=page]")).to_have_text("✓ Verified at a venue")
+    expect(waiting.locator("[data-part=page]")).to_have_text("Details")
     expect(waiting.locator("[data-part=status]")).to_have_text("Waiting for its fill")
     assert misplaced(page, "#signals .about", "span, a") == []
     altered.locator("[data-part=page]").click()

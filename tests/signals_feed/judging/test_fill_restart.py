@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import time_machine
 from django.db import OperationalError
+from django.db.models import F
 from django.utils import timezone
 
 from core.threads import in_thread
+from instruments.models import Instrument
 from market.models import EngineState
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
@@ -27,7 +29,7 @@ from tests.factories import NOON, make_calendar, make_user
 from tests.signals_feed.published_signals import make_waiting
 
 from .test_fill import ARMED, FILL, FILLED, Step, Story, told
-from .test_restart import lose_the_lease
+from .test_restart import lose_the_lease, minute_after
 from .watched_engine import TAPE, WatchedEngine, killed, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
@@ -102,19 +104,17 @@ def test_after_an_engine_that_does_not_follow_these_rules(
 ) -> None:
     """It wrote its own ticks in the same numbering, and a mark as if it had judged by them."""
 
-    async def before() -> None:
-        watched = await WatchedEngine(epoch="one").enter()
+    async def act(watched: WatchedEngine) -> None:
         story = Story(watched, clock)
         await story.begin()
         await story.go(*steps)
         assert await watched.runner.writer.flush()
-        await watched.kill()
 
     async def after(watched: WatchedEngine) -> None:
         assert (watched.runner.epoch() == "one") == (steps == [FILL])
         await go(watched, clock, (999, 1.0845), (1, 1.0846))
 
-    asyncio.run(before())
+    killed(act, "one")
     EngineState.objects.update(position=F("position") + 1)
     WatchMark.objects.update(watched_until=NOON + timedelta(minutes=4))
     minute_after(instrument, 2, low="1.0795" if steps == [FILL] else "1.0830")

@@ -60,7 +60,7 @@ def test_they_begin_when_all_that_run_know_them(web: tuple[int, ...], writer: st
 def test_those_that_have_ended_are_not_waited_for_and_those_that_start_later_end_nothing() -> None:
     written_by(f"{NAME_OF_BEFORE}.2")
     report(1)
-    ProcessReport.objects.update(at=F("at") - timedelta(hours=1))
+    ProcessReport.objects.update(at=F("at") - timedelta(hours=2))
     ProcessReport.objects.create(process="new", at=timezone.now(), rules=2)
     assert begin_when_known()
     ProcessReport.objects.update(rules=1, at=timezone.now())

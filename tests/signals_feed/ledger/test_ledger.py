@@ -79,12 +79,12 @@ def test_every_fact_is_told_once_in_the_order_it_was_committed() -> None:
         assert entry.payload == json.dumps(written, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256((previous + entry.payload).encode()).hexdigest()
         assert entry.hash == previous
-    assert verify() == (5, previous, "", "")
+    assert verify()[:3] == (5, previous, "")
     assert str(LedgerHead.objects.get()) == f"5:{previous}"
 
 
 def test_empty_ledger_holds() -> None:
-    assert verify() == (0, "0" * 64, "", "")
+    assert verify()[:3] == (0, "0" * 64, "")
 
 
 def test_smallest_prices_are_told_without_exponents() -> None:

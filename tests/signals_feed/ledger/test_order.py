@@ -19,6 +19,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
+from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge
@@ -38,7 +39,8 @@ from signals_feed.ledger.ledger import (
 from signals_feed.ledger.order import OrderCheck
 from signals_feed.ledger.verify import verify
 from signals_feed.ledger_days import position_before, position_now
-from signals_feed.models import Evidence, Signal
+from signals_feed.marks import PUBLISHED_LATE, Mark
+from signals_feed.models import Evidence, RulesBegun, Signal
 from signals_feed.publishing.actions import remove_demo
 from signals_feed.record import Payload, iso, ms_of
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
@@ -394,7 +396,6 @@ OWN = ("arm", "at"), ("close_request", "at"), ("cancel", "cancelled_at")
     ("entries", "sentence"),
     [
         ([NEW, entry("arm", 9)], "before the one before it"),
-        ([NEW, entry("publish", 10)], "follows the rules of before"),
         ([NEW | {"published_at": iso(9_999 - WRITTEN_WITHIN_MS)}], "is dated"),
         *(
             ([NEW, entry(kind, 10) | {name: iso(10_001 + WRITTEN_WITHIN_MS)}], "is dated")

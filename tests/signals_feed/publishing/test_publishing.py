@@ -25,6 +25,7 @@ from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
+from signals_feed.ledger import beginning
 from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
 from signals_feed.ledger.verify import verify
 from signals_feed.models import RulesBegun, Signal

@@ -8,6 +8,7 @@ from django.utils import timezone
 from transparency.checkpoints import Checkpoint
 from transparency.keyring import BOTH_SIGN, keyring
 from transparency.models import LogKey
+from transparency.remembered import Forked
 from transparency.signing import signer
 
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("signals_feed", "0023_undelivered_decisions")]
+    dependencies = [("signals_feed", "0024_followed")]
 
     operations = [
         migrations.AddField(
