@@ -2,8 +2,12 @@
 those of before, which every version understands."""
 
 from collections.abc import Callable
+from datetime import datetime
 
-from signals_feed.models import RulesBegun
+from django.db.models import Max
+from django.utils import timezone
+
+from signals_feed.models import RulesBegun, Signal
 from signals_feed.record import RULES
 
 # The rules that this version can follow.
@@ -19,15 +23,26 @@ def have_begun() -> bool:
 
 def are_due() -> bool:
     """Whether the next publication goes by them."""
-    if have_begun():
-        return True
-    known = [rules for each in oldest_known if (rules := each()) is not None]
-    return bool(known) and min(known) >= RULES
+    return have_begun() or _are_known()
 
 
 def begin_when_known() -> bool:
     """Whether they have begun. They do not end, even if a process of the version before starts again."""
-    if not are_due():
+    if have_begun():
+        return True
+    if not _are_known():
         return False
-    RulesBegun.objects.get_or_create(rules=RULES)
+    RulesBegun.objects.get_or_create(rules=RULES, defaults={"begun_at": _after_all_before()})
     return True
+
+
+def _are_known() -> bool:
+    known = [rules for each in oldest_known if (rules := each()) is not None]
+    return bool(known) and min(known) >= RULES
+
+
+def _after_all_before() -> datetime:
+    """The clocks of processes differ, and what was published before them counts."""
+    before = Signal.objects.filter(rules__lt=RULES).exclude(is_demo=True)
+    last: datetime | None = before.aggregate(last=Max("published_at"))["last"]
+    return max(timezone.now(), last or timezone.now())

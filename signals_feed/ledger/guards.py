@@ -13,8 +13,8 @@ from django.db import connections
 from core.program.commands import command
 
 from .log_rules import LOG_GUARDS, LOG_TABLES
-from .order_rules import ORDER_GUARDS
-from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
+from .order_rules import OF_BEGUN, ORDER_GUARDS
+from .trigger_rules import BEGUN, ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
 
 KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
 """PostgreSQL's TRUNCATE passes by the triggers of rows; SQLite has no TRUNCATE."""
@@ -83,7 +83,7 @@ def expected_triggers(vendor: str) -> list[Trigger]:
     if vendor != "postgresql":
         return [in_sqlite(guard) for guard in guards]
     triggers = [in_postgresql(guard) for guard in guards if not guard.only_sqlite]
-    whole = dict.fromkeys(KEPT_WHOLE) | LOG_TABLES
+    whole = dict.fromkeys(KEPT_WHOLE) | LOG_TABLES | {BEGUN: OF_BEGUN}
     return [*triggers, *(against_truncate(table, needs) for table, needs in whole.items())]
 
 

@@ -3,11 +3,13 @@ knows none of these triggers: it leaves them standing, and what it writes passes
 
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.judge import ARM_WITHIN_MS
+from signals_feed.record import RULES
 
 from .ledger import NO_SIGNAL
-from .trigger_rules import ENTRY, SIGNAL, Guard
+from .trigger_rules import BEGUN, ENTRY, SIGNAL, Guard, is_not_replaced
 
 NEEDS = (SIGNAL, "is_demo")
+OF_BEGUN = (BEGUN, "rules")
 
 
 def told(kind: str, also: str = "") -> str:
@@ -111,5 +113,19 @@ ORDER_GUARDS = (
         " AND s.is_demo IS NOT NULL LIMIT 1)",
         "All signals of a publisher are of the demo, or none is.",
         needs=NEEDS,
+    ),
+    Guard(
+        "rules_begin_after_all_before",
+        BEGUN,
+        "INSERT",
+        f"NEW.rules <> {RULES} OR EXISTS (SELECT 1 FROM {SIGNAL} s"  # noqa: S608 - names of our own
+        " WHERE s.rules < NEW.rules AND NOT COALESCE(s.is_demo, FALSE) AND s.published_at > NEW.begun_at)",
+        "Rules begin after all that was published by those of before.",
+        needs=OF_BEGUN,
+    ),
+    is_not_replaced("rules_begun", BEGUN, "e.rules = NEW.rules", "Rules begin once.", OF_BEGUN),
+    *(
+        Guard(f"rules_begun_{name}", BEGUN, act, "", "Rules that have begun stay so.", needs=OF_BEGUN)
+        for name, act in (("is_frozen", "UPDATE"), ("stays", "DELETE"))
     ),
 )

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 SIGNAL, EVIDENCE = "signals_feed_signal", "signals_feed_evidence"
 ENTRY, HEAD = "signals_feed_ledgerentry", "signals_feed_ledgerhead"
-USER, HELD_NAME = "accounts_user", "signals_feed_heldname"
+USER, HELD_NAME, BEGUN = "accounts_user", "signals_feed_heldname", "signals_feed_rulesbegun"
 FROZEN = (
     *("id", "user_id", "instrument_id", "direction", "entry", "stop_loss", "take_profit"),
     *("tradable_price", "published_at", "expires_at", "token"),

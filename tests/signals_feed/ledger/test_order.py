@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -23,6 +23,7 @@ from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge
+from signals_feed.ledger import beginning
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import (
     AT_ONCE,
@@ -30,6 +31,7 @@ from signals_feed.ledger.ledger import (
     Fact,
     LedgerEntry,
     LedgerHead,
+    canonical,
     closure_payload,
     database_clock,
     fill_payload,
@@ -47,6 +49,7 @@ from tests.factories import RESULT, closed_terms, make_account, make_tiers, make
 from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import ASK, BID, TERMS, close_at, make_published
 
+from . import by_hand
 from .by_hand import add, add_now, later, publish_by_rules_2
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -116,6 +119,36 @@ def test_publication_by_the_rules_of_before_is_a_warning_once_others_have_begun(
     filled_signals.make_filled(make_user("bert"), price=Decimal("1.0842"))
     found = verify()
     assert ("does not hold" in found.fault, len(found.warnings)) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "INSERT INTO signals_feed_rulesbegun (rules, begun_at) VALUES (3, '2030-01-01')",
+        "INSERT INTO signals_feed_rulesbegun (rules, begun_at) VALUES (2, '2020-01-01')",
+        "UPDATE signals_feed_rulesbegun SET begun_at = '2020-01-01'",
+        "DELETE FROM signals_feed_rulesbegun",
+    ],
+)
+def test_losers_do_not_count_nowhere_because_rules_begin_otherwise(
+    monkeypatch: pytest.MonkeyPatch, forgery: str
+) -> None:
+    monkeypatch.setattr(beginning, "oldest_known", [lambda: 2])
+    close_at(make_published(published_at=(ahead := timezone.now() + timedelta(seconds=9))), BID, ASK)
+    if not forgery.startswith("INSERT"):
+        beginning.begin_when_known()
+        assert RulesBegun.objects.get().begun_at == ahead
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(forgery)
+
+
+def test_payload_that_two_readers_understand_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two members of one name SQLite goes by the first, and the judge by the last."""
+    now = canonical({"written": database_clock()})[:-1]
+    monkeypatch.setattr(by_hand, "canonical", lambda payload: f"{now},{canonical(payload)[1:]}")
+    # PostgreSQL goes by the last as well, and would refuse more than a second.
+    publish_by_rules_2(number=1, written_s=-1, dated_s=-1)
+    assert "is not written as the ledger writes" in verify().fault
 
 
 def test_real_losers_are_not_removed_as_those_of_a_demo() -> None:
