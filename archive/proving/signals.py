@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from core.times import epoch_ms
+from core.times import epoch_ms, moment
 from signals_feed.checking import stored_record
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
@@ -91,9 +91,9 @@ def _judge_minute(
     """A fault, and a note. After an outage a minute may be filled in, or imported, after the night."""
     opened_ms, symbol = epoch_ms(exit_.at), signal.instrument.symbol
     day = day_of(opened_ms)
-    row = days.minutes(symbol, day).get(opened_ms)
-    if row is not None and not (fault := _judge_row(signal, record, opened_ms, row)):
-        return "", ""
+    row, (filled, note) = days.minutes(symbol, day).get(opened_ms), _filled(signal, record, days)
+    if row is not None and not (fault := _judge_row(signal, record, filled, opened_ms, row)):
+        return "", note
     stored = days.stored(symbol, day)
     now = stored.get(opened_ms)
     if row is None:
@@ -104,17 +104,34 @@ def _judge_minute(
         fault = "the minute that closed it is neither in the archive nor in the database"
     if now is None or (row is not None and not is_imported(now)):
         return fault, ""
-    if fault_now := _judge_row(signal, record, opened_ms, now):
+    if fault_now := _judge_row(signal, record, filled, opened_ms, now):
         return fault if row is not None else fault_now, ""
     return "", "judged by its minute in the database, which was stored after the archive was made"
 
 
-def _judge_row(signal: Signal, record: Sequence[Payload], opened_ms: int, row: files.ArchivedMinute) -> str:
+def _filled(signal: Signal, record: Sequence[Payload], days: ArchivedDays) -> tuple[list[Tick], str]:
+    """The ticks up to that of its fill, or this alone with a note."""
+    fill = next((tick_of(each["evidence"]) for each in record if each["kind"] == FILL), None)
+    if fill is None:
+        return [], ""
+    try:
+        ticks = map(as_judged, _archived(signal, signal.published_at, moment(fill.time_ms), days))
+        return [tick for tick in ticks if tick.accepted_ms <= fill.accepted_ms], ""
+    except NotJudged as error:
+        return [fill], f"its fill is not judged again: {error}"
+
+
+def _judge_row(
+    signal: Signal,
+    record: Sequence[Payload],
+    filled: Sequence[Tick],
+    opened_ms: int,
+    row: files.ArchivedMinute,
+) -> str:
     digits = signal.instrument.digits
     prices = row.open, row.low, row.high, row.ask_low, row.ask_high
     rounded = [None if price is None else exact_price(round(price, digits)) for price in prices]
     minute = Minute(opened_ms, *rounded)
     if row.basis == "mid":
         minute = minute._replace(bid_open=None, bid_low=None, bid_high=None)
-    filled = [tick_of(each["evidence"]) for each in record if each["kind"] == FILL]
     return "; ".join(contradictions(record, [*filled, minute], is_whole=False))

@@ -8,20 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from archive.proving import DayVerdict, verify_day
+from archive.proving.files import ArchivedMinute
+from archive.proving.rebuild import ArchivedTick
+from archive.proving.signals import ArchivedDays, NotJudged, judge_again
 from core.threads import in_thread
-from core.times import MINUTE_MS, moment
+from core.times import MINUTE_MS, epoch_ms, moment, read_iso
 from instruments.models import Instrument
 from market import runtime as market
 from market.models import Candle
 from signals_feed.closing import Closing, close_signal
 from signals_feed.exits import STOP, TARGET, Exit
 from signals_feed.judging.watcher import SignalWatcher
+from signals_feed.ledger.ledger import database_clock
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import Quoted, StoredMinute
 from tests.archive.keeping import DAY, DAY_MS, KeptEngine, fold, store_of
 from tests.factories import make_candle
+from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 pytestmark = [pytest.mark.usefixtures("eurusd"), pytest.mark.services]
@@ -171,3 +177,44 @@ async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_sto
         nowhere = archived is None and since is None
         says = "neither in the archive nor in the database" if nowhere else "makes no close"
         assert says in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("ask", "fault"),
+    [("1.0844", ""), ("1.0849", "fill_price is 1.0844, and the rules give 1.0849"), ("", "")],
+)
+def test_a_fill_is_judged_by_its_ticks_where_a_minute_closed_the_signal(
+    clock: time_machine.Traveller, ask: str, fault: str
+) -> None:
+    clock.move_to(read_iso(database_clock()))
+    signal = filled_signals.make_filled()
+    fill, target = signal.evidence.get(kind="fill"), signal.take_profit
+    opened_ms = epoch_ms(fill.at) // MINUTE_MS * MINUTE_MS + MINUTE_MS
+    shown: dict[str, Any] = {"kind": "exit", "source": "candle", "rule": TARGET, "at": moment(opened_ms)}
+    shown |= dict.fromkeys(("bid_open", "bid_low", "worst"), filled_signals.BID)
+    shown |= {"bid_high": target, "best": target}
+    exit_ = Evidence.objects.create(signal=signal, **shown)
+    filled_signals.end_at_target(signal, exit_, moment(opened_ms + MINUTE_MS - 1))
+    bid, high, at_ms = float(filled_signals.BID), float(target), epoch_ms(fill.at)
+    row = ArchivedMinute(bid, high, bid, high, 1.0, None, None, "ticks", "kraken")
+    tick = ArchivedTick(
+        fill.seq,
+        "e",
+        at_ms,
+        bid,
+        float(ask or 0),
+        1.0,
+        "kraken",
+        at_ms,
+        "kraken",
+        settled=True,
+        unsettled_ms=0,
+    )
+
+    def ticks(*_: object) -> list[ArchivedTick]:
+        if not ask:
+            raise NotJudged("a day is missing")
+        return [tick]
+
+    judged = judge_again(signal, ArchivedDays(ticks, lambda *_: {opened_ms: row}, lambda *_: {}))
+    assert (bool(judged.fault), fault in judged.fault, bool(judged.note)) == (bool(fault), True, not ask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -48,14 +49,17 @@ def make_filled(
 
 
 def reach_target(signal: Signal) -> Signal:
-    target, feed = signal.take_profit, signal.evidence.get(kind="fill").feed
-    beyond = target + Decimal("0.0001")
-    extremes: dict[str, Any] = {"best": target, "worst": BID}
-    evidence = tick_of(signal, "exit", "target", beyond, beyond, feed, **extremes)
-    terms = signal.direction, signal.entry, signal.stop_loss, ASK
-    reached = {f"{name}_r": in_r(*terms, price) for name, price in extremes.items()}
+    feed = signal.evidence.get(kind="fill").feed
+    target, beyond = signal.take_profit, signal.take_profit + Decimal("0.0001")
+    evidence = tick_of(signal, "exit", "target", beyond, beyond, feed, best=target, worst=BID)
+    return end_at_target(signal, evidence, evidence.at)
+
+
+def end_at_target(signal: Signal, evidence: Evidence, at: datetime) -> Signal:
+    target, terms = signal.take_profit, (signal.direction, signal.entry, signal.stop_loss, ASK)
+    reached = {"best_r": in_r(*terms, target), "worst_r": in_r(*terms, BID)}
     figures = result(*terms, target, signal.instrument.pip_size)._asdict() | reached
-    end(signal, evidence, close_reason="take_profit", close_price=target, closed_at=evidence.at, **figures)
+    end(signal, evidence, close_reason="take_profit", close_price=target, closed_at=at, **figures)
     return signal
 
 
