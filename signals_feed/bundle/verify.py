@@ -32,8 +32,9 @@ from typing import Any, NamedTuple
 
 JUDGE = "0439f7bd91e6cb4af53b7402541992a141f476fc55f4b842caef09edebf7d05c"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
-LATE_MS, EXPIRED_MS, FRESH_MS = 60_000, 60_000, 7_200_000
+LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"
+UNFILLED = "that no price filled what ended minutes later without a fill"
 LATE = "what no witness saw within a minute and before its end may be dated back"
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 Payload = Mapping[str, Any]
@@ -219,8 +220,6 @@ class Entry(NamedTuple):
 
 
 class Bundle:
-    """What the zip has in it, as it was read."""
-
     def __init__(self, path: str) -> None:
         with zipfile.ZipFile(path) as packed:
             about = json.loads(packed.read("bundle.json"))
@@ -363,8 +362,6 @@ class Ledger:
 
 
 class Signals:
-    """Those of the bundle, each judged again by its entries and the ticks that come with them."""
-
     def __init__(self, bundle: Bundle, log: Log, ledger: Ledger | None, days: Any) -> None:
         self._bundle, self._log, self._ledger, self._days = bundle, log, ledger, days
         self._of: dict[str, list[Entry]] = defaultdict(list)
@@ -392,8 +389,11 @@ class Signals:
         first, last, seen_ms = payloads[0], payloads[-1], self._log.seen_ms(entries[0].position)
         why, kind, demo = self._bundle.waits.get(entries[0].signal), last["kind"], first.get("demo")
         end_ms = self._ms_of(last.get("written", last["closed_at"])) if kind == "close" else 10**15
-        is_late = seen_ms + 1_000 > min(end_ms, self._ms_of(first["published_at"]) + LATE_MS)
-        trusts = {DEMO: demo, OPEN: why, LATE: is_late}
+        published_ms, is_unfilled = self._ms_of(first["published_at"]), last.get("evidence", "") is None
+        is_late = seen_ms + 1_000 > min(end_ms, published_ms + LATE_MS)
+        # By then everybody knows what it would have earned.
+        is_hidden = is_unfilled and "rules" in first and end_ms > published_ms + UNFILLED_MS
+        trusts = {DEMO: demo, OPEN: why, LATE: is_late, UNFILLED: is_hidden}
         report.trusts |= {each: None for each, is_so in trusts.items() if is_so}
         result = f"{last.get('close_reason')}, {last.get('pnl_r')} R"
         end = {"close": result, "remove": "removed with the demo"}.get(kind, "open")

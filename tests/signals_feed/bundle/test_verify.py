@@ -7,7 +7,7 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from signals_feed.bundle import verify as verifier
 from signals_feed.bundle.verify import leaf_hash
 from signals_feed.bundle.writing import JUDGES, VERIFIER, digest_of
+from signals_feed.record import ms_of
 from tests.signals_feed.honest_engine import START_MS, HonestEngine, Plan, iso
 from tests.signals_feed.test_judge import story, tick
 from transparency import merkle
@@ -75,7 +76,7 @@ def test_honest_bundle_holds(tmp_path: Path, seed: int) -> None:
     world = make_world(seed)
     own_bundle = world.bundle(world.signals[0].user_id)
     found = verify_alone(tmp_path, own_bundle, world.witness.verifier, world.texts)
-    trusts = any(word in line for line in found.lines for word in (LATE, WAITS))
+    trusts = any(word in line for line in found.lines for word in (LATE, WAITS, verifier.UNFILLED))
     assert (found.code, found.faults) == (2 if trusts else 0, [])
     own = {each.pk for each in world.signals if each.user_id == world.signals[0].user_id}
     assert {line.split()[2].rstrip(":") for line in found.lines if "holds signal" in line} == own
@@ -99,6 +100,21 @@ def test_without_the_key_of_a_witness_it_trusts_the_operator(tmp_path: Path) -> 
         found = verify(tmp_path, world.bundle(7), key, world.texts)
         assert (found.code, found.faults) == (2, [])
         assert "It trusts the operator: no key of a witness was given." in found.lines
+
+
+@pytest.mark.parametrize(("later", "code"), [(timedelta(minutes=1), 0), (timedelta(days=3), 2)])
+def test_a_loser_that_is_said_days_later_to_be_unfilled_is_the_operators_word(
+    tmp_path: Path, later: timedelta, code: int
+) -> None:
+    world = make_told(story((61_000, "wait", ())))
+    world.markets.clear()
+    for entry in world.entries[2:]:
+        for name in {"written", "cancelled_at", "closed_at"} & entry.keys():
+            entry[name] = iso(ms_of(entry[name]) + later // timedelta(milliseconds=1))
+    world.tell(world.entries, Random(1))
+    found = judged(tmp_path, world)
+    assert (found.code, found.faults) == (code, [])
+    assert any(verifier.UNFILLED in line for line in found.lines) == (code == 2)
 
 
 def test_key_of_another_log_or_witness_is_not_satisfied(tmp_path: Path) -> None:
