@@ -393,7 +393,7 @@ class Signals:
         is_late = seen_ms + 1_000 > min(end_ms, published_ms + LATE_MS)
         # By then everybody knows what it would have earned.
         is_hidden = is_unfilled and "rules" in first and end_ms > published_ms + UNFILLED_MS
-        trusts = {DEMO: demo, OPEN: why, LATE: is_late, UNFILLED: is_hidden}
+        trusts = {DEMO: demo or kind == "remove", OPEN: why, LATE: is_late, UNFILLED: is_hidden}
         report.trusts |= {each: None for each, is_so in trusts.items() if is_so}
         result = f"{last.get('close_reason')}, {last.get('pnl_r')} R"
         end = {"close": result, "remove": "removed with the demo"}.get(kind, "open")
@@ -414,7 +414,7 @@ class Signals:
             yield from self._misdated(entry.position, payload, bool(publish.get("demo")))
         yield from self._misplaced(publish)
         if payloads[-1]["kind"] == "remove":
-            if publish.get("rules") and not publish["demo"]:
+            if not publish.get("demo", "rules" not in publish):
                 yield "it was removed, and is not of the demo"
             return
         yield from self._bundle.by_windows(payloads, self._bundle.windows[signal])

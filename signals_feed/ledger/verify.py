@@ -191,10 +191,12 @@ def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | N
         raise Altered(f"Entry {position + 1} is missing: {noted.position} were noted.")
 
 
+OWN = Evidence.objects.filter(signal=OuterRef("pk"))
 DUE = {
     LedgerEntry.Kind.PUBLISH: Q(),
-    LedgerEntry.Kind.FILL: ~Q(filled_at=None, fill_price=None),
-    LedgerEntry.Kind.CLOSE: Q(status=Signal.Status.CLOSED),
+    LedgerEntry.Kind.FILL: ~Q(filled_at=None, fill_price=None) | Exists(OWN.filter(kind=Evidence.Kind.FILL)),
+    # Evidence alone would keep the engine from ever closing it.
+    LedgerEntry.Kind.CLOSE: Q(status=Signal.Status.CLOSED) | Exists(OWN.filter(kind=Evidence.Kind.EXIT)),
     LedgerEntry.Kind.CANCEL: ~Q(cancel_reason=""),
 }
 
@@ -257,6 +259,8 @@ class CurrentRows:
         if entry.signal in self._removed:
             if signal is not None:
                 raise Altered(f"{name} is in the table, and entry {entry.position} says that it was removed.")
+            if _written(entry).get("demo") is False:
+                raise Altered(f"{name} of entry {entry.position} was removed, and is not of the demo.")
             return
         if signal is None:
             raise Altered(f"{name} of entry {entry.position} was deleted.")

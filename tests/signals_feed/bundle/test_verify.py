@@ -322,9 +322,14 @@ def test_withheld_prices_are_hashes_in_their_place(tmp_path: Path) -> None:
     assert "It trusts the operator: what is withheld was not judged." in found.lines
 
 
-@pytest.mark.parametrize(("is_demo", "code"), [(True, 2), (False, 1)])
-def test_only_signals_of_the_demo_are_removed(tmp_path: Path, is_demo: bool, code: int) -> None:
-    world = reshaped(make_told(OPEN), demo=is_demo)
+@pytest.mark.parametrize(
+    ("plan", "said", "code"),
+    [(OPEN, {"demo": True}, 2), (OPEN, {"demo": False}, 1), (None, {"demo": False}, 1), (None, {}, 2)],
+)
+def test_only_signals_of_the_demo_are_removed(
+    tmp_path: Path, plan: Plan | None, said: dict[str, object], code: int
+) -> None:
+    world = reshaped(make_told(plan), **said)
     world.tell(
         [*world.entries, {"kind": "remove", "signal": "s0", "written": iso(START_MS + HOUR_MS)}], Random(1)
     )

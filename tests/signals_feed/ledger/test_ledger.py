@@ -31,8 +31,10 @@ from signals_feed.marks import NO_EVIDENCE, Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
 from signals_feed.rules import Quoted
-from tests.factories import make_account, make_signal, make_tiers, make_user
+from tests.factories import NOON, make_account, make_signal, make_tiers, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published, make_published_by_name
+
+from .by_hand import add
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
@@ -144,6 +146,14 @@ def exits(signal: Signal) -> QuerySet[Evidence]:
 
 
 ENTRY = "UPDATE signals_feed_ledgerentry SET"
+LOST_AT: dict[str, Any] = {
+    "kind": "exit",
+    "source": "tick",
+    "rule": "stop",
+    "at": NOON,
+    "bid": BID,
+    "ask": ASK,
+}
 ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     "a payload": (
         lambda _: sql(f"{ENTRY} payload = payload || ' ' WHERE position = 2"),
@@ -169,6 +179,14 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     "a fill from nowhere": (
         lambda signals: rows(signals[2]).update(fill_price="1.08"),
         "the ledger has no fill of it",
+    ),
+    "an exit that would keep the engine from closing it": (
+        lambda signals: Evidence.objects.create(signal=signals[2], **LOST_AT),
+        "the ledger has no close of it",
+    ),
+    "a loser removed as the demo's": (
+        lambda signals: (add("remove", signals[2].pk), signals[2].delete()),
+        "of entry 3 was removed, and is not of the demo",
     ),
     "rules": (lambda signals: rows(signals[2]).update(rules=2), "rules is 2, it was nothing"),
     "a signal from nowhere": (
