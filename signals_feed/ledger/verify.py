@@ -13,7 +13,7 @@ from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from core.program.commands import command
 from signals_feed.contradictions import UNREADABLE, contradictions
-from signals_feed.models import Evidence, Signal
+from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.record import RULES
 from transparency.checking import CheckpointCheck
 
@@ -192,11 +192,14 @@ def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | N
 
 
 OWN = Evidence.objects.filter(signal=OuterRef("pk"))
+TOLD_END = Announcement.objects.filter(signal=OuterRef("pk"), kind=Announcement.Kind.CLOSED)
 DUE = {
     LedgerEntry.Kind.PUBLISH: Q(),
     LedgerEntry.Kind.FILL: ~Q(filled_at=None, fill_price=None) | Exists(OWN.filter(kind=Evidence.Kind.FILL)),
-    # Evidence alone would keep the engine from ever closing it.
-    LedgerEntry.Kind.CLOSE: Q(status=Signal.Status.CLOSED) | Exists(OWN.filter(kind=Evidence.Kind.EXIT)),
+    # The last two alone would keep the engine from ever closing it.
+    LedgerEntry.Kind.CLOSE: Q(status=Signal.Status.CLOSED)
+    | Exists(OWN.filter(kind=Evidence.Kind.EXIT))
+    | Exists(TOLD_END),
     LedgerEntry.Kind.CANCEL: ~Q(cancel_reason=""),
 }
 

@@ -28,7 +28,7 @@ from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.names import HeldName, is_taken, named_in_ledger
 from signals_feed.ledger.verify import NotedHead, verify
 from signals_feed.marks import NO_EVIDENCE, Mark
-from signals_feed.models import Evidence, Signal
+from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
 from signals_feed.rules import Quoted
 from tests.factories import NOON, make_account, make_signal, make_tiers, make_user
@@ -182,6 +182,10 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     ),
     "an exit that would keep the engine from closing it": (
         lambda signals: Evidence.objects.create(signal=signals[2], **LOST_AT),
+        "the ledger has no close of it",
+    ),
+    "an announced end that would do the same": (
+        lambda signals: Announcement.objects.create(position=10**9, signal=signals[2], kind="closed"),
         "the ledger has no close of it",
     ),
     "a loser removed as the demo's": (
