@@ -27,6 +27,10 @@ COLUMNS = {
 }
 
 
+# Else a table or a function of a session's own, such as a temporary one, would stand for that of a trigger.
+OWN_SCHEMA = "'pg_catalog, ' || QUOTE_IDENT(CURRENT_SCHEMA()) || ', pg_temp'"
+
+
 class Trigger(NamedTuple):
     name: str
     table: str
@@ -128,8 +132,9 @@ def missing_triggers(using: str = "default") -> set[str]:
     """Triggers that are missing, disabled, or not what they should be."""
     connection = connections[using]
     find = (
-        "SELECT pg_get_triggerdef(t.oid, true) || p.prosrc FROM pg_trigger t"
+        "SELECT pg_get_triggerdef(t.oid, true) || p.prosrc FROM pg_trigger t"  # noqa: S608 - a text of our own
         " JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')"
+        f" AND p.proconfig = ARRAY['search_path=' || {OWN_SCHEMA}]"
         if connection.vendor == "postgresql"
         else "SELECT sql FROM sqlite_master WHERE type = 'trigger'"
     )
@@ -163,13 +168,16 @@ def put_up_triggers(using: str = "default", **_: Any) -> None:
     if not names or not has_tables(using):
         return
     with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"SELECT {OWN_SCHEMA}")
+            (path,) = cursor.fetchone()
         for trigger in expected_triggers(connection.vendor):
             if trigger.name in names:
                 cursor.execute(dropping(trigger, connection.vendor))
                 if trigger.body:
                     cursor.execute(
                         f"CREATE OR REPLACE FUNCTION {trigger.name}() RETURNS trigger LANGUAGE plpgsql"
-                        f" AS $${trigger.body}$$"
+                        f" SET search_path = {path} AS $${trigger.body}$$"
                     )
                 cursor.execute(trigger.create)
 

@@ -16,6 +16,7 @@ from django.db.models.functions import Replace
 from signals_feed.ledger.guards import KEPT_WHOLE, missing_triggers, put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.log_rules import LOG_TABLES
+from signals_feed.ledger.trigger_rules import ENTRY
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
 from tests.factories import NOON, RESULT, make_instrument, make_signal, make_user
@@ -260,3 +261,17 @@ def test_migrate_puts_up_again_what_a_remade_table_lost() -> None:
     assert (warning.id, "signal_is_frozen" in warning.msg) == ("signals_feed.W001", True)
     call_command("migrate", verbosity=0)
     assert missing_triggers() == set()
+
+
+def test_a_table_of_the_session_does_not_stand_for_that_of_a_trigger() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("Triggers of SQLite look into their own database alone.")
+    signal = make_published()
+    with connection.cursor() as cursor:
+        removed = f"SELECT signal, 'remove' AS kind FROM public.{ENTRY}"  # noqa: S608 - a name of our own
+        cursor.execute(f"CREATE TEMP TABLE {ENTRY} AS {removed}")
+        with refused("stays"), transaction.atomic():
+            cursor.execute("DELETE FROM signals_feed_evidence WHERE signal_id = %s", [signal.pk])
+        cursor.execute(f"DROP TABLE pg_temp.{ENTRY}")
+        cursor.execute("ALTER FUNCTION evidence_stays() RESET search_path")
+    assert missing_triggers() == {"evidence_stays"}
