@@ -131,6 +131,9 @@ class Marks:
         bucket, place, is_there = self._find(digest)
         if is_there:
             del bucket[place]
+            # Finding an empty bucket takes longer than finding none, and would tell a revoked key.
+            if not bucket:
+                del self._buckets[digest[:2]]
 
     def _find(self, digest: bytes) -> tuple[array[int], int, bool]:
         """Where it stands, or would stand, and whether it does."""
@@ -187,7 +190,7 @@ class MarkedKeyCache(KeyCache[H]):
             for each in digests:
                 if each in self._marks:
                     self._marks.discard(each)
-                    self._closed.add(each)
+                    self._closed.add(each[:MARK_BYTES])
         return holder
 
     def _may_exist(self, digests: list[bytes]) -> bool:
@@ -231,7 +234,9 @@ class MarkedKeyCache(KeyCache[H]):
 
     def remove(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:
-            self._marks.discard(bytes.fromhex(facts["mark"]))
+            mark = bytes.fromhex(facts["mark"])
+            self._marks.discard(mark)
+            self._closed.discard(mark)
         self.forget(lambda holder: holder.key_id == facts.get("key"))
 
     def reopen(self, facts: dict[str, Any]) -> None:

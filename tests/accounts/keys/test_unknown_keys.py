@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.key_text import generate_key, prefix_of
-from accounts.keys.cache import ApiKeyCache
+from accounts.keys.cache import ApiKeyCache, Marks
 from accounts.keys.caller import Caller
 from accounts.limits.tiers import save_user_access
 from accounts.models import ApiKey, User
@@ -66,11 +66,16 @@ async def test_key_works_from_the_moment_it_is_shown(cache: ApiKeyCache) -> None
     assert await asyncio.gather(*(issue_and_use() for _ in range(5))) == [True] * 5
 
 
+@pytest.mark.parametrize("was_locked_out", [False, True])
 async def test_revoked_key_is_refused_like_one_that_never_was(
-    feed: EventFeed, cache: ApiKeyCache, known: str
+    feed: EventFeed, cache: ApiKeyCache, known: str, was_locked_out: bool
 ) -> None:
-    assert await cache.find(known) is not None
+    account = (await act(row, known)).account
+    await act(User.objects.filter(pk=account.user_id).update, is_active=not was_locked_out)
+    assert (await cache.find(known) is None) is was_locked_out
     await revoke(known)
+    # Others are let in again.
+    await act(save_user_access, account, by="test")
     with count_queries() as revoked:
         # Its first request reads the event.
         await feed.read()
@@ -78,6 +83,13 @@ async def test_revoked_key_is_refused_like_one_that_never_was(
     with count_queries() as unknown:
         assert await cache.find(generate_key()) is None
     assert {sql for sql in revoked if "apikey" in sql} == {sql for sql in unknown if "apikey" in sql} == set()
+
+
+def test_marks_keep_no_trace_of_what_is_taken_out() -> None:
+    marks, digest = Marks(), bytes(range(32))
+    marks.add(digest)
+    marks.discard(digest)
+    assert vars(marks) == vars(Marks())
 
 
 async def test_key_of_a_user_who_is_let_in_again_works(
