@@ -23,6 +23,8 @@ class ResultCheck(NamedTuple):
     """None as long as no price has decided anything."""
     why_not: str = ""
     """Why it is not verified."""
+    is_close_requested: bool = False
+    """Its publisher asked to close it, and it is still open."""
 
 
 def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
@@ -49,7 +51,8 @@ def check_signal(
     why_not = fault or (NO_EVIDENCE if len(decisions) < len(due) else "")
     why_not = why_not or (PUBLISHED_LATE if rows.is_late(signal.pk) else "")
     is_demo = any(map(rows.is_demo, entries[:1]))
-    return ResultCheck(fault, mark_of(why_not, decisions, is_demo=is_demo), why_not)
+    asked = signal.closed_at is None and any(each.kind == LedgerEntry.Kind.CLOSE_REQUEST for each in entries)
+    return ResultCheck(fault, mark_of(why_not, decisions, is_demo=is_demo), why_not, asked)
 
 
 def kinds_due(signal: Signal) -> list[str]:

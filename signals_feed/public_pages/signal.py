@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
-from signals_feed.checking import check_signals, close_requested
+from signals_feed.checking import check_signals
 from signals_feed.figures import exact_time, in_words, tick_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.active import result_now
@@ -63,7 +63,6 @@ def signal_page(request: HttpRequest, pk: UUID) -> HttpResponse:
         "lasted": lasted(signal),
         "now": result_now(signal) if signal.closed_at is None else {},
         "check": check,
-        "is_close_requested": signal.closed_at is None and bool(close_requested([signal.pk])),
         "proof": proof,
         "steps": shown_steps(proof, signal.instrument.digits),
         "entry_tick": shown_tick(proof.entry.evidence),

@@ -106,3 +106,4 @@ def test_what_is_asked_to_close_says_so() -> None:
     signal = make_filled()
     add_now("close_request", signal.pk)
     assert "Its publisher asked to close it." in page(f"/signals/{signal.pk}")
+    assert "asked to close" in row_of(signal)
