@@ -21,6 +21,7 @@ from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, 
 from accounts.models import User
 from accounts.one_line import refuse_invisible
 from instruments.admin import price_column
+from signals_feed.api.proof import rule_text
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import known_prices
 from signals_feed.publishers.requests import (
@@ -34,7 +35,6 @@ from signals_feed.publishing.pages import PublishForm, publish_form
 
 from .figures import exact_time, gains, in_r, tick_number
 from .models import PERMISSION, Evidence, Signal
-from .rules import RULES
 
 PUBLISHING_EXPLAINED = (
     "It is published under your own name, at once, and cannot be changed. You need the permission to"
@@ -70,13 +70,14 @@ def evidence_of(signal: Signal, kind: str) -> SafeString:
         exact_time(found.at),
         f", {tick_number(found.seq, found.epoch)}" if found.seq else "",
         format_html_join(", ", "{} {}", known),
-        RULES[found.rule],
+        rule_text(signal, found),
     )
 
 
 PRICE_COLUMNS = ("entry_price", "stop", "target")
 CANCELLING_EXPLAINED = (
-    "The signal closes at the next tradable price, its result counts, and this cannot be undone."
+    "The signal closes at the next tradable price and its result counts, or it ends unfilled if it still"
+    " waits for its fill. This cannot be undone."
 )
 
 
@@ -114,11 +115,12 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
             "direction",
             *PRICE_COLUMNS,
             "tradable",
+            "fill",
             "published_at",
             "expires_at",
         ),
         *("state", "cancel_reason", "close_reason", "closed", "closed_at", "outcome"),
-        *("best", "worst", "shown_at_entry", "shown_at_exit", "more"),
+        *("best", "worst", "shown_at_entry", "shown_at_fill", "shown_at_exit", "more"),
     )
     list_select_related = ("instrument", "user")
     list_filter = ("status", "close_reason", "direction")
@@ -131,13 +133,16 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     entry_price = price_column("entry")
     stop, target = price_column("stop_loss", "Stop"), price_column("take_profit", "Target")
     tradable, closed = price_column("tradable_price"), price_column("close_price")
+    fill = price_column("fill_price", "Fill")
 
     @admin.display(description="Result")
     def gained(self, signal: Signal) -> str:
-        return "-" if signal.pnl is None else gains(signal)[0]
+        return "-" if signal.pnl is None or signal.is_unfilled else gains(signal)[0]
 
     @admin.display(description="Result")
     def outcome(self, signal: Signal) -> str:
+        if signal.is_unfilled:
+            return "Unfilled"
         return "-" if signal.pnl is None else ", ".join([*gains(signal), in_r(signal.pnl_r)])
 
     @admin.display(description="Furthest for")
@@ -159,6 +164,10 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     @admin.display(description="Evidence at entry")
     def shown_at_entry(self, signal: Signal) -> str:
         return evidence_of(signal, Evidence.Kind.ENTRY)
+
+    @admin.display(description="Evidence at fill")
+    def shown_at_fill(self, signal: Signal) -> str:
+        return evidence_of(signal, Evidence.Kind.FILL)
 
     @admin.display(description="Evidence at exit")
     def shown_at_exit(self, signal: Signal) -> str:

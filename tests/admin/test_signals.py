@@ -31,6 +31,7 @@ from tests.accounts.back_office.office import (
 )
 from tests.contract.published import end, make_published, quoted
 from tests.factories import NOON, make_instrument, make_signal, make_user, put_quote
+from tests.signals_feed.filled_signals import make_filled, make_unfilled
 
 pytestmark = pytest.mark.django_db
 
@@ -206,3 +207,13 @@ def test_a_signal_reads_as_on_the_site(office: Office) -> None:
         assert not re.search("Stop loss|Take profit|4100.40", page, re.IGNORECASE)
     assert "Furthest for" in page
     assert "Furthest against" in page
+
+
+def test_fill_stands_beside_the_entry_and_what_has_none_has_no_result(office: Office) -> None:
+    filled = text_of(office.get(change(make_filled())))
+    assert "1.08440" in filled
+    assert "the result runs from the fill or the entry" in filled
+    assert "It is filled at the first settled tick" in filled
+    unfilled = make_unfilled()
+    assert "Unfilled" in text_of(office.get(change(unfilled)))
+    assert "0.00" not in text_of(office.get(f"{list_of(Signal)}?q={unfilled.pk}"))
