@@ -24,8 +24,8 @@ def price(text: str) -> Decimal:
 class Command(BaseCommand):
     help = (
         "Publish a trade signal, with the checks of the publishing page. It goes out at once on every "
-        "process that serves, and the engine watches it from its next tick on. The price is the engine's "
-        "last checkpoint, which is a second old at most."
+        "process that serves, and is filled at the next price, at least one second later. The terms are "
+        "checked against the price that the engine stored last, which is a second old at most."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
