@@ -30,10 +30,12 @@ def checked_signals(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def filled_signals(request: HttpRequest) -> HttpResponse:
-    """Null while a signal waits for its fill; left out if it was filled as it was published, or never."""
-    asked = [each for each in asked_for(request) if each.rules > 1 and not each.is_unfilled]
-    fills = {str(each.pk): shown_fill(each) for each in asked}
-    return answer({"fills": fills}, "no-store")
+    """Null while a signal waits for its fill; what was filled as it was published is left out."""
+    asked = [each for each in asked_for(request) if each.rules > 1]
+    fills = {str(each.pk): shown_fill(each) for each in asked if not each.is_unfilled}
+    return answer(
+        {"fills": fills, "unfilled": [str(each.pk) for each in asked if each.is_unfilled]}, "no-store"
+    )
 
 
 def shown_fill(signal: Signal) -> float | None:

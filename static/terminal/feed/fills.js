@@ -5,6 +5,7 @@ const MOST_ASKED = 50;
 export class Fills {
   #known = new Map();
   #waiting = new Set();
+  #unfilled = new Set();
   #timer = 0;
 
   /** `changed` hears that more is known. */
@@ -14,6 +15,10 @@ export class Fills {
 
   isWaiting(id) {
     return this.#waiting.has(id);
+  }
+
+  isUnfilled(id) {
+    return this.#unfilled.has(id);
   }
 
   /** 0 for a signal that was filled as it was published, or never; undefined as long as that is not known. */
@@ -29,7 +34,8 @@ export class Fills {
     if (!asked.length) return;
     const answer = await fetch(`${this.address}?ids=${asked}`);
     if (!answer.ok) return;
-    const { fills } = await answer.json();
+    const { fills, unfilled } = await answer.json();
+    for (const id of unfilled) this.#unfilled.add(id);
     for (const id of asked) {
       if (fills[id] === null) this.#waiting.add(id);
       else this.#known.set(id, fills[id] ?? 0);

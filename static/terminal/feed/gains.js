@@ -14,11 +14,15 @@ export function closedGain({ direction, entry, close_price: close, pnl, pnl_perc
   return gainText({ move, percent }, facts);
 }
 
+/** The worse of entry and fill; 0 is no fill of its own. */
+export function paidFor({ direction, entry, fill = 0 }) {
+  return direction === "buy" ? Math.max(entry, fill) : Math.min(entry, fill || entry);
+}
+
 /** Of an active one, were it closed at these prices. */
 export function gainNow({ direction, entry, stop_loss: stop }, { bid, ask }, fill = 0) {
   const at = direction === "buy" ? bid : ask;
-  // A publisher pays the worse of the two; 0 is no fill of its own.
-  const paid = direction === "buy" ? Math.max(entry, fill) : Math.min(entry, fill || entry);
+  const paid = paidFor({ direction, entry, fill });
   const move = direction === "buy" ? at - paid : paid - at;
   return { at, move, percent: (100 * move) / paid, risks: move / Math.abs(paid - stop) };
 }

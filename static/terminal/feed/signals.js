@@ -42,7 +42,7 @@ export class Signals {
 
   askFills() {
     // Without an answer, the next call asks again.
-    this.fills.ask([...this.items.keys()]).catch(() => {});
+    this.fills.ask([...this.items.keys(), ...(this.past.get(this.looked)?.keys() ?? [])]).catch(() => {});
   }
 
   showFills() {
@@ -55,6 +55,7 @@ export class Signals {
       if (fill) partOf(item, "fill").textContent = price(fill, this.instruments[symbol]?.digits ?? 5);
     }
     this.showGains();
+    this.changed();
     // Without the module nothing is marked, which claims nothing.
     this.mark().catch(() => {});
   }
@@ -111,7 +112,8 @@ export class Signals {
 
   of(symbol) {
     const listed = [...this.known.values()].filter((signal) => signal.symbol === symbol);
-    return [...new Map([...(this.past.get(symbol) ?? []), ...listed.map((signal) => [signal.id, signal])]).values()];
+    const all = new Map([...(this.past.get(symbol) ?? []), ...listed.map((signal) => [signal.id, signal])]);
+    return [...all].map(([id, signal]) => ({ ...signal, fill: this.fills.of(id), isUnfilled: this.fills.isUnfilled(id) }));
   }
 
   /** The chart shows an instrument: what ended there is drawn, too. */
@@ -123,6 +125,7 @@ export class Signals {
     if (!found) return;
     this.past.set(symbol, new Map(found.items.map((signal) => [signal.id, signal])));
     this.changed();
+    this.askFills();
   }
 
   render() {
@@ -136,7 +139,6 @@ export class Signals {
     this.showFills();
     this.pane.show([...this.items.values()]);
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
-    this.changed();
     this.askFills();
   }
 

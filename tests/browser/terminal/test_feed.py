@@ -15,6 +15,7 @@ from core import clock
 from core.times import MINUTE_MS, moment
 from instruments.models import Instrument
 from market.prices import interval_start
+from signals_feed.models import Signal
 from tests.browser.conftest import OpenPage, beside, look_until
 from tests.browser.looks import widths
 from tests.contract.streams.publishing import publish_news, publish_signal
@@ -187,6 +188,28 @@ def test_chart_draws_what_ended_even_if_the_list_is_too_short_for_it(
     expect(said(live(page), "signals")).to_contain_text("No signals yet.")
 
     look_until(page, lambda: len(page.evaluate(DRAWN)["arrows"]) == 4)
+
+
+PAID = """async () => {
+    const { chart } = await (await import("/static/terminal/terminal.js")).complete;
+    const { shapes, labels } = chart.zones;
+    return [shapes.map(({ paid }) => paid).sort(), labels.map(({ text }) => text).sort()];
+}"""
+
+
+def test_chart_draws_from_the_price_paid_and_gives_an_unfilled_signal_no_result(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    beside(lambda: make_past_signals(2))
+    sell, buy = beside(lambda: [str(each.pk) for each in Signal.objects.order_by("-published_at")])
+    page = open_page("/docs")
+    page.route("**/api/market/*?*", candles)
+    filled = {"fills": {buy: 1.00005}, "unfilled": [sell]}
+    page.route("**/signals/filled?*", lambda route: route.fulfill(json=filled))
+    page.goto("/")
+
+    labels = ["Buy publisher_0 +1.00 R", "Sell publisher_1 unfilled"]
+    look_until(live(page), lambda: page.evaluate(PAID) == [[1, 1.00005], labels])
 
 
 BROKEN = """() => [...document.querySelectorAll(".feed .phrase, .press .phrase, .flow .phrase, .feed dd")]

@@ -22,7 +22,7 @@ CROWD = """async () => {
     const crowd = new Crowd();
     const shape = (id, x, more = {}) => ({
         id, signal: { direction: "buy", user: id, status: "active" }, isBuy: true, outcome: "active",
-        marks: [], left: x, right: 400, entryY: 60, anchor: { x, y: 60 }, ...more,
+        marks: [], left: x, right: 400, paidY: 60, anchor: { x, y: 60 }, ...more,
     });
     const area = { x: 0, y: 0, width: 400, height: 60 };
     const arrange = (shapes, obstacles = []) => {
@@ -35,7 +35,7 @@ CROWD = """async () => {
     const group = crowded.at(-1);
     const found = crowd.at({ x: group.x + 5, y: group.y + 5 }, near);
     const tip = crowd.tip(found, near).lines;
-    const began = arrange([shape("long_ago", -500, { anchor: null, left: 0, entryY: -90 })]);
+    const began = arrange([shape("long_ago", -500, { anchor: null, left: 0, paidY: -90 })]);
     const mark = { x: 300, y: 20, width: 10, height: 10 };
     const full = [shape("g", 305, { marks: [mark] })];
     const none = arrange(full, [area]).length;

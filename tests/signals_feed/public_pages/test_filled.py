@@ -99,7 +99,8 @@ def test_unfilled_signal_has_no_result_and_no_mark() -> None:
     assert ("unfilled" in row, "0.00" in row) == (True, False)
     asked = Client().get("/signals/checked", {"ids": str(signal.pk)}).json()
     assert asked["marks"] == {str(signal.pk): ["", "Unfilled"]}
-    assert fills(signal) == {}
+    found = Client().get("/signals/filled", {"ids": str(signal.pk)}).json()
+    assert found == {"fills": {}, "unfilled": [str(signal.pk)]}
 
 
 def test_what_is_asked_to_close_says_so() -> None:

@@ -75,10 +75,10 @@ export class Crowd {
 }
 
 /** The label at its arrow, or at the edge of the pane if the zone began before what is in sight. */
-function anchored({ id, signal, isBuy, outcome, anchor, left, right, entryY }, area) {
-  if (entryY === null || right <= area.x || left >= area.x + area.width) return null;
+function anchored({ id, signal, isBuy, outcome, anchor, left, right, paidY }, area) {
+  if (paidY === null || right <= area.x || left >= area.x + area.width) return null;
   const isPinned = !anchor || anchor.x < area.x;
-  const at = isPinned ? { x: area.x, y: entryY } : anchor;
+  const at = isPinned ? { x: area.x, y: paidY } : anchor;
   if (at.x > area.x + area.width) return null;
   const y = within(at.y, area.y, area.y + area.height);
   const text = isPinned ? `‹ ${textOf(signal)}` : textOf(signal);
@@ -96,8 +96,9 @@ function neighbours(labels) {
   return groups;
 }
 
-function textOf({ direction, user, status, pnl_r: gain }) {
+function textOf({ direction, user, status, isUnfilled, pnl_r: gain }) {
   const what = `${direction === "buy" ? "Buy" : "Sell"} ${user.length > 20 ? `${user.slice(0, 19)}…` : user}`;
+  if (isUnfilled) return `${what} unfilled`;
   return status === "closed" ? `${what} ${signed(gain, 2)} R` : what;
 }
 

@@ -19,13 +19,13 @@ function colourOf(outcome, tint) {
 export function paintZones(context, shapes, { tint, lit }) {
   // The newest come first, and lie above the others.
   for (const shape of shapes.toReversed()) {
-    const { left, right, entryY, stopY, targetY } = shape;
-    if (right <= left || entryY === null) continue;
+    const { left, right, paidY, stopY, targetY } = shape;
+    if (right <= left || paidY === null) continue;
     context.globalAlpha = shareOf(shape, lit);
-    fill(context, tint.downSoft, left, entryY, right, stopY);
-    fill(context, tint.upSoft, left, entryY, right, targetY);
+    fill(context, tint.downSoft, left, paidY, right, stopY);
+    fill(context, tint.upSoft, left, paidY, right, targetY);
     context.globalAlpha = lit === null || shape.id === lit ? 1 : 0.35;
-    line(context, tint.accent, [left, entryY], [right, entryY]);
+    line(context, tint.accent, [left, paidY], [right, paidY]);
     if (shape.id === lit) {
       line(context, tint.down, [left, stopY], [right, stopY]);
       line(context, tint.up, [left, targetY], [right, targetY]);
@@ -35,10 +35,10 @@ export function paintZones(context, shapes, { tint, lit }) {
 }
 
 export function paintMarks(context, shapes, { tint, lit }) {
-  for (const { id, arrow, out, outcome, isBuy, entryY } of shapes) {
+  for (const { id, arrow, out, outcome, isBuy, paidY } of shapes) {
     context.globalAlpha = lit === null || id === lit ? 1 : 0.4;
     const colour = colourOf(outcome, tint);
-    if (arrow && out) line(context, colour, [arrow.x + arrow.width / 2, entryY], [out.x + out.width / 2, out.y + out.height / 2], [4, 3]);
+    if (arrow && out) line(context, colour, [arrow.x + arrow.width / 2, paidY], [out.x + out.width / 2, out.y + out.height / 2], [4, 3]);
     if (arrow) triangle(context, colour, arrow, isBuy);
     if (out) ring(context, colour, tint.surface, out);
   }

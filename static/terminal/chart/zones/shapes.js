@@ -1,4 +1,5 @@
 // Where signals stand among the candles: pure figures, in numbers of bars and prices.
+import { paidFor } from "../../feed/gains.js";
 
 const MOST = 24;
 // How far the zone of an active signal reaches beyond the last candle, in bars.
@@ -28,12 +29,12 @@ export function shapesOf(signals, bars, { from, to }) {
 }
 
 function shapeOf(signal, bars) {
-  const { entry, stop_loss: stop, take_profit: target, direction, status } = signal;
+  const { stop_loss: stop, take_profit: target, direction, status } = signal;
   const start = indexAt(bars, seconds(signal.timestamp));
   const isOver = status === "closed";
   const end = isOver ? indexAt(bars, seconds(signal.closed_at)) : bars.length - 1 + AHEAD;
   const outcome = isOver ? outcomeOf(signal.pnl_r) : "active";
-  return { signal, id: signal.id, start, end, entry, stop, target, isBuy: direction === "buy", isOver, outcome, exit: signal.close_price };
+  return { signal, id: signal.id, start, end, paid: paidFor(signal), stop, target, isBuy: direction === "buy", isOver, outcome, exit: signal.close_price };
 }
 
 const outcomeOf = (gain) => (gain > 0 ? "won" : gain < 0 ? "lost" : "even");

@@ -1,4 +1,4 @@
-// Signals among the candles: from entry to stop in the colour of risk, from entry to target in that of reward.
+// Signals among the candles: from what was paid to the stop in the colour of risk, to the target in that of reward.
 import { Crowd } from "./crowd.js";
 import { paintLabels, paintMarks, paintTip, paintZones } from "./painting.js";
 import { shapesOf } from "./shapes.js";
@@ -74,7 +74,7 @@ export class SignalZones {
   autoscaleInfo() {
     const shape = this.shapes.find(({ id }) => id === this.highlighted);
     if (!shape) return null;
-    const levels = [shape.entry, shape.stop, shape.target];
+    const levels = [shape.paid, shape.stop, shape.target];
     return { priceRange: { minValue: Math.min(...levels), maxValue: Math.max(...levels) } };
   }
 
@@ -133,7 +133,7 @@ function placed(shape, bars, { x, y, spacing, width, stacked }) {
   const { start, end, isBuy, isOver } = shape;
   const left = start < 0 ? 0 : x(start) - spacing / 2;
   const right = Math.min(width, x(end) + spacing / 2);
-  const levels = { entryY: y(shape.entry), stopY: y(shape.stop), targetY: y(shape.target) };
+  const levels = { paidY: y(shape.paid), stopY: y(shape.stop), targetY: y(shape.target) };
   // What began out of sight and goes on behind everything would dye the whole pane.
   const isBackground = start < 0 || (left <= 0 && right > width / 2);
   const found = { ...shape, ...levels, left, right, isBackground, marks: [], arrow: null, out: null, anchor: null };
