@@ -72,8 +72,7 @@ class WitnessLink:
         try:
             if due := await in_thread(self._find_due, timezone.now()):
                 await self._offer(due)
-                self.fault = ""
-            self._has_answered = True
+            self.fault, self._has_answered = "", True
         except (HttpFailed, WitnessRefused) as error:
             self.fault, self._has_answered = str(error), isinstance(error, WitnessRefused)
             raise
@@ -94,6 +93,9 @@ class WitnessLink:
         if self._has_answered and not (is_first and (objection or not is_fresh)):
             if objection is not None:
                 raise WitnessRefused(str(objection))
+            if self.fault and not is_fresh:
+                # It is not over because it is not this process's turn to ask.
+                raise WitnessRefused(self.fault)
             return None
         is_followed = last is not None and last.checkpoint.origin == newest.origin
         return Due(newest, last.checkpoint.size if last and is_followed else 0)
