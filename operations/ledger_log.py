@@ -59,7 +59,7 @@ def check_checkpoints() -> Iterator[Diagnosis]:
     try:
         signer.check(signer.entries.count())
     except Forked as forked:
-        fix = "Until it has them again, nothing is written: see docs/operate/backup.md for what to do after a restore."
+        fix = "Until that is settled, nothing is written: docs/operate/backup.md says what to do (Restore)."
         yield fail(ABOUT, forked.message, fix)
     newest, now = SignedCheckpoint.objects.newest(), timezone.now()
     if newest is None:
