@@ -15,11 +15,11 @@ service itself judges, and they are executed if they are those that JUDGE is the
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
 import zipfile
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -470,7 +470,7 @@ class Signals:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Verifies the bundle of a publisher.")
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("bundle")
     parser.add_argument("--key", action="append", default=[], metavar="KEY")
     parser.add_argument("--ledger")
