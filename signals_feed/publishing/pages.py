@@ -76,7 +76,7 @@ class PublishForm(forms.Form):
         required=False,
     )
     stop_loss = price_input(
-        "Below the entry for a buy, above it for a sell. The distance to the entry is 1 R.", "Stop"
+        "Below the entry for a buy, above it for a sell. Its distance from the price paid is 1 R.", "Stop"
     )
     take_profit = price_input("Above the entry for a buy, below it for a sell.", "Target")
     # The same form sent twice is one signal.
