@@ -58,8 +58,9 @@ def odds(evidence: float) -> str:
 
 @register.filter
 def tone(value: Decimal | None) -> str:
-    """The class that colours a result."""
-    return "" if not value else "gain" if value > 0 else "loss"
+    """The class that colours a result in R. What reads as nothing is neither."""
+    shown = 0 if value is None else round(value, 2)
+    return "" if not shown else "gain" if shown > 0 else "loss"
 
 
 def gain_text(instrument: Any, pnl: Decimal, percent: Decimal) -> str:

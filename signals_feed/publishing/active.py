@@ -53,6 +53,5 @@ def result_now(signal: Signal) -> dict[str, Any]:
         "price": price_text(price, signal.instrument.digits),
         "gain": gain_text(signal.instrument, earned.pnl, earned.pnl_percent),
         "r": in_r(earned.pnl_r),
-        # What reads as nothing is neither.
-        "tone": tone(round(earned.pnl_r, 2)),
+        "tone": tone(earned.pnl_r),
     }

@@ -17,6 +17,7 @@ from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.api.publishers import record_of
 from signals_feed.checked import checked_results
+from signals_feed.figures import tone
 from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
@@ -371,3 +372,8 @@ def test_snippet_escapes_the_name_once_for_the_other_site_and_once_for_this_page
     shown = Client().get("/publishers/%3Cb%3E&").text
     assert "alt=&quot;Results of &amp;lt;b&amp;gt;&amp;amp; on Tickwire&quot;" in shown
     assert "&lt;a href=&quot;http://testserver/publishers/%3Cb%3E&amp;amp;&quot;&gt;" in shown
+
+
+def test_result_that_reads_as_nothing_has_no_colour() -> None:
+    results = map(Decimal, ("0.0049", "-0.0049", "0.0051", "-0.0051"))
+    assert [tone(each) for each in results] == ["", "", "gain", "loss"]
