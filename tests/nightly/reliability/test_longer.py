@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Iterator
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.archive.test_killed import installation as archiving
 from tests.archive.test_killed import keep_killing
+from tests.patience import wait_until
 from tests.reliability.access.test_revocation import edit_tier, servers
 from tests.reliability.access.test_revocation import revoke_everywhere as revoke
+from tests.reliability.clients.traffic import Asking
 from tests.reliability.conftest import Tell
 from tests.reliability.engine import test_kill as engine
-from tests.reliability.http.test_fuzz import CORPUS, breaks_nothing, key, server, with_known_heads
-from tests.reliability.restarts.test_rolling_restart import roll
 from tests.reliability.restarts.test_shutdown import stop_with_all_under_way
 from tests.reliability.resuming import test_cut, test_restart
 from tests.reliability.resuming.test_cut import SYMBOLS, Run
+from tests.reliability.services.frozen import frozen
+from tests.reliability.services.haproxy import haproxy, under_way
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 from tests.reliability.signals import test_kill as signals
@@ -32,8 +34,7 @@ LAST_WRITE, FRAMES, EXAMPLES = 100, 20_000, 6_000
 SOCKETS, EXIT_WITHIN_S = 200, 30.0
 HOLDS_WITHIN_S, REVOCATIONS = 2.0, 5
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
-FUZZ_S = float(os.environ.get("FUZZ_SECONDS", "300"))
-__all__ = ["archiving", "key", "server", "servers", "service"]
+__all__ = ["archiving", "servers", "service"]
 
 
 @pytest.mark.row("5", "no acknowledged tick lost, none duplicated, none corrupted")
@@ -76,12 +77,22 @@ def test_a_process_with_open_streams_and_requests_exits_in_time(either: Installa
 
 
 @pytest.mark.row("36", "no REST request failed, no signal lost")
-async def test_control_requests_to_a_killed_process_fail(
-    scaled: Installation, tmp_path: Path, tell: Tell
-) -> None:
-    seen, _, _ = await roll(scaled, tmp_path, KILL, "UNTOLD")
-    tell(f"killed: {dict(seen)}")
-    assert set(seen) > {"200"}
+def test_control_requests_to_a_killed_process_fail(scaled: Installation, tmp_path: Path, tell: Tell) -> None:
+    asking, has_ended = Asking("/api/signals", scaled.make_key()), threading.Event()
+    with (
+        scaled.serve(2) as webs,
+        haproxy(tmp_path, [web.port for web in webs]) as front,
+        ThreadPoolExecutor(len(webs)) as threads,
+        frozen(web.pid for web in webs),
+    ):
+        # None of them answers, so that each gets one.
+        for _ in webs:
+            threads.submit(asking.run, front, has_ended)
+        wait_until(lambda: all(under_way(front, web.port) for web in webs))
+        has_ended.set()
+        os.kill(webs[0].pid, KILL)
+    tell(f"killed: {dict(asking.seen)}")
+    assert asking.seen.total() - asking.seen["200"] == 1
 
 
 @pytest.mark.row("63, sockets' numbers", "no frame sent to another socket, nothing left behind")
@@ -122,24 +133,3 @@ def test_a_decision_holds_within_two_seconds(
     edited_s = edit_tier(scaled, one)
     tell(f"slowest of {REVOCATIONS} revocations {took_s * 1000:.0f} ms, a tier {edited_s * 1000:.0f} ms")
     assert max(took_s, edited_s) < HOLDS_WITHIN_S
-
-
-def for_seconds() -> Iterator[int]:
-    ends_at, number = time.monotonic() + FUZZ_S, 0
-    while time.monotonic() < ends_at:
-        yield number
-        number += 1
-
-
-@pytest.mark.row("17, 38", "no unhandled exception, no hang, no file descriptor left open")
-@pytest.mark.parametrize("is_known", [False, True], ids=["of strangers", "behind known heads"])
-def test_minutes_of_almost_valid_bytes_break_nothing(
-    server: Process,  # noqa: F811 - the fixture
-    key: bytes,  # noqa: F811
-    is_known: bool,
-    seed: int,
-    tell: Tell,
-) -> None:
-    """`FUZZ_SECONDS=600` goes on for so long."""
-    heard = breaks_nothing(server, with_known_heads(key) if is_known else CORPUS, seed, for_seconds())
-    tell(f"{heard.total()} conversations in {FUZZ_S:.0f} s, first answers {dict(sorted(heard.items()))}")

@@ -75,8 +75,8 @@ class Web:
     def _start(self) -> Process:
         return self._stack.enter_context(self._installation.web_process(self.port, DRAIN_S=str(DRAIN_S)))
 
-    def restart(self, front: int, number: signal.Signals) -> None:
-        os.kill(self._process.pid, number)
+    def restart(self, front: int) -> None:
+        os.kill(self._process.pid, signal.SIGTERM)
         wait_until(lambda: not command_of(self._process.pid))
         self._stack.close()
         self._process = self._start()
@@ -92,7 +92,7 @@ def prepared(installation: Installation, symbol: str) -> tuple[str, str, User]:
 
 
 async def roll(
-    installation: Installation, directory: Path, number: signal.Signals, symbol: str
+    installation: Installation, directory: Path, symbol: str
 ) -> tuple[Counter[str], list[Moving], list[str]]:
     """What REST answered, who listened, and what was published."""
     key, since, publisher = await asyncio.to_thread(prepared, installation, symbol)
@@ -110,7 +110,7 @@ async def roll(
         with Publishing(installation, symbol, publisher) as publishing:
             await publishing.goes_on()
             for web in webs:
-                await asyncio.to_thread(web.restart, front, number)
+                await asyncio.to_thread(web.restart, front)
                 await publishing.goes_on()
         has_ended.set()
         # What has not come by then is lost.
@@ -125,7 +125,7 @@ async def roll(
 async def test_a_rolling_restart_fails_no_request_and_loses_no_signal(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
-    seen, clients, sent = await roll(scaled, tmp_path, signal.SIGTERM, "ROLLED")
+    seen, clients, sent = await roll(scaled, tmp_path, "ROLLED")
     faults = [client.faults_of_ids(sent) for client in clients]
     lost, repeated, disordered = (sum(each) for each in zip(*faults, strict=True))
     told = sum(client.notices for client in clients)

@@ -54,9 +54,19 @@ def haproxy(directory: Path, ports: Sequence[int]) -> Iterator[int]:
 
 def is_up(port: int, server: int) -> bool:
     """Whether this server gets requests, as haproxy sees it."""
+    return row_of(port, server).get("status") == "UP"
+
+
+def under_way(port: int, server: int) -> int:
+    """How many connections haproxy has to it."""
+    return int(row_of(port, server).get("scur", 0))
+
+
+def row_of(port: int, server: int) -> dict[str, str]:
+    """What haproxy says of this server; nothing before it listens itself."""
     try:
         lines = httpx.get(f"http://127.0.0.1:{port}/haproxy;csv", timeout=PATIENCE_S).text.splitlines()
     except httpx.TransportError:
-        return False
+        return {}
     rows = [dict(zip(lines[0].split(","), line.split(","), strict=False)) for line in lines[1:]]
-    return any(row["svname"] == f"web{server}" and row["status"] == "UP" for row in rows)
+    return next((row for row in rows if row["svname"] == f"web{server}"), {})

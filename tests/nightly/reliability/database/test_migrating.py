@@ -17,8 +17,8 @@ from tests.reliability.fixtures import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, logged, tied
 
-# It takes an index away, for which nobody may use the table.
-APP, BACK = "signals_feed", "0007_scorecards"
+# Back from the one to the other, an index goes, for which nobody may use its table; none after it is undone.
+APP, LAST, BACK = "signals_feed", "0008_feed_of_a_publisher", "0007_scorecards"
 READS_FOR_S = 30.0
 IN_USE = "is in use"
 pytestmark = pytest.mark.row("60", "no failed request, no stall longer than 2 s")
@@ -60,6 +60,7 @@ class Asking(Writer):
 
 @contextmanager
 def migrating(installation: Installation, *changes: tuple[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    assert installation.manage("migrate", "--fake", APP, LAST).returncode == 0
     command, log = tied("manage.py", "migrate", APP, BACK), installation.directory / "migrate.log"
     with logged(command, log, installation.environment(**dict(changes))) as process:
         yield process
@@ -105,8 +106,5 @@ def test_control_a_migration_that_never_gives_up_blocks_everyone(
 
 def waits_for_lock(installation: Installation) -> bool:
     with psycopg.connect(installation.database_url) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE wait_event_type = 'Lock' AND query LIKE 'DROP INDEX%'"
-        )
-        return bool((found.fetchone() or (0,))[0])
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'signals_feed_signal'::regclass"
+        return connection.execute(f"{waiting} AND mode = 'AccessExclusiveLock'").fetchone() is not None
