@@ -161,14 +161,16 @@ def test_each_command_of_the_page_does_what_it_says(
     source, empty = filled("sqlite"), new_database("sqlite", is_migrated=False)
     target = new_database("postgresql", is_migrated=False)
     (tmp_path / "tickwire.sqlite3").symlink_to(source.removeprefix("sqlite:///"))
+    databases = {"backup": source, "restore": empty, "move": target}
     ran = []
-    for line in sub_commands("backup.md"):
+    # How a log is begun after a restore, tests/transparency/test_command.py shows.
+    for line in (each for each in sub_commands("backup.md") if each.split()[0] in databases):
         for name, ours in zip(NAMED, (tmp_path, tmp_path, target), strict=True):
             line = line.replace(name, str(ours))
         words = shlex.split(line)
         ran.append(words[0])
         words += ["--on-target"] * (words[0] == "move")
-        with in_place({"backup": source, "restore": empty, "move": target}[words[0]]):
+        with in_place(databases[words[0]]):
             if "--replace" in words:
                 make_user("somebody")
             if "--anew" in words:
