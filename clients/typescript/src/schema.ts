@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The ledger of signals, chained by hash
-         * @description Every fact about signals in commit order: their publications, fills, cancellations and closures, what their publishers asked for, and the removal of each signal of a demo that is switched off. The entries are chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
+         * @description Every fact about signals in commit order: their publications, fills, cancellations and closures, what their publishers asked for, and the removal of each signal of a demo that is switched off; and the days of the archive that are sealed. The entries are chained: `hash` is the SHA-256, in hexadecimal, of the UTF-8 bytes of `previous` followed by `payload`, exactly as shown here, and `previous` is the `hash` of the previous entry (64 zeros for the first). Continue with `after` = the last position you have. A publisher is named by a pseudonym, `publisher-` and a number; `/api/signals/{id}` says whose signal it is now. Keep a head: if the ledger ever shows another hash at its position, the past has been altered.
          *
          *     | Kind | Members of `payload` besides `position`, `kind` and `signal` |
          *     |---|---|
@@ -164,7 +164,7 @@ export interface paths {
          *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel; or why the signal ends at once while a cancellation by staff waits: kind_changed, deactivated or withheld), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
          *     | `fill` | `fill_price`, `evidence`, `written` |
          *     | `close_request` | `at`, `written` |
-         *     | `archive` | `day`, `manifest_sha256`, `written`: reserved, no entry has this kind yet |
+         *     | `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed, and its manifest has this SHA-256; `signal` is all zeros |
          *
          *     Prices and results are strings with every digit, and times have microseconds. `written` is the time of the database at which the entry was written, and never earlier than that of the entry before it. `evidence` is that of `GET /api/signals/{id}/proof`, with `at` for its `time`, `accepted_ms` for its `accepted_at`, and without `rule_text`; it is null in entries about signals that are older than the evidence. Those entries may lack `pip_size`, and entries of version 0.1.0 lack `written`, `number` and `demo`.
          *
@@ -1012,7 +1012,7 @@ export interface components {
              * @enum {string}
              */
             kind: "publish" | "arm" | "fill" | "close_request" | "close" | "cancel" | "remove" | "archive";
-            /** @description The signal that the entry is about. */
+            /** @description The signal that the entry is about; zeros for a day of the archive. */
             signal: string;
             /** @description The facts of this `kind` as JSON text, hashed exactly as shown here, so keep it byte for byte. */
             payload: string;
