@@ -319,7 +319,7 @@ class ActiveSignals:
         followed = self.followed.get(decision.signal)
         if followed is None:
             return
-        if outcome in (CLOSED, UNARMED):
+        if outcome in (CLOSED, UNARMED) or (outcome == WRITTEN and decision.is_end):
             self.forget(followed.id)
         elif followed.unwritten and set(followed.unwritten) <= set(decision.arms):
             if found := followed.armed(are_written=outcome == WRITTEN):

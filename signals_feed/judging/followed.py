@@ -68,7 +68,8 @@ class Followed:
 
     def arm(self, asked: Sequence[str]) -> Decision:
         self.unwritten = tuple(self._arming(each) for each in asked)
-        return Decision(self.id, self.unwritten)
+        # Before its fill, a cancellation ends it at its arm: nobody may find the one without the other.
+        return Decision(self.id, self.unwritten, is_unfilled=self.walk is None and CANCEL in asked)
 
     def armed(self, *, are_written: bool) -> Decision | None:
         """Go on with what was kept; what was armed may have been too late for the ledger."""

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from uuid import UUID
 
 import pytest
 
 from core.clock import now_ms
 from instruments.models import Instrument
+from signals_feed import closing
 from signals_feed.checking import check_signals
+from signals_feed.closing import Ending, write_endings
 from signals_feed.contradictions import contradictions
 from signals_feed.judging.reading import read_records
 from signals_feed.models import Signal
@@ -15,13 +18,33 @@ from tests.factories import make_calendar, make_instrument
 from .watched_engine import TAPE
 
 
+def faults() -> list[str]:
+    checks = check_signals(list(Signal.objects.select_related("instrument")))
+    return [found.fault for found in checks.values() if found.fault]
+
+
 @pytest.fixture
-def instrument(transactional_db: None, clock: object, own_market: None) -> Iterator[Instrument]:
+def faults_between(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Between any two transactions somebody may verify the ledger, or the engine die: what is found then."""
+    found: list[str] = []
+
+    def write(endings: Collection[Ending]) -> dict[UUID, str]:
+        outcomes = write_endings(endings)
+        found.extend(faults())
+        return outcomes
+
+    monkeypatch.setattr(closing, "write_endings", write)
+    return found
+
+
+@pytest.fixture
+def instrument(
+    transactional_db: None, clock: object, own_market: None, faults_between: list[str]
+) -> Iterator[Instrument]:
     """EURUSD, pushed; its market closes at 12:30 and opens at 13:30. However a signal ends there, its record
-    holds before the judge."""
+    holds before the judge, and held on the way."""
     TAPE.clear()
     yield make_instrument(calendar=make_calendar("lunch", "Mon-Fri 13:30-12:30"))
-    signals = list(Signal.objects.select_related("instrument"))
-    assert [found.fault for found in check_signals(signals).values() if found.fault] == []
-    for entries in read_records([signal.pk for signal in signals if signal.rules == 2]).values():
+    assert [*faults_between, *faults()] == []
+    for entries in read_records(list(Signal.objects.filter(rules=2).values_list("pk", flat=True))).values():
         assert contradictions(entries, TAPE or None, now_ms()) == []
