@@ -32,6 +32,15 @@ def unknown_log() -> str:
     return f"The log {origin}, which was signed here last, is not in this database: it is older, or another."
 
 
+def lacking() -> str:
+    """What the ledger lacks of what was signed or cosigned; empty if it lacks nothing."""
+    try:
+        signer.check(signer.entries.count())
+    except Forked as forked:
+        return forked.message
+    return ""
+
+
 def planted() -> str:
     """Which row of the log was not written by the service; empty if there is none."""
     key, newest = LogKey.objects.current(), SignedCheckpoint.objects.newest()
@@ -41,12 +50,6 @@ def planted() -> str:
 
 
 def check_checkpoints() -> Iterator[Diagnosis]:
-    if says := unknown_log():
-        fix = (
-            "If it is the right one, start the service. If it is a backup from before that log, bring back a"
-            f" newer one, or begin a new log with `{command('ledger_key --new-log')}`."
-        )
-        yield warn(ABOUT, says, fix)
     if row := planted():
         says = f"The newest {row} of the log was made by nobody with the keys of this installation."
         fix = (
@@ -56,11 +59,17 @@ def check_checkpoints() -> Iterator[Diagnosis]:
         )
         yield fail(ABOUT, says, fix)
         return
-    try:
-        signer.check(signer.entries.count())
-    except Forked as forked:
+    if says := unknown_log():
+        fix = (
+            "If it is the right one, start the service. If it is a backup from before that log, bring back a"
+            f" newer one, or begin a new log with `{command('ledger_key --new-log')}`."
+        )
+        yield warn(ABOUT, says, fix)
+        # To look further would be to forget that log, as the service does when it signs.
+        return
+    if says := lacking():
         fix = "Until that is settled, nothing is written: docs/operate/backup.md says what to do (Restore)."
-        yield fail(ABOUT, forked.message, fix)
+        yield fail(ABOUT, says, fix)
     newest, now = SignedCheckpoint.objects.newest(), timezone.now()
     if newest is None:
         yield ok(ABOUT, "No checkpoint of the ledger was signed yet; the service does it when it starts.")

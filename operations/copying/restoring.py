@@ -11,7 +11,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
 from core.program.commands import command
-from operations.ledger_log import unknown_log
+from operations.ledger_log import lacking, unknown_log
 from operations.void_keys import WAY_OUT, void_keys
 
 from .archive import ArchiveReader, Manifest
@@ -105,7 +105,7 @@ def begin_anew(store: Store, manifest: Manifest, numbers: Mapping[str, int]) -> 
 def warnings(manifest: Manifest) -> Iterator[str]:
     if void := void_keys(manifest.pepper):
         yield f"{void} {WAY_OUT}"
-    if unknown := unknown_log():
-        yield f"{unknown} `{command('doctor')}` says what to do."
+    if says := unknown_log() or lacking():
+        yield f"{says} `{command('doctor')}` says what to do."
     moment = f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
     yield f"It is as of {moment}: what was revoked or changed later is as it was then."

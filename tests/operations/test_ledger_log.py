@@ -12,6 +12,8 @@ from django.core.management import call_command
 from django.utils import timezone
 from prometheus_client import CollectorRegistry
 
+from operations.copying.archive import Manifest
+from operations.copying.restoring import warnings
 from operations.ledger_log import LATE, check_checkpoints
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from tests.operations.doctor.diagnoses import faults, only_fault
@@ -32,6 +34,7 @@ FIRST, SECOND = (
     WitnessAddress(SigningKey.make(f"{name}.example", KeyType.COSIGNATURE).verifier, "http://127.0.0.1:9")
     for name in ("first", "second")
 )
+RESTORED = Manifest(1, timezone.now(), "sqlite", (), (), (), (0, ""))
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +68,7 @@ def test_ledger_that_lacks_entries_that_were_signed_is_a_fault(settings: Any) ->
     Objection.objects.create(origin=signed.origin, witness=str(FIRST.key), size=1)
     level, says = only_fault(check_checkpoints())
     assert (level, says) == ("fail", "The ledger lacks entries: first.example has cosigned 1.")
+    assert next(warnings(RESTORED)).startswith(says)
 
 
 # Whoever knows the database's password can write such rows, and no trigger can tell them from true ones.
@@ -98,6 +102,7 @@ def test_database_from_before_the_log_that_was_signed_last_is_told() -> None:
     put_up_triggers()
     level, says = only_fault(check_checkpoints())
     assert (level, f"{before}/after-0-" in says) == ("warn", True)
+    assert next(warnings(RESTORED)).startswith(says)
 
 
 def test_witness_that_does_not_cosign_is_named(settings: Any) -> None:
