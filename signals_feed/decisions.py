@@ -154,6 +154,8 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
             writings.append(writing)
     if TOO_OLD in outcomes.values() and abs(off_s := clock_of_writer_s() or 0.0) > SOON_S:
         clock_is_off.tell(f"it is {off_s:+,.1f} s from it")
+    elif any(each.armings for each in writings):
+        clock_is_off.over()
     if writings:
         announce(
             [each.signal for each in writings if each.is_closed_now],

@@ -235,6 +235,7 @@ def test_what_is_too_old_for_the_ledger_is_told_and_decided_once_more(
 
     run(act)
     assert told() == ARMED
+    assert "over after" in caplog.text
 
 
 def test_engine_that_lost_the_lease_arms_and_fills_nothing(clock: Clock) -> None:
