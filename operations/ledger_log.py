@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from core.program.commands import command
 from transparency.keyring import keyring
-from transparency.keys import VerifierKey
 from transparency.models import Cosignature, LogKey, SignedCheckpoint
 from transparency.remembered import Forked, in_file
 from transparency.signing import signer
@@ -23,13 +22,13 @@ LATE = timedelta(minutes=70)
 def unknown_log() -> str:
     """One sentence, or nothing. The service forgets it as soon as it signs."""
     try:
-        log, _ = in_file()
+        log, last = in_file()
     except Forked:
         return ""
-    if not log or not LogKey.objects.exists() or LogKey.objects.filter(verifier=log).exists():
+    if last is None or not LogKey.objects.exists() or LogKey.objects.filter(verifier=log).exists():
         return ""
-    origin = VerifierKey.read(log).name
-    return f"The log {origin}, which was signed here last, is not in this database: it is older, or another."
+    about = f"The log {last.origin}, which was signed here last,"
+    return f"{about} is not in this database: it is older, or another."
 
 
 def lacking() -> str:

@@ -64,7 +64,7 @@ def _without_owner() -> Iterator[Diagnosis]:
         .values_list("name", flat=True)
     )
     if names:
-        says = f"{len(names)} ingest keys belong to nobody: {', '.join(names[:MOST_NAMED])}."
+        says = f"Ingest keys that belong to nobody: {len(names)} ({', '.join(names[:MOST_NAMED])})."
         fix = (
             "Their holders could publish signals on the prices that they send. Name the owner: back office → "
             "Market → Ingest keys."
