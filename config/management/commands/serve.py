@@ -1,3 +1,4 @@
+import asyncio
 import socket
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -12,13 +13,14 @@ from config.startup import banner, prepare
 from core.deadlines import patient
 from core.logs.uncaught import log_uncaught
 from core.process import end_on_hangup
-from core.program.systemd import tell_ready
+from core.program.systemd import feed_watchdog, tell_ready
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
 from serving.server import UVICORN_OPTIONS, Server, take_port
 from serving.workers.supervisor import Supervisor
 
 GRACE_S = round(patient(10))
+WATCHDOG_S = patient(10)
 
 
 class Command(BaseCommand):
@@ -81,9 +83,14 @@ class Command(BaseCommand):
             stops_within_s = settings.DRAIN_S + max(GRACE_S, settings.STOP_WITHIN_S)
             Supervisor(config, listener, announce, stops_within_s, FigureCollection()).run()
             return
+
+        def begin() -> None:
+            announce()
+            self.watchdog = asyncio.create_task(feed_watchdog(WATCHDOG_S), name="watchdog")
+
         end_on_hangup()
         # After SIGTERM it does not return: it ends as whoever sent that expects it to.
-        server = Server(config, on_serving=announce, on_stopping=stop)
+        server = Server(config, on_serving=begin, on_stopping=stop)
         server.run([listener])
         if not server.started:
             raise CommandError("The service did not start; the lines above say why.")

@@ -10,14 +10,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from core import process
-from core.background import first_done
+from core.background import cancel_and_wait, first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
 from core.logs.uncaught import log_uncaught
 from core.process import end_on_hangup, end_within, pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
-from core.program.systemd import tell_ready
+from core.program.systemd import feed_watchdog, tell_ready
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.management.engine_health import engine_health
@@ -25,6 +25,8 @@ from market.runtime import bus_url, market
 from market.store.lease import LeaseLost
 
 logger = logging.getLogger(__name__)
+# With thousands of instruments a start holds up the loop. The standby leads long before.
+WATCHDOG_S = 120.0
 start_waits = LastingFault(logger, "The engine cannot start, trying again")
 
 
@@ -64,12 +66,14 @@ class Command(BaseCommand):
         await engine_health.start()
         # Whether it leads or stands by.
         tell_ready()
+        watchdog = loop.create_task(feed_watchdog(WATCHDOG_S), name="watchdog")
         try:
             while not ending.is_set():
                 await self.take_a_turn(ending)
         finally:
             await engine_health.stop()
             await control_events.stop()
+            await cancel_and_wait(watchdog)
         self.say("Stopped.")
 
     async def take_a_turn(self, ending: asyncio.Event) -> None:

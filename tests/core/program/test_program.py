@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 import socket
@@ -17,7 +18,7 @@ from accounts.models import User
 from core.program.commands import NoFolder, command, take_data_folder
 from core.program.operators import operator
 from core.program.output import EvenUnread
-from core.program.systemd import tell_ready
+from core.program.systemd import feed_watchdog, tell_ready
 from tests.patience import PATIENCE_S
 
 
@@ -92,6 +93,13 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path, settings: Any) -> It
 def test_systemd_hears_that_the_service_is_ready(systemd: socket.socket) -> None:
     tell_ready()
     assert systemd.recv(100) == b"READY=1"
+
+
+async def test_systemd_is_asked_for_a_watchdog_and_hears_from_the_loop(systemd: socket.socket) -> None:
+    feeding = asyncio.create_task(feed_watchdog(0.04))
+    heard = [await asyncio.to_thread(systemd.recv, 100) for _ in range(4)]
+    feeding.cancel()
+    assert heard == [b"WATCHDOG_USEC=40000", *[b"WATCHDOG=1"] * 3]
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere/notify"])

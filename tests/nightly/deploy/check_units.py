@@ -238,9 +238,10 @@ def test_block_of_a_restore_puts_back_the_secrets_too(machine: Machine, tree: Pa
     assert httpx.get("http://127.0.0.1:8001/api/symbols", headers=headers).status_code == 200
 
 
-def test_killed_process_is_started_again(machine: Machine) -> None:
+@pytest.mark.parametrize("signal", ["KILL", "STOP"])
+def test_killed_or_frozen_process_is_started_again(machine: Machine, signal: str) -> None:
     before = machine.of_unit("web@8002", "MainPID")
-    machine.run("systemctl", "kill", "--signal", "KILL", "tickwire-web@8002")
+    machine.run("systemctl", "kill", "--signal", signal, "tickwire-web@8002")
 
     wait_until(lambda: machine.of_unit("web@8002", "MainPID") not in (before, "0"))
     wait_until(lambda: machine.is_active("tickwire-web@8002"))

@@ -142,7 +142,7 @@ class Traced(NamedTuple):
 
 @contextmanager
 def traced(installation: ProductionInstallation, *words: str, **changes: str) -> Iterator[Path]:
-    """From the moment in which it has told systemd that it is ready."""
+    """From the moment in which it has told systemd that it is ready, and alive."""
     log = installation.directory / f"{words[0]}.strace"
     with ExitStack() as open_:
         systemd = open_.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
@@ -157,7 +157,8 @@ def traced(installation: ProductionInstallation, *words: str, **changes: str) ->
             stdout=subprocess.DEVNULL,
         )
         try:
-            assert systemd.recv(100) == b"READY=1"
+            told = [systemd.recv(100).partition(b"=")[0] for _ in range(3)]
+            assert told == [b"READY", b"WATCHDOG_USEC", b"WATCHDOG"]
             yield log
         finally:
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
