@@ -49,6 +49,9 @@ class Proxy(NamedTuple):
     certificate: Path
     http: int
     https: int
+    host: str = HOST
+    idle_s: int = IDLE_S
+    connections: int = CONNECTIONS
 
     @property
     def logs(self) -> str:
@@ -77,7 +80,7 @@ def nginx(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
     program, folder = require_debian("nginx", "nginx-light"), proxy.directory / "tickwire"
     folder.mkdir()
     changes = {
-        "api.example.com": HOST,
+        "api.example.com": proxy.host,
         "127.0.0.1:8001": f"127.0.0.1:{ports[0]}",
         "127.0.0.1:8002": f"127.0.0.1:{ports[1]}",
         "listen 80": f"listen 127.0.0.1:{proxy.http}",
@@ -85,11 +88,11 @@ def nginx(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
         "/etc/nginx/tickwire/fullchain.pem": str(proxy.certificate),
         "/etc/nginx/tickwire/privkey.pem": str(key),
         "/var/log/nginx/": f"{proxy.directory}/",
-        "limit_conn tickwire_clients 200": f"limit_conn tickwire_clients {CONNECTIONS}",
+        "limit_conn tickwire_clients 200": f"limit_conn tickwire_clients {proxy.connections}",
+        "proxy_read_timeout 60s": f"proxy_read_timeout {proxy.idle_s}s",
     }
     (folder / "tickwire.conf").write_text(adapted(DEPLOY / "nginx/tickwire.conf", changes))
-    idle = {"proxy_read_timeout 60s": f"proxy_read_timeout {IDLE_S}s"}
-    (folder / "proxy.conf").write_text(adapted(DEPLOY / "nginx/proxy.conf", idle))
+    shutil.copy(DEPLOY / "nginx/proxy.conf", folder)
     main = proxy.directory / "nginx.conf"
     main.write_text(NGINX.format(directory=proxy.directory, user="user root;" if os.geteuid() == 0 else ""))
     command = [program, "-p", str(proxy.directory), "-c", str(main)]
@@ -101,7 +104,7 @@ def haproxy(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
     both = proxy.directory / "tickwire.pem"
     both.write_bytes(proxy.certificate.read_bytes() + key.read_bytes())
     changes = {
-        "api.example.com": HOST,
+        "api.example.com": proxy.host,
         "127.0.0.1:8001": f"127.0.0.1:{ports[0]}",
         "127.0.0.1:8002": f"127.0.0.1:{ports[1]}",
         "bind :80": f"bind 127.0.0.1:{proxy.http}",
@@ -109,10 +112,10 @@ def haproxy(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
         "/etc/haproxy/tickwire.pem": str(both),
         "log /dev/log local0": "log stdout format raw local0",
         "    user haproxy\n    group haproxy\n": "",
-        "sc0_conn_cur(addresses) gt 200": f"sc0_conn_cur(addresses) gt {CONNECTIONS}",
+        "sc0_conn_cur(addresses) gt 200": f"sc0_conn_cur(addresses) gt {proxy.connections}",
         # Not each machine allows the descriptors.
         "maxconn 20000": "maxconn 2000",
-        "timeout tunnel 60s": f"timeout tunnel {IDLE_S}s",
+        "timeout tunnel 60s": f"timeout tunnel {proxy.idle_s}s",
     }
     path = proxy.directory / "haproxy.cfg"
     path.write_text(adapted(DEPLOY / "haproxy/haproxy.cfg", changes))
@@ -129,7 +132,7 @@ def caddy(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
     }
     path.write_text(adapted(DEPLOY / "caddy/Caddyfile", changes))
     environment = {
-        "TICKWIRE_HOST": HOST,
+        "TICKWIRE_HOST": proxy.host,
         "TICKWIRE_WEB": " ".join(f"127.0.0.1:{port}" for port in ports),
         "XDG_DATA_HOME": str(proxy.directory / "data"),
         "XDG_CONFIG_HOME": str(proxy.directory / "config"),
@@ -142,11 +145,11 @@ PROGRAMS = {"nginx": nginx, "haproxy": haproxy, "caddy": caddy}
 
 
 @contextmanager
-def started(name: str, directory: Path, ports: Sequence[int]) -> Iterator[Proxy]:
+def started(name: str, directory: Path, ports: Sequence[int], **changes: Any) -> Iterator[Proxy]:
     """Its configuration was checked by itself before, as an operator would."""
     directory.mkdir()
     key, certificate = make_certificate(directory, HOST)
-    proxy = Proxy(name, directory, certificate, free_port(), free_port())
+    proxy = Proxy(name, directory, certificate, free_port(), free_port(), **changes)
     program = PROGRAMS[name](proxy, ports, key)
     environment = os.environ | dict(program.environment)
     checked = subprocess.run(
