@@ -21,6 +21,7 @@ from core.redis.connections import connect_redis, key_of
 
 from .details import SharedDetails
 from .slot_sync import Ask, SlotSync
+from .spread import Spread
 from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ class RedisSlots:
         self._wake = asyncio.Event()
         self._next_beat_at = 0.0
         self._is_away = self._may_bury = self._is_handed_over = False
+        self._spread = Spread()
         self._telling: SlotSync | None = None
         """What Redis has yet to be told of our slots."""
         self._next_piece_at = 0.0
@@ -256,11 +258,20 @@ class RedisSlots:
         if isinstance(answer, int):
             self._may_bury = bool(answer)
             return
-        has, self._may_bury = answer
+        has, self._may_bury, others = answer
         leaving = sum(question.asks[0] == "release" for question in self._questions)
         # While it is being told they differ, and -1 says no more than that.
         if self._telling is None and has != len(self._here) + leaving:
             self._telling = SlotSync(self._process, self._here)
+        self._even_out(others)
+
+    def _even_out(self, others: list[int]) -> None:
+        """The oldest go first, so that a client that comes back here is not asked again."""
+        able = [slot for slot in self._here.all() if slot.goes_on]
+        now = asyncio.get_running_loop().time()
+        for slot in able[: self._spread.surplus(len(self._here), len(able), others, now)]:
+            self.release(slot)
+            slot.end("restarting")
 
     def _give_up(self, asked: Sequence[SlotQuestion] = ()) -> None:
         """Leave these questions, and those that still wait, without an answer of Redis."""

@@ -145,8 +145,8 @@ function does.bury()
   return redis.call('ZCOUNT', BEATS, '-inf', whole(now - LEASE))
 end
 
--- Answers how many slots the process has, or -1 if it was taken for dead and has to tell them; and whether
--- others are gone.
+-- Answers how many slots the process has, or -1 if it was taken for dead and has to tell them; whether others
+-- are gone; and how many each of the others has.
 function does.beat()
   local age, more = was_known and now - redis.call('ZSCORE', BEATS, me), 0
   if age and (age < 0 or age > TRUST) then
@@ -159,8 +159,12 @@ function does.beat()
     redis.call('ZREMRANGEBYSCORE', BURIED, '-inf', whole(now - DAY))
   end
   redis.call('ZADD', BEATS, whole(now), me)
-  if redis.call('ZSCORE', BURIED, me) then return {-1, more} end
-  return {redis.call('HLEN', of_process(me)), more}
+  local others = {}
+  for _, process in ipairs(redis.call('ZRANGE', BEATS, 0, -1)) do
+    if process ~= me then others[#others + 1] = redis.call('HLEN', of_process(process)) end
+  end
+  if redis.call('ZSCORE', BURIED, me) then return {-1, more, others} end
+  return {redis.call('HLEN', of_process(me)), more, others}
 end
 
 -- Answers how many slots it still has.

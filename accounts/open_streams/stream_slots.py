@@ -13,7 +13,7 @@ import msgspec
 
 from .details import Describe, StreamDetails
 
-EndCode = Literal["taken_over", "stream_closed", "stream_limit_exceeded"]
+EndCode = Literal["taken_over", "stream_closed", "stream_limit_exceeded", "restarting"]
 OnEnd = Callable[[EndCode], None]
 _numbers = itertools.count(1)
 
@@ -37,7 +37,7 @@ class SlotRefusal(msgspec.Struct, frozen=True):
 class Slot:
     """A stream's place among those counted with it, until it is released or ends."""
 
-    __slots__ = ("_describe", "_leave", "_on_end", "limit", "number", "order", "stream")
+    __slots__ = ("_describe", "_leave", "_on_end", "goes_on", "limit", "number", "order", "stream")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class Slot:
         self.stream, self.limit = stream, limit
         self.order = time.time_ns() // 1000
         """Its place by age among those counted with it. Where Redis counts, it comes from Redis."""
+        self.goes_on = False
+        """Whether its client can continue elsewhere without missing anything."""
         self._on_end: OnEnd | None = on_end
         self._leave = leave
         self._describe = describe

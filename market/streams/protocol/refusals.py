@@ -87,7 +87,9 @@ class Close(msgspec.Struct, frozen=True):
 CLOSES: dict[int, Close] = {
     NOT_UTF8: Close(False, "A text is not valid UTF-8. No error frame precedes it."),
     TOO_BIG: Close(False, "A message is larger than 16 KiB. No error frame precedes it."),
-    RESTARTING: Close(True, "This server is restarting, as a notice has announced."),
+    RESTARTING: Close(
+        True, "This server is restarting, or has far more streams than another, as a notice has announced."
+    ),
     TOO_MANY_INVALID: Close(False, "The tenth invalid message within 60 seconds."),
 } | {
     refusal.close: Close(refusal.can_retry, refusal.message)

@@ -20,6 +20,7 @@ from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import CHAOS, AnyMessage, List, RequestedFeature, Subscribe, Unsubscribe
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
 from market.streams.protocol.refusals import (
+    RESTARTING,
     TOO_MANY_INVALID,
     Code,
     Control,
@@ -95,7 +96,7 @@ class StreamSession(WebSocketSession):
                 await self.prepare(message)
             if self.is_open:
                 self.subscribe(message)
-                self._settle_in()
+                self._settle_in(message)
         elif isinstance(message, Unsubscribe):
             self.subscriptions.unsubscribe(message)
             self.listen()
@@ -226,11 +227,14 @@ class StreamSession(WebSocketSession):
             caller = await self.identity.look_again()
             await open_streams.enforce(caller.counted_under, caller.allowances.streams)
 
-    def _settle_in(self) -> None:
+    def _settle_in(self, message: Subscribe) -> None:
         self.stay()
         self.stream.listeners.add(self)
-        if "heartbeat" in self.subscriptions.features or self.identity.expires_at is not None:
+        features = self.subscriptions.features
+        if "heartbeat" in features or self.identity.expires_at is not None:
             authenticated_sessions.watch(self)
+        if self._slot is not None and ("seq" in features or message.resume is not UNSET):
+            self._slot.goes_on = True
 
     def renew(self, caller: Caller | None) -> None:
         if caller is None:
@@ -256,6 +260,10 @@ class StreamSession(WebSocketSession):
         subscribed to them."""
 
     def _lost_slot(self, code: EndCode) -> None:
+        if code == "restarting":
+            self._let_go()
+            self.stream.hub.end(self.subscriber, RESTARTING, last=frame(farewell()))
+            return
         if code != "stream_limit_exceeded":
             self.end(code)
             return

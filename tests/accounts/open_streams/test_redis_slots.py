@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 
 from accounts.open_streams.redis_slots import RedisSlots, stream_fallbacks
+from accounts.open_streams.spread import MORE
 from accounts.open_streams.stream_slots import Slot
 from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
@@ -201,6 +202,23 @@ async def test_slots_that_are_handed_over_are_free_elsewhere_at_once(shared: str
         for slot in slots:
             slot.release()
         assert (await here.count(), (await refused(here, limit=3)).open) == (3, 3)
+
+
+async def test_clients_that_can_go_on_elsewhere_are_asked_to_where_another_process_has_none(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.open_streams.spread.FOR_S", 0)
+    monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 0.01)
+    ends: list[tuple[int, str]] = []
+    async with started() as here:
+        for number in range(MORE + 1):
+            slot = await claimed(here, number, on_end=lambda code, number=number: ends.append((number, code)))
+            slot.goes_on = number % 10 == 0
+        async with started() as there:
+            await until(lambda: is_count(there, MORE - 5))
+            # Their places are free, and no others are asked.
+            await claimed(there, 0, limit=1)
+    assert ends == [(number, "restarting") for number in range(0, MORE + 1, 10)]
 
 
 async def test_who_asks_while_slots_are_handed_over_is_counted_here_alone(shared: str) -> None:

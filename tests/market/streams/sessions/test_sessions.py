@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -205,6 +206,35 @@ async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
     await subscribe(cache, monkeypatch, LEAVES)
 
     assert changed.enforced == [(ONE.counted_under, 1)]
+
+
+@pytest.mark.parametrize(
+    ("more", "goes_on"),
+    [
+        ({}, False),
+        ({"features": ["seq"]}, True),
+        ({"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
+    ],
+)
+async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_can_go_on_is_asked(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], goes_on: bool
+) -> None:
+    slots: list[Slot] = []
+
+    async def claim(*what: Any, **how: Any) -> Slot | SlotRefusal:
+        slot = await open_streams.claim(*what, **how)
+        assert isinstance(slot, Slot)
+        slots.append(slot)
+        return slot
+
+    monkeypatch.setattr(session, "open_streams", SimpleNamespace(claim=claim, note_change=lambda slot: None))
+    says = json.dumps(json.loads(SUBSCRIBE) | more)
+    async with answered(FoundLate(lambda: None), monkeypatch, says) as told:
+        assert slots[0].goes_on is goes_on
+        slots[0].end("restarting")
+        await until(lambda: told[-1]["type"] == "websocket.close")
+    assert (json.loads(told[-2]["text"])["code"], told[-1]["code"]) == ("restarting", 1012)
+    assert await open_streams.of(ONE.counted_under) == []
 
 
 async def test_who_has_no_stream_yet_may_unsubscribe(monkeypatch: pytest.MonkeyPatch) -> None:
