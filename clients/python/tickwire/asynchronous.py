@@ -20,6 +20,7 @@ from .downloads import Download
 from .errors import ApiError, Json
 from .pages import Place, Route
 from .session import (
+    CLOSE_S,
     SILENCE_S,
     CandleSession,
     NewsSession,
@@ -180,7 +181,9 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
         while not self._is_closed:
             try:
                 url = address(self.url, session)
-                async with connect(url, max_size=None, user_agent_header=USER_AGENT) as socket:
+                async with connect(
+                    url, max_size=None, user_agent_header=USER_AGENT, close_timeout=CLOSE_S
+                ) as socket:
                     if self._is_closed:
                         return
                     with self._kept(socket):

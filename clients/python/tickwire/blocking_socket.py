@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from websockets.asyncio.client import ClientConnection, connect
 
 from .calls import USER_AGENT
+from .session import CLOSE_S
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class BlockingSocket:
         return self._wait(asyncio.wait_for(self._socket.recv(), timeout_s))
 
     async def _open(self) -> ClientConnection:
-        return await connect(self._url, max_size=None, user_agent_header=USER_AGENT)
+        return await connect(self._url, max_size=None, user_agent_header=USER_AGENT, close_timeout=CLOSE_S)
 
     def _wait(self, act: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(act, self._loop).result()

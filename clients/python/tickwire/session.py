@@ -19,6 +19,8 @@ STEADY_S = 10.0
 QUIET_FAILURES = 3
 # The service says something at least every ten seconds.
 SILENCE_S = 20.0
+# One that is silent answers no close either.
+CLOSE_S = 1.0
 OnMissed = Callable[[list[str]], None]
 OnNotice = Callable[[Json], None]
 
