@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from tests.nightly.deploy.proxies import started
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.clocks.clock import Clock
 from tests.reliability.services.cable import Cable
@@ -21,9 +23,12 @@ from . import faults
 from .damage import MINUTE_S, Damage
 from .loaded import Size, furnish, under_load
 from .report import NotTried
+from .units import WebUnit
 
 FAILOVER_SIZE = Size(1_000, 200.0, 20)
 DISK, FULL_DISK = "size=640m", "PostgreSQL's disk is full for 10 s"
+# What the tests of the proxies make smaller, and the name by which clients call them here.
+SHIPPED: dict[str, Any] = {"host": "127.0.0.1", "idle_s": 60, "connections": 200}
 Case = Callable[[Path, Size], Iterator[Damage]]
 
 
@@ -128,6 +133,28 @@ def workers_fail(directory: Path, size: Size) -> Iterator[Damage]:
             yield loaded.measure(name, partial(fault, workers))
 
 
+def web_process_is_frozen(directory: Path, size: Size) -> Iterator[Damage]:
+    """Through each proxy as it is shipped. Containers have no watchdog, and Caddy is in front of them."""
+    for proxy, is_watched, name, fault in (
+        ("nginx", True, "is frozen", faults.freeze_web_process),
+        ("haproxy", True, "is frozen", faults.freeze_web_process),
+        ("caddy", False, f"is frozen for {faults.FROZEN_S} s", faults.freeze_unwatched),
+    ):
+        place = directory / proxy
+        place.mkdir()
+        with ExitStack() as running:
+            installation, servers = servers_of(place, running)
+            furnish(installation)
+            units = [running.enter_context(WebUnit(installation, is_watched=is_watched)) for _ in range(2)]
+            front = running.enter_context(
+                started(proxy, place / "proxy", [unit.port for unit in units], **SHIPPED)
+            )
+            loaded = running.enter_context(under_load(installation, size, ports=[front.http]))
+            yield loaded.measure(f"A web process behind {proxy} {name}", partial(fault, units[0]))
+            if proxy == "haproxy":
+                yield loaded.measure("Its streams come back to it", partial(faults.await_evenness, servers))
+
+
 def machine_is_cut_off(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, servers = servers_of(directory, running)
@@ -159,6 +186,7 @@ CASES: tuple[Case, ...] = (
     redis_fails_over,
     postgresql_fails_over,
     workers_fail,
+    web_process_is_frozen,
     machine_is_cut_off,
     clock_is_set,
 )

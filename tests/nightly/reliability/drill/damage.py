@@ -7,7 +7,7 @@ from typing import NamedTuple
 LIMIT, PROCESSES, MINUTE_S = 60, 2, 60.0
 MOST_IN_A_MINUTE = (PROCESSES + 1) * LIMIT
 """As docs/operate/redis-and-postgresql.md promises."""
-BACK_WITHIN_S, ANSWERED_WITHIN_S = 10.0, 5.0
+BACK_WITHIN_S, ANSWERED_WITHIN_S, FAILING_FOR_S = 10.0, 5.0, 10.0
 
 
 class Admission(NamedTuple):
@@ -48,6 +48,8 @@ class Damage(NamedTuple):
     """The longest time in which some client heard nothing."""
     unanswered_s: float
     """The longest time in which no request was answered."""
+    failing_s: float
+    """Between the first and the last request or push that was sent and failed."""
     back_s: float
     """From the end of the fault until all heard again."""
     statuses: dict[int, int]
@@ -69,6 +71,9 @@ def harm_of(damage: Damage) -> list[str]:
         else 0,
         "seconds without an answer": round(damage.unanswered_s)
         if damage.unanswered_s > ANSWERED_WITHIN_S
+        else 0,
+        "seconds in which requests failed": round(damage.failing_s)
+        if damage.failing_s > FAILING_FOR_S
         else 0,
     } | (damage.admission.harm if damage.admission else {})
     ledger = [f"ledger: {damage.ledger_fault}"] if damage.ledger_fault else []

@@ -7,20 +7,27 @@ import signal
 import subprocess
 import time
 from contextlib import ExitStack
+from typing import Any, cast
 
 import psycopg
+from redis import Redis
 
+from accounts.open_streams.spread import MORE
+from core.redis.connections import key_of
 from tests.nightly.reliability.drill.loaded import LoadedInstallation
 from tests.patience import wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.clocks.clock import Clock
 from tests.reliability.services.cable import Cable
 from tests.reliability.services.engine_processes import RUNS, EngineProcess
+from tests.reliability.services.frozen import frozen
 from tests.reliability.services.postgres_pair import PostgresPair
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.supervised import Supervised
 
-AWAY_S, STEP_S, STEP_AT_S = 5.0, 10, 50
+from .units import WebUnit
+
+AWAY_S, FROZEN_S, STEP_S, STEP_AT_S = 5.0, 30, 10, 50
 READ_ONLY = "ALTER DATABASE postgres SET default_transaction_read_only = {}"
 
 
@@ -171,6 +178,30 @@ def cut_machine_off(cables: list[Cable]) -> None:
         for cable in cables:
             cut.enter_context(cable.cut())
         time.sleep(2 * AWAY_S)
+
+
+def freeze_web_process(unit: WebUnit) -> None:
+    """Until it was killed for that, and serves again."""
+    starts = unit.starts
+    os.kill(unit.pid, signal.SIGSTOP)
+    wait_until(lambda: unit.starts > starts)
+
+
+def await_evenness(servers: Servers) -> None:
+    """All streams are with the other process."""
+    with servers.redis.client as client:
+        wait_until(lambda: len(held := streams_held(client)) == 2 and max(held) - min(held) <= MORE)
+
+
+def streams_held(client: Redis) -> list[int]:
+    """By each process that has any."""
+    keys: Any = client.keys(key_of("streams:process:*"))
+    return [cast(int, client.hlen(key)) for key in keys]
+
+
+def freeze_unwatched(unit: WebUnit) -> None:
+    with frozen([unit.pid]):
+        time.sleep(FROZEN_S)
 
 
 def kill_worker(workers: Supervised) -> None:

@@ -75,6 +75,7 @@ class LoadedInstallation:
         def begin() -> None:
             self.readers.forget()
             self.counted.use(counted_key)
+            self.ticks.failed_at = []
 
         self.readers.call(begin)
         self._refused_before = Counter(self.ticks.refused)
@@ -88,6 +89,7 @@ class LoadedInstallation:
         for client in clients:
             client.take_gaps()
         lost, doubled = self._ticks()
+        failed_at = [*self.quotes.failed_at, *self.ticks.failed_at]
         return Damage(
             name,
             sockets=len(clients),
@@ -102,6 +104,7 @@ class LoadedInstallation:
             ledger_fault=self.signals.ledger_fault(),
             silent_s=max(client.silent_s for client in clients),
             unanswered_s=self.quotes.unanswered_s,
+            failing_s=max(failed_at) - min(failed_at) if failed_at else 0.0,
             back_s=back_s,
             statuses=dict(self.quotes.statuses),
             admission=admission,

@@ -18,6 +18,8 @@ from .damage import MINUTE_S, Admission
 
 PATH = "/ws/market"
 AGAIN_S, CONNECT_S = 0.1, 3.0
+# As the clients that we ship.
+SILENCE_S = 20.0
 
 
 class CountingListener(Listener):
@@ -44,6 +46,7 @@ class StreamClient:
         self._ports, self._message = itertools.cycle(ports), message
         self._epoch = ""
         self._positions: dict[bytes, int] = {}
+        self._wait_s = AGAIN_S
         self.session: CountingListener | None = None
         self.forget()
 
@@ -77,7 +80,7 @@ class StreamClient:
                     session = await self._connect()
                 if session is not None:
                     await self._follow(session)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(self._wait_s)
 
     async def _connect(self) -> CountingListener | None:
         wishes: Reply = {}
@@ -88,7 +91,9 @@ class StreamClient:
         made = lambda: CountingListener(self._message | wishes, self)  # noqa: E731 - a factory
         _, session = await loop.create_connection(made, "127.0.0.1", next(self._ports))
         await asyncio.wait((session.reply, session.ended), return_when=asyncio.FIRST_COMPLETED)
-        if session.ended.done() or session.reply.result()["type"] != "subscribed":
+        reply = {} if session.reply.cancelled() or not session.reply.done() else session.reply.result()
+        self._wait_s = reply.get("error", {}).get("retry_after", AGAIN_S)
+        if session.ended.done() or reply["type"] != "subscribed":
             session.transport.abort()
             return None
         self._begin(session)
@@ -107,7 +112,8 @@ class StreamClient:
 
     async def _follow(self, session: CountingListener) -> None:
         try:
-            await session.ended
+            while not session.ended.done() and time.monotonic() - self._heard_s < SILENCE_S:
+                await asyncio.wait((session.ended,), timeout=1.0)
         finally:
             session.transport.abort()
             self.take_gaps()
@@ -128,11 +134,14 @@ class Asker:
     def __init__(self, ports: Sequence[int], key: str, path: str, a_second: float) -> None:
         self._ports, self._path = list(ports), path
         self._a_second = a_second
+        self._sent_s = [0.0] * self.CONNECTIONS
         self.use(key)
         self.forget()
 
     def forget(self) -> None:
         self.statuses: Counter[int] = Counter()
+        self.failed_at: list[float] = []
+        """When requests were sent that failed."""
         self._silent_s, self._answered_s = 0.0, time.monotonic()
 
     @property
@@ -154,31 +163,37 @@ class Asker:
         while True:
             turn += 1
             try:
+                self._sent_s[number] = time.monotonic()
                 async with asyncio.timeout(CONNECT_S):
                     streams = await asyncio.open_connection("127.0.0.1", self._ports[turn % len(self._ports)])
                 try:
-                    await self._converse(*streams, every_s)
+                    await self._converse(number, *streams, every_s)
                 finally:
                     streams[1].transport.abort()
             except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
                 self.statuses[0] += 1
+                self.failed_at.append(self._sent_s[number])
                 await asyncio.sleep(AGAIN_S)
 
     async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, every_s: float
+        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, every_s: float
     ) -> None:
         """Until the server closes in order: with an answer that says so, or between two of them."""
         next_s, is_open = time.monotonic(), True
         while is_open and not reader.at_eof():
             next_s, key = max(next_s + every_s, time.monotonic()), self._key
             head = f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {key}\r\n\r\n"
+            self._sent_s[number] = time.monotonic()
             writer.write(head.encode())
             async with asyncio.timeout(10.0):
                 lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines()
                 fields = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
                 await reader.readexactly(int(fields.get("content-length", 0)))
+            status = int(lines[0].split()[1])
+            if status >= 500:
+                self.failed_at.append(self._sent_s[number])
             if key == self._key:
-                self._note(int(lines[0].split()[1]))
+                self._note(status)
             is_open = fields.get("connection") != "close"
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
 

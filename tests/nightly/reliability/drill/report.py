@@ -18,6 +18,7 @@ HEAD = (
     "Ticks refused",
     "Signals lost",
     "Longest time without an answer (s)",
+    "Requests and pushes failed for (s)",
     "Most requests admitted in a minute / sent in all",
     "Answers",
 )
@@ -25,7 +26,7 @@ HEAD = (
 TABLES = (
     ("Clients of the streams", range(1, 4)),
     ("Ticks and signals", range(4, 7)),
-    ("Requests", range(7, 10)),
+    ("Requests", range(7, 11)),
 )
 Row = tuple[str, ...]
 
@@ -64,6 +65,7 @@ def row_of(damage: Damage) -> Row:
         counted(damage.ticks_refused) or "0",
         f"{damage.signals_lost}" + (f": {damage.ledger_fault}" if damage.ledger_fault else ""),
         f"{damage.unanswered_s:.1f}",
+        f"{damage.failing_s:.1f}",
         f"{damage.admission.most_in_a_minute} / {damage.admission.asked:,}" if damage.admission else "",
         answers_of(damage),
     )

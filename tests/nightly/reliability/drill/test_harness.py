@@ -9,7 +9,7 @@ from django.db import connection
 
 from accounts.limits.tiers import save_tier
 from accounts.models import Tier
-from tests.nightly.reliability.drill.damage import MOST_IN_A_MINUTE, harm_of
+from tests.nightly.reliability.drill.damage import FAILING_FOR_S, MOST_IN_A_MINUTE, harm_of
 from tests.nightly.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, furnish, under_load
 from tests.nightly.reliability.drill.readers import StreamClient
 from tests.patience import wait_until
@@ -34,6 +34,7 @@ def do_harm(loaded: LoadedInstallation) -> None:
     loaded.ticks.refused["too_late"] += 2
     loaded.signals.acknowledged.append("none")
     loaded.quotes.statuses[500] += 1
+    loaded.quotes.failed_at += [0.0, FAILING_FOR_S + 1]
 
 
 def tell_of_gap(client: StreamClient) -> None:
@@ -86,7 +87,7 @@ def test_control_harm_is_counted(embedded: Installation) -> None:
     assert found.silent_s >= PAUSE_S
     assert found.unanswered_s >= PAUSE_S
     assert found.statuses[500] == 1
-    assert len(harm_of(found)) == 8
+    assert len(harm_of(found)) == 9
     assert (told.stale, told.gaps) == (1, 0)
     # What was counted of one fault does not count for the next; what is broken stays broken.
     assert harm_of(told) == ["acknowledged signals lost: 1", f"ledger: {found.ledger_fault}"]

@@ -39,6 +39,8 @@ class TickSource(Writer):
         self._http = httpx.Client(timeout=10)
         self.acknowledged: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.failed_at: list[float] = []
+        """When requests were sent that failed."""
         self._next_s = time.monotonic()
         self._turn = threading.Lock()
 
@@ -71,12 +73,15 @@ class TickSource(Writer):
 
     def _send(self, ticks: list[dict[str, object]]) -> bool:
         """Whether it was answered."""
+        sent_s = time.monotonic()
         url = f"http://127.0.0.1:{self._port}/ingest/ticks"
         try:
             answer = self._http.post(url, json={"ticks": ticks}, headers=self._headers)
         except httpx.TransportError:
+            self.failed_at.append(sent_s)
             return False
         if answer.status_code != 200:
+            self.failed_at.append(sent_s)
             return False
         codes = {tick["index"]: tick["code"] for tick in answer.json()["rejected"]}
         for index, tick in enumerate(ticks):
