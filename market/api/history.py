@@ -1,7 +1,7 @@
 """GET /api/market/{symbol}/history: every closed candle that is stored, page by page."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 from msgspec import Meta
@@ -31,6 +31,7 @@ from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
+from market import runtime
 from market.prices.candles import TIMEFRAMES
 from market.store import present_kind
 from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, find_bounds, read_parts
@@ -107,6 +108,27 @@ class WalkPosition(NamedTuple):
     """Bars, up to here."""
 
 
+class OpenBar(NamedTuple):
+    """The candle that is forming, which `closed_only` leaves out. It is stored if it was closed early, by a
+    change of source or by a calendar, and then went on."""
+
+    simulated: bool | None
+    """The kind of the series that this process knows; None if it has loaded none."""
+    opened_ms: int | None
+
+    @classmethod
+    def of(cls, facts: InstrumentFacts, timeframe: str) -> Self:
+        history = runtime.prices.candles(facts)
+        forming = history.forming_row(timeframe)
+        return cls(history.simulated, None if forming is None else forming.opened_ms)
+
+    def end_ms(self, simulated: bool, timeframe: str, end_ms: int) -> int:
+        if self.simulated not in (None, simulated):
+            # The series is changing, and this process does not know yet what of the next one is forming.
+            return min(end_ms, clock.now_ms() - TIMEFRAMES[timeframe] + 1)
+        return end_ms if self.opened_ms is None else min(end_ms, self.opened_ms)
+
+
 class HistoryViewSet(KeyedViewSet):
     @describes(
         "getHistory",
@@ -145,7 +167,8 @@ class HistoryViewSet(KeyedViewSet):
         form = asked_form(self.scope)
         page = open_pages.enter(self.caller.counted_under)
         try:
-            series, bounds = await in_thread_promptly(look, facts, wanted, place)
+            open_bar = OpenBar.of(facts, wanted["timeframe"])
+            series, bounds = await in_thread_promptly(look, facts, wanted, place, open_bar)
         except BaseException:
             open_pages.leave(page)
             raise
@@ -185,10 +208,12 @@ def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:
 
 
 def look(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, open_bar: OpenBar
 ) -> tuple[StoredSeries, PageBounds]:
     simulated = present_kind(facts.id)
     if place.simulated not in (None, simulated):
         raise InvalidCursor(OTHER_KIND.format(symbol=facts.symbol), field="cursor")
-    series = StoredSeries(facts.id, facts.digits, wanted["timeframe"], simulated, catalogue.withheld)
-    return series, find_bounds(series, place.after_ms, place.end_ms, wanted["limit"])
+    timeframe = wanted["timeframe"]
+    series = StoredSeries(facts.id, facts.digits, timeframe, simulated, catalogue.withheld)
+    end_ms = open_bar.end_ms(simulated, timeframe, place.end_ms)
+    return series, find_bounds(series, place.after_ms, end_ms, wanted["limit"])

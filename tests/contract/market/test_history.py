@@ -14,17 +14,20 @@ import pyarrow.ipc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from time_machine import Traveller
 
+from core.clock import now_ms
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime
 from market.models import LastQuote
 from market.prices.candles import PriceBar
+from market.prices.records import Tick
 from market.store import candle_rows
 from tests.accounts.browser import logged_in, token_of
 from tests.client import Api
-from tests.contract.answers import SECONDS, refusal
+from tests.contract.answers import SECONDS, refusal, to_ms
 from tests.databases.queries import count_queries
 from tests.factories import make_account, make_candle, make_instrument, make_user, put_quote
 
@@ -314,6 +317,40 @@ def test_only_candles_of_the_present_kind_are_answered_and_no_walk_goes_on_in_th
     assert len(history_of(shared, "KINDS")) == 2
     refused = shared.ask(f"/api/market/KINDS/history?limit=1&cursor={cursor}")
     assert "simulated and real" in refusal(refused, 400, "invalid_cursor", field="cursor")
+
+
+def store_hours(symbol: str) -> None:
+    """The one before noon, and that of noon from when it was closed before its time."""
+    hours = (to_ms("2026-11-18 11:00"), to_ms("2026-11-18 12:00"))
+    store(symbol, [PriceBar(at_ms, 1.1, 1.1, 1.1, 1.1, 1.0, 1.1, 1.1, "push") for at_ms in hours], "1h")
+
+
+def hours_of(shared: Api, symbol: str) -> list[str]:
+    body = shared.ask(f"/api/market/{symbol}/history?timeframe=1h").json()
+    return [candle["time"][11:13] for candle in body["ohlcv"]]
+
+
+def test_hour_that_forms_again_is_closed_when_it_is_for_closed_only(clock: Traveller, shared: Api) -> None:
+    make_instrument("AGAIN")
+    store_hours("AGAIN")
+    clock.shift(1)
+    runtime.engine.accept(Tick("AGAIN", 1.1, 1.1, now_ms(), 1.0), now_ms())
+    assert hours_of(shared, "AGAIN") == ["11"]
+    clock.move_to("2026-11-18T13:00:02Z")
+    runtime.engine.keep_time(now_ms())
+    assert hours_of(shared, "AGAIN") == ["11", "12"]
+
+
+def test_while_a_series_changes_only_what_the_clock_has_closed_is_answered(
+    clock: Traveller, shared: Api
+) -> None:
+    make_instrument("CHANGES")
+    store_hours("CHANGES")
+    runtime.prices.history(catalogue.get("CHANGES")).simulated = True
+    clock.move_to("2026-11-18T12:59:59.999Z")
+    assert hours_of(shared, "CHANGES") == ["11"]
+    clock.move_to("2026-11-18T13:00:00Z")
+    assert hours_of(shared, "CHANGES") == ["11", "12"]
 
 
 @contextmanager
