@@ -16,6 +16,7 @@ from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, default_feed, feeds_of
 from market.engine import SeriesEnding
 from market.models import (
+    AbsorptionWindows,
     Candle,
     EngineState,
     FormerQuote,
@@ -97,6 +98,7 @@ def remove_market(now_ms: int) -> None:
     catalogue.load_now()
     # First: a process that still makes some of it writes nothing any more.
     UnfinishedPast.objects.all().delete()
+    AbsorptionWindows.objects.filter(instrument__last_quote__source=DEMO).delete()
     for row in LastQuote.objects.filter(source=DEMO).select_related("instrument"):
         _remove_quote(row, now_ms)
     FormerQuote.objects.filter(source=DEMO).delete()

@@ -122,6 +122,24 @@ class FormingMinute(BarFields):
         return f"{self.instrument_id} {self.opened_at:%Y-%m-%d %H:%M}"
 
 
+class AbsorptionWindows(models.Model):
+    """The volumes that an instrument's absorption is compared with, so that a restart goes on with them."""
+
+    instrument = models.OneToOneField(
+        "instruments.Instrument",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="absorption_windows",
+        # Without a constraint the version before, which does not know these rows, can delete instruments.
+        db_constraint=False,
+    )
+    # Of each window that counts, the oldest first: bid and ask volume, in hundred-millionths.
+    volumes = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"{self.instrument_id}"
+
+
 class LastQuote(models.Model):
     """The last quote, so that a restart knows it even on a closed market, and the kind of the prices."""
 

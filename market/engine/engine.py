@@ -273,7 +273,7 @@ class Engine:
         for state in states:
             minute = self.prices.history(state.facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
-            flow = msgspec.to_builtins(state.flow.state())
+            flow = msgspec.to_builtins(state.flow.state(state.absorption.window))
             if state.has_begun:
                 numbers = state.seq, state.flow_seq, flow, dict(state.source_seqs)
                 kind = state.simulated, state.origin or state.source
@@ -281,6 +281,7 @@ class Engine:
                     *(state.last, copied, *numbers, *kind),
                     candle_seqs=dict(state.candle_seqs),
                     unsettled_ms=state.outliers.settling.unsettled_ms,
+                    windows=state.windows_to_keep(),
                 )
         return made
 

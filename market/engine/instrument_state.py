@@ -9,7 +9,7 @@ from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, is_simulated
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import CandleRow, History
-from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
+from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, FlowUpdate, OrderFlow
 from market.prices.records import (
     AbsorptionFound,
     AnyRecord,
@@ -30,6 +30,14 @@ TRADES = " trades"
 def numbering(tick: Tick, origin: str) -> str:
     """A source numbers its trades apart from its quotes."""
     return f"{origin}{TRADES}" if tick.side else origin
+
+
+def flow_of(record: TickAccepted) -> FlowUpdate | None:
+    """What the tick says of the order flow, as its engine told it."""
+    if not record.flow_seq:
+        return None
+    sold, bought = record.bid_volume, record.ask_volume
+    return FlowUpdate(sold, bought, bought - sold, record.cumulative_delta, record.price, record.time_ms)
 
 
 @dataclass(slots=True, eq=False)
@@ -181,13 +189,22 @@ class InstrumentState:
         self.flow.note_absorption(found.time_ms)
         return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
+    def windows_to_keep(self) -> list[tuple[int, int]] | None:
+        """None where they are stored as they are."""
+        if self.absorption.is_kept:
+            return None
+        self.absorption.is_kept = True
+        return self.absorption.volumes()
+
     def resume(self, checkpoint: Checkpoint, at_ms: int) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
         self.source_seqs, self.candle_seqs = dict(checkpoint.source_seqs), dict(checkpoint.candle_seqs)
         self.origin = checkpoint.source or self.choice.feed
         if checkpoint.flow_state is not None:
             last_ms = checkpoint.last.time_ms if checkpoint.last else 0
-            self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState), last_ms)
+            kept = msgspec.convert(checkpoint.flow_state, FlowState, str_keys=True)
+            self.flow.restore(kept, last_ms)
+            self.absorption.restore(kept.window, checkpoint.windows or ())
         self.kind_since_ms = checkpoint.kind_since_ms
         if checkpoint.simulated != self.simulated:
             # What prices it now is not what its series is of: that has to be ended first.
@@ -211,12 +228,15 @@ class InstrumentState:
         if isinstance(record, AbsorptionFound):
             self.flow_seq = record.flow_seq
             self.flow.note_absorption(record.time_ms)
+            self.absorption.end_until(record.time_ms)
             return
         side = (record.ask_volume > 0) - (record.bid_volume > 0)
         traded = record.ask_volume + record.bid_volume
         price = record.price if side else None
         self.last = Tick(record.symbol, record.bid, record.ask, record.time_ms, traded, side, price)
         self.flow.follow(record)
+        # What the windows before have shown stands in the journal.
+        self.absorption.take(self.last, flow_of(record))
         self.seq = record.seq
         if record.numbering:
             self.source_seqs[record.numbering] = record.source_seq

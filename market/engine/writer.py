@@ -166,6 +166,8 @@ class EngineWriter:
             if not is_done:
                 self._put_back(rows, flows)
                 engine.changed = changed | engine.changed
+                for state in changed.values():
+                    state.absorption.is_kept = False
         return is_written
 
     def write_alone(self, write: Callable[[], Checkpoint]) -> Checkpoint:

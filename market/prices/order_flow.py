@@ -45,6 +45,46 @@ class MinuteFlow(msgspec.Struct, frozen=True, gc=False):
         return (round(self.ask_volume * UNITS) - round(self.bid_volume * UNITS)) / UNITS
 
 
+class Window(msgspec.Struct, array_like=True, gc=False):
+    """The order flow of one window, and how often each spread was quoted, in points."""
+
+    begins_ms: int = 0
+    bid_volume: float = 0.0
+    ask_volume: float = 0.0
+    bid_value: float = 0.0
+    ask_value: float = 0.0
+    high: float = 0.0
+    # No price is as high.
+    low: float = 1e12
+    spreads: dict[int, int] = {}
+
+    @property
+    def is_traded(self) -> bool:
+        return self.high >= self.low
+
+    def add(self, update: FlowUpdate) -> None:
+        price, sold, bought = update.price, update.bid_volume, update.ask_volume
+        if sold:
+            self.bid_volume += sold
+            self.bid_value += sold * price
+        else:
+            self.ask_volume += bought
+            self.ask_value += bought * price
+        if price > self.high:
+            self.high = price
+        if price < self.low:
+            self.low = price
+
+    def rescale_spreads(self, factor: float) -> None:
+        quoted, self.spreads = self.spreads, {}
+        for points, often in quoted.items():
+            rescaled = round(points * factor)
+            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
+
+    def add_spread(self, points: int) -> None:
+        self.spreads[points] = self.spreads.get(points, 0) + 1
+
+
 class FlowState(msgspec.Struct, frozen=True):
     """What must survive a restart. What is in hundred-millionths is whole."""
 
@@ -62,6 +102,8 @@ class FlowState(msgspec.Struct, frozen=True):
     """The bid volume of that minute, in hundred-millionths; `bought` is its ask volume."""
     bought: int = 0
     absorptions: int = 0
+    window: Window | None = None
+    """The one that is open; the version before keeps none."""
 
 
 class OrderFlow:
@@ -144,12 +186,13 @@ class OrderFlow:
         self._digits, self._scale = digits, 10**digits
         self._half_points = 0 if last is None else int((last.bid + last.ask) * self._scale + 0.5)
 
-    def state(self) -> FlowState:
+    def state(self, window: Window | None = None) -> FlowState:
         # Of one that is not whole the next process can know no more than this one.
         minute_ms = self._minute_ends_ms - MINUTE_MS if self._is_whole else None
         return FlowState(
             *(self._day_ends_ms // DAY_MS - 1, self._units, self._side, self._half_points),
             *(minute_ms, self._sold, self._bought, self._absorptions),
+            window=window,
         )
 
     def restore(self, state: FlowState, last_ms: int = 0) -> None:
@@ -214,48 +257,11 @@ class Absorption(msgspec.Struct, frozen=True, gc=False):
     """The end of the window."""
 
 
-class _Window:
-    """The order flow of one window, and how often each spread was quoted, in points."""
-
-    __slots__ = ("ask_value", "ask_volume", "bid_value", "bid_volume", "high", "low", "spreads")
-
-    def __init__(self) -> None:
-        self.bid_volume = self.ask_volume = self.bid_value = self.ask_value = 0.0
-        self.high, self.low = float("-inf"), float("inf")
-        self.spreads: dict[int, int] = {}
-
-    @property
-    def is_traded(self) -> bool:
-        return self.high >= self.low
-
-    def add(self, update: FlowUpdate) -> None:
-        price, sold, bought = update.price, update.bid_volume, update.ask_volume
-        if sold:
-            self.bid_volume += sold
-            self.bid_value += sold * price
-        else:
-            self.ask_volume += bought
-            self.ask_value += bought * price
-        if price > self.high:
-            self.high = price
-        if price < self.low:
-            self.low = price
-
-    def rescale_spreads(self, factor: float) -> None:
-        quoted, self.spreads = self.spreads, {}
-        for points, often in quoted.items():
-            rescaled = round(points * factor)
-            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
-
-    def add_spread(self, points: int) -> None:
-        self.spreads[points] = self.spreads.get(points, 0) + 1
-
-
 class AbsorptionWatch:
     """One instrument, in windows of 5 s aligned to UTC. A window counts if anything was traded in it. Each
     side is compared with its own volumes, zeros too, in the 60 windows that counted before."""
 
-    __slots__ = ("_begins_ms", "_digits", "_ends_ms", "_pip_size", "_scale", "_usual", "_window")
+    __slots__ = ("_begins_ms", "_digits", "_ends_ms", "_pip_size", "_scale", "_usual", "_window", "is_kept")
 
     def __init__(self, digits: int, pip_size: float) -> None:
         self._digits = digits
@@ -266,12 +272,35 @@ class AbsorptionWatch:
             "ask": RecentVolumes(WINDOWS),
         }
         self._begins_ms = self._ends_ms = 0
-        self._window = _Window()
+        self._window = Window()
+        self.is_kept = True
+        """Whether those that count are stored as they are."""
 
     def measure_by(self, digits: int, pip_size: float) -> None:
         """Prices have other digits from now on, or pips another size; what is usual stays."""
         self._window.rescale_spreads(10.0 ** (digits - self._digits))
         self._digits, self._scale, self._pip_size = digits, 10**digits, pip_size
+
+    @property
+    def window(self) -> Window:
+        """The open one."""
+        return self._window
+
+    def volumes(self) -> list[tuple[int, int]]:
+        """The bid and ask volume of each window that counts, the oldest first."""
+        return list(zip(self._usual["bid"].volumes, self._usual["ask"].volumes, strict=True))
+
+    def restore(self, window: Window | None, volumes: Sequence[tuple[int, int]]) -> None:
+        """Go on from what was kept."""
+        for sold, bought in volumes:
+            self._usual["bid"].add(sold)
+            self._usual["ask"].add(bought)
+        if window is not None and window.begins_ms:
+            self._begin(window)
+
+    def _begin(self, window: Window) -> None:
+        self._window, self._begins_ms = window, window.begins_ms
+        self._ends_ms = self._begins_ms + WINDOW_MS
 
     def take(self, tick: Tick, update: FlowUpdate | None) -> Sequence[Absorption]:
         """Add a tick and the order flow it made. Returns what the window that it ended has shown."""
@@ -289,18 +318,16 @@ class AbsorptionWatch:
         if now_ms < self._ends_ms:
             return ()
         window, ended_ms = self._window, self._ends_ms
-        self._window = _Window()
-        self._begins_ms = interval_start(now_ms, WINDOW_MS)
-        self._ends_ms = self._begins_ms + WINDOW_MS
+        self._begin(Window(interval_start(now_ms, WINDOW_MS)))
         return self._judge(window, ended_ms) if window.is_traded else ()
 
-    def _judge(self, window: _Window, ended_ms: int) -> list[Absorption]:
+    def _judge(self, window: Window, ended_ms: int) -> list[Absorption]:
         sold, bought = round(window.bid_volume * UNITS), round(window.ask_volume * UNITS)
         still = max(STILL_PIPS * self._pip_size, STILL_SPREADS * median(window.spreads) / self._scale)
         moved = round(window.high - window.low, self._digits)
         # A limit of 0.3 pips may be 0.30000000000000004 of them.
         is_still = moved <= still + 1e-9
-        found = []
+        self.is_kept, found = False, []
         pressed: tuple[tuple[Side, int, float], ...]
         pressed = ("bid", sold, window.bid_value), ("ask", bought, window.ask_value)
         for side, units, value in pressed:
@@ -316,26 +343,26 @@ class AbsorptionWatch:
 class RecentVolumes:
     """Mean and standard deviation of the last volumes: whole numbers, whose sums stay exact for ever."""
 
-    __slots__ = ("_many", "_squares", "_sum", "_volumes")
+    __slots__ = ("_many", "_squares", "_sum", "volumes")
 
     def __init__(self, many: int) -> None:
         self._many = many
-        self._volumes: deque[int] = deque()
+        self.volumes: deque[int] = deque()
         self._sum = 0
         self._squares = 0
 
     def add(self, volume: int) -> None:
-        self._volumes.append(volume)
+        self.volumes.append(volume)
         self._sum += volume
         self._squares += volume * volume
-        if len(self._volumes) > self._many:
-            oldest = self._volumes.popleft()
+        if len(self.volumes) > self._many:
+            oldest = self.volumes.popleft()
             self._sum -= oldest
             self._squares -= oldest * oldest
 
     def strength(self, volume: int) -> float | None:
         """(Sample) standard deviations above the mean. None if too few are known or all alike."""
-        count = len(self._volumes)
+        count = len(self.volumes)
         spread = count * self._squares - self._sum * self._sum
         if count < self._many or not spread:
             return None

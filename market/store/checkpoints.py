@@ -11,7 +11,7 @@ from core.plain_json import encode
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from instruments.sources import is_simulated
-from market.models import FormerQuote, FormingMinute, LastQuote
+from market.models import AbsorptionWindows, FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.order_flow import FlowState
 from market.prices.records import JournalPosition, Tick
@@ -23,6 +23,7 @@ from .upserts import Upsert, decimal_text, time_text
 
 logger = logging.getLogger(__name__)
 PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", *PRICES)
+PUT_WINDOWS = Upsert(AbsorptionWindows, "instrument_id", "volumes")
 PUT_QUOTES = Upsert(
     LastQuote,
     *("instrument_id", "bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
@@ -49,6 +50,8 @@ class Checkpoint(NamedTuple):
     """The last number of the closed candles of each timeframe."""
     unsettled_ms: int = 0
     """How long its prices were not settled, in all."""
+    windows: Sequence[tuple[int, int]] | None = None
+    """The volumes that absorption is compared with; None where they are stored as they are."""
 
     @property
     def awaits_first(self) -> bool:
@@ -119,6 +122,11 @@ def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint], flows: S
         for instrument_id, checkpoint in checkpoints.items()
         if (minute := checkpoint.minute) is not None
     )
+    PUT_WINDOWS.put(
+        (instrument_id, encode(checkpoint.windows).decode())
+        for instrument_id, checkpoint in checkpoints.items()
+        if checkpoint.windows is not None
+    )
 
 
 def write_quote(instrument_id: int, tick: Tick, source: str = "", flow: FlowState | None = None) -> None:
@@ -152,6 +160,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
     """By instrument id."""
     minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS, "source")
     forming = {instrument_id: candle_of(values) for instrument_id, *values in minutes}
+    windows = dict(AbsorptionWindows.objects.values_list("pk", "volumes"))
     quotes = LastQuote.objects.select_related("instrument")
     return {
         row.pk: Checkpoint(
@@ -166,6 +175,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
             None if row.kind_since is None else epoch_ms(row.kind_since),
             row.candle_seqs or {},
             row.unsettled_ms,
+            windows.get(row.pk),
         )
         for row in quotes
     }

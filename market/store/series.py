@@ -10,7 +10,7 @@ from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from instruments.sources import default_feed, feeds_of, is_simulated
-from market.models import FormerQuote, FormingMinute, LastQuote
+from market.models import AbsorptionWindows, FormerQuote, FormingMinute, LastQuote
 
 from .checkpoints import Checkpoint, tick_of
 
@@ -74,6 +74,7 @@ def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Check
     row.simulated, row.kind_since = simulated, since
     row.save()
     FormingMinute.objects.filter(pk=facts.id).delete()
+    AbsorptionWindows.objects.filter(pk=facts.id).delete()
     numbers = row.seq, row.flow_seq, row.flow_state, row.source_seqs
     kind = simulated, row.source, epoch_ms(since), row.candle_seqs or {}
     return Checkpoint(tick_of(row, facts.symbol), None, *numbers, *kind)

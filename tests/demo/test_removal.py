@@ -14,7 +14,7 @@ from core.events.outbox import ControlEvent
 from demo.people import PUBLISHERS, seed_people
 from demo.seeding import remove
 from instruments.models import Instrument, TradingCalendar
-from market.models import Candle, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
+from market.models import AbsorptionWindows, Candle, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import (
@@ -42,6 +42,7 @@ def shipped() -> Instrument:
     FormingMinute.objects.create(instrument=instrument, opened_at=NOON, source="demo", **prices)
     quote = {"bid": 1, "ask": 1, "quoted_at": NOON}
     LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", **quote)
+    AbsorptionWindows.objects.create(instrument=instrument, volumes=[[1, 2]])
     make_published(instrument, user=User.objects.get(username=PUBLISHERS[0]))
     make_news("Demo news", is_demo=True)
     return instrument
@@ -126,6 +127,7 @@ def test_person_and_signal_stay_with_the_instrument_which_keeps_no_simulated_quo
     assert list(Instrument.objects.all()) == [shipped]
     assert not LastQuote.objects.exists()
     assert not FormingMinute.objects.exists()
+    assert not AbsorptionWindows.objects.exists()
     # It ends at the last simulated quote.
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
