@@ -12,7 +12,7 @@ from .components import NAMES
 from .models import ComponentMinute, Minute
 
 DAYS = 90
-MONTH = timedelta(days=29)
+MONTH_DAYS = 30
 Rows = dict[date, dict[str, Any]]
 
 # Yesterday may still change, by minutes that waited for the database.
@@ -90,7 +90,13 @@ class PastDays:
 past_days = PastDays()
 
 
-def component_histories(now: datetime) -> dict[str, ComponentHistory]:
+class Histories(NamedTuple):
+    components: dict[str, ComponentHistory]
+    served: ComponentHistory
+    """The price stream over the last month."""
+
+
+def component_histories(now: datetime) -> Histories:
     today = midnight(now)
     first_day = today - timedelta(days=DAYS - 1)
     # The current minute, and the one being written down, are not counted.
@@ -103,7 +109,8 @@ def component_histories(now: datetime) -> dict[str, ComponentHistory]:
     measured = {name: first is not None and getattr(first, name) is not None for name in NAMES}
     found = {name: history_of(name, dates, rows, span, is_measured=measured[name]) for name in NAMES}
     before = with_minutes_before(rows, span)
-    return found | {"market": history_of("market", dates, *before, is_measured=True)}
+    found["market"] = history_of("market", dates, *before, is_measured=True)
+    return Histories(found, history_of("market", dates[-MONTH_DAYS:], *before, is_measured=True))
 
 
 class Span(NamedTuple):
@@ -117,17 +124,15 @@ def with_minutes_before(rows: Rows, span: Span) -> tuple[Rows, Span]:
     """Before components were looked at, minutes with an engine were written down: the price stream worked."""
     ever = Minute.objects.first_at()
     # Of those of more than a month ago, the first alone is kept.
-    first = None if ever is None else max(ever, midnight(span.end - MONTH))
+    first = None if ever is None else max(ever, midnight(span.end - timedelta(days=MONTH_DAYS - 1)))
     if first is None or first >= span.first:
         return rows, span
-    served = Minute.objects.since(first).filter(at__lt=span.end).served_by_day()
-    counted = {date.fromisoformat(day): n for day, n in served.items()}
-    before = {
-        day: {"minutes": n, "market_seen": n, "market_up": float(n)}
-        for day, n in counted.items()
-        if day <= span.first.date()
-    }
-    return {**rows, **before}, Span(first, span.end)
+    merged = dict(rows)
+    for day, served in Minute.objects.since(first).filter(at__lt=span.first).served_by_day().items():
+        row = rows.get(date.fromisoformat(day), {})
+        counted = {name: (row.get(name) or 0) + served for name in ("minutes", "market_seen", "market_up")}
+        merged[date.fromisoformat(day)] = row | counted
+    return merged, Span(first, span.end)
 
 
 def history_of(
@@ -158,4 +163,6 @@ def minutes_of(day: date, first: datetime, end: datetime) -> int:
 
 
 def up_percent(up: float, minutes: int) -> float:
-    return round(100 * up / minutes, 3) if minutes > 0 else 100.0
+    """What was down for a moment is not rounded up to 100."""
+    percent = round(100 * up / minutes, 3)
+    return percent if up >= minutes else min(percent, 99.999)

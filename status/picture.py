@@ -20,6 +20,10 @@ class LatencyMinute(msgspec.Struct):
     p50: int | None
     p95: int | None
     p99: int | None
+    age_p50: int | None = None
+    """From the tick's own time, likewise."""
+    age_p95: int | None = None
+    age_p99: int | None = None
 
 
 class LatencyLine(NamedTuple):

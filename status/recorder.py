@@ -14,7 +14,6 @@ from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
 from market.prices import interval_start
-from market.runtime import is_heard
 from market.streams.market_streams import prices
 
 from .models import ComponentMinute, Minute, ProcessReport
@@ -40,8 +39,8 @@ class MinuteRecorder:
         self._process = secrets.token_hex(8)
         self.looks = MinuteLooks()
         self._looked_s: float | None = None
-        self._absence_ms = (0, 0)
-        """When no process was there before this one."""
+        self._gone_ms: int | None = None
+        """Since when no process was there before this one."""
         self.waiting: dict[datetime, Shares] = {}
         """Minutes that are not written down yet."""
         looking = "How the components do could not be seen"
@@ -65,7 +64,7 @@ class MinuteRecorder:
     async def start(self) -> None:
         # While the database is away, nobody can tell who was there before; the service starts all the same.
         with contextlib.suppress(*UNANSWERED):
-            self._absence_ms = await in_thread(absence_before, now_ms())
+            self._gone_ms = await in_thread(absent_since, now_ms())
         await self._looking.start()
         await self._loop.start()
 
@@ -74,10 +73,10 @@ class MinuteRecorder:
         await self._loop.stop()
 
     async def look(self) -> None:
-        at_ms, before_s, self._looked_s = now_ms(), self._looked_s, monotonic()
-        shares = component_watch.look()
+        at_ms, shares = now_ms(), component_watch.look()
         if shares is None:
             return
+        before_s, self._looked_s = self._looked_s, monotonic()
         for ago_s in missed_looks(0.0 if before_s is None else self._looked_s - before_s):
             self.looks.add(interval_start(at_ms - round(1000 * ago_s), MINUTE_MS), STOOD_STILL)
         minute_ms = interval_start(at_ms, MINUTE_MS)
@@ -87,25 +86,29 @@ class MinuteRecorder:
 
     def _account_for_before(self, minute_ms: int, at_ms: int, shares: Shares) -> None:
         """What the process before saw of this minute is lost with it; that nobody was there is not."""
-        gone_ms, back_ms = self._absence_ms
-        if back_ms <= minute_ms:
+        if self._gone_ms is None:
             return
         for look_ms in range(minute_ms, at_ms, round(1000 * LOOK_EVERY_S)):
-            self.looks.add(minute_ms, STOOD_STILL if gone_ms <= look_ms < back_ms else shares)
+            self.looks.add(minute_ms, shares if look_ms < self._gone_ms else STOOD_STILL)
 
     async def note(self) -> None:
         # After standing still, this may be the first to go on.
         await self.look()
-        await in_thread(self.write, now_ms(), is_heard=is_heard())
+        await in_thread(self.write, now_ms())
 
-    def write(self, at_ms: int, *, is_heard: bool) -> None:
-        """Writes down the last full minute. Without an engine, prices stand still and nobody is served."""
+    def write(self, at_ms: int) -> None:
+        """Writes down the last full minute, as far as this process was there. Without an engine, prices stand
+        still and nobody is served."""
         minute_ms = interval_start(at_ms, MINUTE_MS) - MINUTE_MS
-        at = moment(minute_ms)
-        self.write_components(at, self.looks.take(minute_ms))
-        if is_heard:
-            took = prices.hub.latency.quantiles(at_ms)
-            quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
+        at, shares = moment(minute_ms), self.looks.take(minute_ms)
+        self.write_components(at, shares)
+        if shares.get("market"):
+            measured = {"": prices.hub.latency.quantiles(at_ms), "age_": prices.hub.ages.quantiles(at_ms)}
+            quantiles = {
+                f"{since}p{share * 100:.0f}_ms": took_ms
+                for since, took in measured.items()
+                for share, took_ms in took.items()
+            }
             minute = Minute(at=at, process=self._process, **quantiles)
             Minute.objects.bulk_create([minute], ignore_conflicts=True)
         if at.minute == 0:
@@ -125,9 +128,9 @@ class MinuteRecorder:
             self.waiting = {}
 
 
-def absence_before(at_ms: int) -> tuple[int, int]:
+def absent_since(at_ms: int) -> int | None:
     silent_s = ProcessReport.objects.silent_s() or 0.0
-    return (0, 0) if silent_s <= LATE_LOOK_S else (at_ms - round(1000 * silent_s), at_ms)
+    return None if silent_s <= LATE_LOOK_S else at_ms - round(1000 * silent_s)
 
 
 def missed_looks(since_s: float) -> list[float]:

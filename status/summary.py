@@ -1,6 +1,6 @@
 """The state of the service, for anybody who asks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -8,18 +8,17 @@ from django.utils import timezone
 from django.utils.text import get_text_list
 
 from core import clock
-from core.times import age_text, midnight
+from core.times import age_text
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
 from .components import COMPONENTS
-from .history import ComponentDay, component_histories, minutes_of, up_percent, uptime_text
+from .history import ComponentDay, ComponentHistory, component_histories, uptime_text
 from .models import Incident, Minute
 from .picture import LatencyMinute
 from .watch import component_watch, fresh_share
 
 LATENCY_FOR = timedelta(hours=1)
-DAYS = 30
 WELL = "Everything works."
 MOST_NAMED = 3
 
@@ -86,7 +85,7 @@ class Summary(msgspec.Struct):
     message: str
     at: datetime
     uptime_percent: float | None
-    """The minutes in which a process served prices, over the last 30 days or since the first start."""
+    """Of the price stream, over the last 30 days or since the first start."""
     days: list[DayUptime]
     latency: list[LatencyMinute]
     feeds: list[InstrumentFreshness]
@@ -98,12 +97,14 @@ def summary() -> Summary:
     now = timezone.now()
     feeds = [feed_of(facts) for facts in sorted(catalogue.offered(), key=lambda facts: facts.symbol)]
     incidents = [summary_of(incident) for incident in Incident.objects.newest()[:10]]
-    days, uptime = days_up(now)
+    histories = component_histories(now)
+    served = histories.served
+    days = [DayUptime(day.day, day.up_percent) for day in served.days if day.up_percent is not None]
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
-    components = components_now(feeds, now)
+    components = components_now(feeds, histories.components)
     status, message = verdict(components, feeds, list(Incident.objects.open()))
     latency = [LatencyMinute(*minute) for minute in minutes]
-    return Summary(status, message, now, uptime, days, latency, feeds, incidents, components)
+    return Summary(status, message, now, served.uptime_percent, days, latency, feeds, incidents, components)
 
 
 def without_database(last: Summary) -> Summary:
@@ -119,8 +120,9 @@ def without_database(last: Summary) -> Summary:
     return msgspec.structs.replace(last, status="outage", message=message, components=components)
 
 
-def components_now(feeds: Sequence[InstrumentFreshness], now: datetime) -> list[ComponentSummary]:
-    histories = component_histories(now)
+def components_now(
+    feeds: Sequence[InstrumentFreshness], histories: Mapping[str, ComponentHistory]
+) -> list[ComponentSummary]:
     shares = component_watch.latest | {"feeds": fresh_share(feed.state for feed in feeds)}
     found = []
     for name, title, _ in COMPONENTS:
@@ -197,25 +199,6 @@ def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
     quote = market.quote(facts.symbol)
     age_s = None if quote is None else max(0, clock.now_ms() - quote.time_ms) / 1000
     return InstrumentFreshness(facts.symbol, market.state(facts), age_s)
-
-
-def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
-    """The uptime of each of the last days and of all of them together, counted from the very first minute."""
-    first_day = midnight(now - timedelta(days=DAYS - 1))
-    # The current minute, and the one being written down, are not counted.
-    end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
-    ever = Minute.objects.first_at()
-    if ever is None or ever >= end:
-        return [], None
-    # The first minute ever and not that of these days, which may begin with an outage.
-    first = max(ever, first_day)
-    served = Minute.objects.since(first).filter(at__lt=end).served_by_day()
-    dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
-    days = [
-        DayUptime(day.isoformat(), up_percent(served.get(day.isoformat(), 0), minutes_of(day, first, end)))
-        for day in dates
-    ]
-    return days, up_percent(sum(served.values()), int((end - first).total_seconds()) // 60)
 
 
 def summary_of(incident: Incident) -> IncidentSummary:

@@ -50,7 +50,8 @@ def publish(records: Sequence[AnyRecord]) -> None:
             price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
             flow = outgoing_flow(record, sent_ms)
             if price is not None:
-                prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms)
+                dated_ms = record.time_ms
+                prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms, dated_ms=dated_ms)
             if flow is not None:
                 order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)
             if record.closed:

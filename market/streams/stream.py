@@ -130,18 +130,25 @@ class NumberedStream(Stream):
         is_offered: bool = True,
         is_tick: bool = True,
         since_ms: int = 0,
+        dated_ms: int = 0,
     ) -> None:
         """A frame of an instrument that is not offered is numbered, but sent to nobody."""
         if self._changes:
             self._held.append(
                 partial(
-                    self.send, symbol, outgoing, is_offered=is_offered, is_tick=is_tick, since_ms=since_ms
+                    self.send,
+                    symbol,
+                    outgoing,
+                    is_offered=is_offered,
+                    is_tick=is_tick,
+                    since_ms=since_ms,
+                    dated_ms=dated_ms,
                 )
             )
             return
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
         if is_offered:
-            self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
+            self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms, dated_ms=dated_ms)
             if symbol == TEST_SYMBOL:
                 self.faults.send(outgoing)
 

@@ -215,13 +215,16 @@ def test_minutes_of_three_months_ago_go_but_for_the_first() -> None:
     assert ages == [100, 90]
 
 
-@pytest.mark.parametrize(("silent_s", "share"), [(4, 1.0), (24, 0.6), (None, 1.0)])
+@pytest.mark.parametrize(
+    ("silent_s", "until_s", "share"),
+    # As long as it starts, nobody is there either.
+    [(4, 45, 1.0), (24, 45, 0.5), (24, 55, 5 / 12), (None, 45, 1.0)],
+)
 @pytest.mark.django_db(transaction=True)
 async def test_minute_in_which_no_process_was_there_is_not_whole(
-    monkeypatch: pytest.MonkeyPatch, silent_s: int | None, share: float
+    monkeypatch: pytest.MonkeyPatch, silent_s: int | None, until_s: int, share: float
 ) -> None:
     """Killed, and started again within the minute: what the one before saw of it is gone."""
-    monkeypatch.setattr(component_watch, "look", lambda: {"rest": 1.0})
     # The clock of the database stands.
     monkeypatch.setattr("status.models.Now", lambda: Value(AT))
     minute_ms = MINUTE_MS * 1_000
@@ -233,6 +236,9 @@ async def test_minute_in_which_no_process_was_there_is_not_whole(
         patched.setattr("status.recorder.now_ms", lambda: minute_ms + 40_000)
         await recorder.start()
         await recorder.stop()
-        patched.setattr("status.recorder.now_ms", lambda: minute_ms + 45_000)
-        await recorder.look()
+        for after_s in range(45, until_s + 1, 5):
+            patched.setattr("status.recorder.now_ms", lambda after_s=after_s: minute_ms + 1000 * after_s)
+            seen = {"rest": 1.0} if after_s == until_s else None
+            patched.setattr(component_watch, "look", lambda seen=seen: seen)
+            await recorder.look()
     assert recorder.looks.take(minute_ms)["rest"] == pytest.approx(share, abs=0.03)

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from status.components import NAMES
-from status.history import DAYS, ComponentDay, ComponentHistory, component_histories, past_days
+from status.history import (
+    DAYS,
+    ComponentDay,
+    ComponentHistory,
+    component_histories,
+    past_days,
+    uptime_text,
+)
 from status.models import ComponentMinute, Minute
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
@@ -28,7 +35,7 @@ def put(first: datetime, count: int, **given: float | None) -> None:
 
 
 def history(name: str = "rest", now: datetime = NOW) -> ComponentHistory:
-    return component_histories(now)[name]
+    return component_histories(now).components[name]
 
 
 def percents(name: str = "rest") -> list[float | None]:
@@ -98,6 +105,14 @@ def test_uptime_is_never_rounded_up(percent: float | None, words: str) -> None:
     assert ComponentDay("2026-11-20", percent).uptime == words
 
 
+def test_moment_of_outage_in_three_months_is_not_rounded_away() -> None:
+    put(MIDNIGHT - timedelta(days=89), 89 * 1440)
+    put(MIDNIGHT, 1, rest=0.9)
+    put(MIDNIGHT + timedelta(minutes=1), 748)
+    assert uptime_text(history().uptime_percent) == "99.99%"
+    assert history("news").uptime_percent == 100.0
+
+
 def test_outage_of_days_is_red_between_days_that_worked() -> None:
     put(MIDNIGHT - timedelta(days=3), 1440)
     put(MIDNIGHT, 749)
@@ -129,7 +144,8 @@ def test_day_that_is_over_moves_on_at_midnight() -> None:
 def test_minutes_before_components_were_looked_at_tell_of_the_price_stream() -> None:
     at = [MIDNIGHT - timedelta(days=1) + timedelta(minutes=n) for n in range(1440 + 700)]
     Minute.objects.bulk_create([Minute(at=each, process="one") for each in at if each.minute])
-    put(MIDNIGHT + timedelta(minutes=600), 149)
+    put(MIDNIGHT + timedelta(minutes=600), 149, market=0.5)
     assert [day.level for day in history("rest").days[-2:]] == ["none", "good"]
     assert history("market").days[-2].up_percent == round(100 * 1416 / 1439, 3)
-    assert history("market").days[-1].down_minutes == 749 - 59 * 11 - 39
+    # Whatever such minutes say of the time since.
+    assert history("market").days[-1].down_minutes == 10 + 149 / 2

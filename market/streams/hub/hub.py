@@ -52,7 +52,9 @@ class Hub:
         """By code."""
         self.latency = WriteLatency()
         """From the engine's acceptance of the oldest tick of a turn to the writes of that turn."""
-        self._since_ms = 0
+        self.ages = WriteLatency()
+        """From that tick's own time to the same writes."""
+        self._since_ms = self._dated_ms = 0
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -106,7 +108,7 @@ class Hub:
             subscriber.join_group(group)
             self._members.tidy(before)
 
-    def publish(self, message: Publication, *topics: str, since_ms: int = 0) -> None:
+    def publish(self, message: Publication, *topics: str, since_ms: int = 0, dated_ms: int = 0) -> None:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
         for topic in topics:
@@ -118,7 +120,8 @@ class Hub:
                 if self.slow.conflating:
                     self._fold(audience, message)
         if self._pending:
-            self._since_ms = self._since_ms or since_ms
+            if not self._since_ms:
+                self._since_ms, self._dated_ms = since_ms, dated_ms
             if not self._is_flushing:
                 self._is_flushing = True
                 self.loop.call_soon(self.flush)
@@ -156,10 +159,13 @@ class Hub:
         self._is_flushing = False
         if self._pending:
             pending, self._pending = self._pending, []
-            since_ms, self._since_ms = self._since_ms, 0
+            since_ms, dated_ms, self._since_ms = self._since_ms, self._dated_ms, 0
             self._deliver(pending)
             if since_ms:
-                self.latency.add(since_ms, now_ms())
+                at_ms = now_ms()
+                self.latency.add(since_ms, at_ms)
+                if dated_ms:
+                    self.ages.add(dated_ms, at_ms)
 
     def hand(self, subscriber: Subscriber, write: Write, frames: bytes) -> None:
         try:

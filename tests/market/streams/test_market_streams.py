@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
+from time_machine import Traveller
 
 from core.clock import now_ms
 from core.threads import in_thread
@@ -84,6 +85,14 @@ def goes_on(stream: NumberedStream, position: int, epoch: str = EPOCH) -> bool:
 
 def test_streams_are_all_kinds_with_numbers() -> None:
     assert [stream.kind for stream in market_streams.STREAMS] == [kind for kind in KINDS if kind.is_numbered]
+
+
+async def test_write_is_timed_from_the_acceptance_of_a_tick_and_from_its_own_time(clock: Traveller) -> None:
+    hub, at_ms = market_streams.prices.hub, now_ms()
+    hub.subscribe(hub.join(RecordedConnection(), lambda: None), ["EURUSD"])
+    market_streams.publish([TickAccepted("EURUSD", 1.1, 1.2, at_ms - 900, 1.0, 1, accepted_ms=at_ms - 20)])
+    hub.flush()
+    assert [(each.count, each.sum_ms) for each in (hub.latency, hub.ages)] == [(1, 20), (1, 900)]
 
 
 @pytest.mark.parametrize("stream", market_streams.STREAMS, ids=lambda stream: stream.kind.name)
