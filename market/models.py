@@ -49,6 +49,7 @@ class Candle(BarFields):
         BID = "bid"
         MID = "mid"
         TRADES = "trades", "a venue's trade prices"
+        IMPORT = "import", "bars of a file"
 
     instrument = models.ForeignKey("instruments.Instrument", on_delete=models.CASCADE, related_name="candles")
     timeframe = models.CharField(max_length=3, choices=[(name, name) for name in TIMEFRAMES])

@@ -15,6 +15,7 @@ import msgspec
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
+from market.engine.files import bars
 from market.engine.files.dukascopy import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
@@ -142,7 +143,10 @@ class ReplayFiles:
         try:
             for path in self._files_of(facts.symbol):
                 with TickFile(str(path), block=BLOCK) as file:
-                    for batch in file.batches(facts.symbol, usual_point(facts.digits)):
+                    if file.format.basis == bars.BASIS:
+                        raise BadFile(f"{path} holds bars, which cannot be played: import them instead.")
+                    point = usual_point(str(path), facts.symbol, facts.digits)
+                    for batch in file.batches(facts.symbol, point):
                         if self._is_over.is_set():
                             return
                         self._malformed += len(batch.malformed)

@@ -13,6 +13,7 @@ import msgspec
 from core.times import epoch_ms
 from market.prices.records import Tick
 
+from .dukascopy_points import POINTS
 from .format import NO_TICK, BadFile, FileBatch, FilePosition, Format, Read, Subject
 
 
@@ -73,19 +74,22 @@ BI5_SAMPLE = "…/EURUSD/2024/00/15/13h_ticks.bi5 (months from 00)"
 
 # Milliseconds within the hour, ask, bid, ask volume, bid volume.
 RECORD = Struct(">IIIff")
-PATH = re.compile(r"(\d{4})[/\\](\d\d)[/\\](\d\d)[/\\](\d\d)h_ticks\.bi5$")
+PATH = re.compile(r"(?:([^/\\]+)[/\\])?(\d{4})[/\\](\d\d)[/\\](\d\d)[/\\](\d\d)h_ticks\.bi5$")
 
 
-def usual_point(digits: int) -> float:
-    """Dukascopy's: five decimals for most currencies, three for the yen's pairs, metals and indices."""
-    return 0.00001 if digits > 3 else 0.001
+def usual_point(path: str, symbol: str, digits: int) -> float:
+    """Dukascopy's, by its own name of the instrument, which is that of the folder, or else by ours."""
+    match = PATH.search(path)
+    folder = match[1] or "" if match else ""
+    named = [POINTS[name] for name in (folder.upper(), symbol) if name in POINTS]
+    return named[0] if named else 0.00001 if digits > 3 else 0.001
 
 
 def hour_ms(path: str) -> int:
     """2024/00/15/13h_ticks.bi5 is 13:00 of 15 January: months are counted from 0."""
     match = PATH.search(path)
     try:
-        year, month, day, hour = map(int, match.groups() if match else ())
+        year, month, day, hour = map(int, match.groups()[1:] if match else ())
         return epoch_ms(datetime(year, month + 1, day, hour, tzinfo=UTC))
     except ValueError:
         raise BadFile(

@@ -47,7 +47,8 @@ class Format(NamedTuple):
     matches: Callable[[bytes, str], bool]
     """Whether a file that begins with these bytes, and has this path, is one."""
     read: Read
-    holds_trades: bool = False
+    basis: str = ""
+    """Of its candles; empty where bid and ask make them."""
 
 
 Parse = Callable[[str, str], list[Tick]]
@@ -57,12 +58,12 @@ Parse = Callable[[str, str], list[Tick]]
 NO_TICK = (ValueError, KeyError, OverflowError, RecursionError)
 
 
-def columns(text: str) -> Iterator[tuple[str, ...]]:
-    """The columns of comma-separated lines, which must all have the same number of them."""
+def columns(text: str, separator: str = ",") -> Iterator[tuple[str, ...]]:
+    """The columns of lines, which must all have the same number of them."""
     # Python takes 1_0 for 10.
     if "_" in text:
         raise ValueError("an underscore")
-    return zip(*[line.split(",") for line in text.split("\n")], strict=True)
+    return zip(*[line.split(separator) for line in text.split("\n")], strict=True)
 
 
 def by_line(parse: Parse, is_header: Callable[[str], bool] = lambda line: False) -> Read:

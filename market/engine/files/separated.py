@@ -39,7 +39,7 @@ STAMP_LENGTH, MINUTE_LENGTH = len("20120201 000003660"), len("20120201 0000")
 KNOWN_MINUTES = 10_000
 
 
-class _Minutes(dict[str, int]):
+class EasternMinutes(dict[str, int]):
     """A minute's text is made a time once for all its ticks."""
 
     def __missing__(self, text: str) -> int:
@@ -49,7 +49,7 @@ class _Minutes(dict[str, int]):
         return made
 
 
-_minutes = _Minutes()
+eastern_minutes = EasternMinutes()
 
 
 def parse_histdata(text: str, symbol: str) -> list[Tick]:
@@ -60,17 +60,12 @@ def parse_histdata(text: str, symbol: str) -> list[Tick]:
     within_ms = [int(digits) for digits in within]
     if max(within_ms) >= 60_000:
         raise ValueError("no such second")
-    times = [_minutes[stamp[:MINUTE_LENGTH]] + ms for stamp, ms in zip(stamps, within_ms, strict=True)]
+    times = [eastern_minutes[stamp[:MINUTE_LENGTH]] + ms for stamp, ms in zip(stamps, within_ms, strict=True)]
     return list(map(Tick, repeat(symbol), map(float, bids), map(float, asks), times))
 
 
 def is_histdata(head: bytes, path: str) -> bool:
     return re.search(rb"(?m)^\d{8} \d{9},", head) is not None
-
-
-def are_bars(head: bytes) -> bool:
-    """HistData's M1 files: 20120201 000100;1.306570;1.306570;1.306470;1.306560;0"""
-    return re.search(rb"(?m)^\d{8} \d{6};", head) is not None
 
 
 HISTDATA = Format("histdata", HISTDATA_SAMPLE, is_histdata, by_line(parse_histdata))
@@ -91,6 +86,10 @@ def parse_aggtrades(text: str, symbol: str) -> list[Tick]:
     return list(map(Tick, repeat(symbol), prices, prices, times, volumes, sides, prices, map(int, ids)))
 
 
+def has_names(line: str) -> bool:
+    return not line[:1].isdigit()
+
+
 def are_aggtrades(head: bytes, path: str) -> bool:
     row = rb"(?mi)^\d+,[\d.]+,[\d.]+,\d+,\d+,\d{13,16},(true|false)(,(true|false))?\r?$"
     return re.search(row, head) is not None
@@ -100,6 +99,6 @@ AGGTRADES = Format(
     "aggtrades",
     AGGTRADES_SAMPLE,
     are_aggtrades,
-    by_line(parse_aggtrades, lambda line: not line[:1].isdigit()),
-    holds_trades=True,
+    by_line(parse_aggtrades, has_names),
+    basis="trades",
 )

@@ -13,11 +13,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Self
 
+from .bars import KLINES, M1
 from .dukascopy import BI5, DUKASCOPY
 from .format import BadFile, FileBatch, FilePosition, Format, Subject
 from .parquet import PARQUET
 from .recording import RECORDING
-from .separated import AGGTRADES, HISTDATA, QUOTES, are_bars
+from .separated import AGGTRADES, HISTDATA, QUOTES
 
 BLOCK = 1 << 16
 START = FilePosition()
@@ -122,19 +123,17 @@ def digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-FORMATS = {known.name: known for known in (BI5, PARQUET, QUOTES, HISTDATA, AGGTRADES, DUKASCOPY, RECORDING)}
+FORMATS = {
+    known.name: known
+    for known in (BI5, PARQUET, QUOTES, HISTDATA, M1, AGGTRADES, KLINES, DUKASCOPY, RECORDING)
+}
 
 
 def detect(head: bytes, path: str) -> Format:
-    if are_bars(head):
-        raise BadFile(
-            f"{path} holds HistData's one-minute bars, and candles are made of ticks here: "
-            "download the ticks of the same month (DAT_ASCII_…_T_…)."
-        )
     for known in FORMATS.values():
         if known.matches(head, path):
             return known
-    samples = "\n".join(f"  {known.name:<10} {known.sample}" for known in FORMATS.values())
+    samples = "\n".join(f"  {known.name:<11} {known.sample}" for known in FORMATS.values())
     raise BadFile(
         f"{path} begins like none of the formats that are read. "
         f"Name one with --format, or convert it:\n{samples}"

@@ -10,6 +10,8 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
+from market.engine.files import bars
+from market.engine.files.dukascopy import BI5, usual_point
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
 from market.models import UnfinishedImport
@@ -17,7 +19,8 @@ from market.prices.candles import DAY_MS, PriceBar
 from market.prices.records import Tick
 
 from .batch_check import BatchCheck
-from .minutes import FileEnd, FileMinutes
+from .minutes import BarMinutes, FileEnd, FileMinutes
+from .scale import refuse_another_scale
 from .storing import keep_quote, store_minutes
 from .tally import ImportTally, LineFault, StoppedAtFault
 
@@ -28,7 +31,8 @@ class ImportTerms(NamedTuple):
     facts: InstrumentFacts
     candle_price: str
     now_ms: int
-    point: float
+    point: float | None = None
+    """The unit of whole-number prices; None where it is the usual one."""
     strict: bool = False
 
 
@@ -84,7 +88,7 @@ class Importer:
                 ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=self._terms.facts.symbol)
 
     def _of(self, digests: list[str]) -> models.QuerySet[UnfinishedImport]:
-        bases = self._terms.candle_price, "trades"
+        bases = self._terms.candle_price, "trades", bars.BASIS
         instrument_id = self._terms.facts.id
         return UnfinishedImport.objects.filter(
             instrument_id=instrument_id, digest__in=digests, basis__in=bases
@@ -96,9 +100,11 @@ class FileImport:
         self, terms: ImportTerms, file: TickFile, digest: str, tally: ImportTally, before: FileEnd | None
     ) -> None:
         self._terms, self._file, self._digest, self._tally = terms, file, digest, tally
-        self._basis = "trades" if file.format.holds_trades else terms.candle_price
+        self._basis = file.format.basis or terms.candle_price
+        self._point = terms.point or usual_point(file.path, terms.facts.symbol, terms.facts.digits)
         self._check = BatchCheck(terms.facts, terms.now_ms, before and before.tick)
-        self._minutes = FileMinutes(terms.facts, mid=terms.candle_price == "mid", before=before)
+        kind = BarMinutes if self._basis == bars.BASIS else FileMinutes
+        self._minutes = kind(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
         self._position = FilePosition(known.offset, known.line) if known else FilePosition()
@@ -108,13 +114,13 @@ class FileImport:
         self.end: FileEnd | None = None
         """Where the whole file ended."""
         self.last_quote: Tick | None = None
-        """The last bid and ask that was taken; None of trades, which have none."""
+        """The last bid and ask that was taken; None of trades and bars, which have none."""
 
     def run(self, go_on: Callable[[], bool]) -> bool:
         """Until the end, or until `go_on` says no after a batch. True where it came to the end."""
         facts = self._terms.facts
         try:
-            for batch in self._file.batches(facts.symbol, self._terms.point, self._position):
+            for batch in self._file.batches(facts.symbol, self._point, self._position):
                 self._take(batch)
                 if self._holds_a_day():
                     self._store()
@@ -143,8 +149,11 @@ class FileImport:
         self._keep(batch, taken)
 
     def _keep(self, batch: FileBatch, taken: list[Tick]) -> None:
+        if taken and self._file.format is BI5 and self._terms.point is None:
+            refuse_another_scale(self._terms.facts, self._file.path, taken, self._point)
         self._tally.ticks += len(taken)
-        if taken and not self._file.format.holds_trades:
+        self._tally.kinds.add("bars" if self._basis == bars.BASIS else "ticks")
+        if taken and not self._file.format.basis:
             self.last_quote = taken[-1]
         self._waiting += filter(self._is_wanted, self._minutes.take(taken))
         forming_ms = self._minutes.forming_ms

@@ -4,10 +4,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
+from market.engine.files.bars import Bar
 from market.prices.candles import DAY_MS, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.records import Tick
 
@@ -114,3 +115,19 @@ class FileMinutes:
                 setattr(minute, name, round(getattr(minute, name), self._facts.digits))
             minute.volume = round(minute.volume, VOLUME_DECIMALS)
         return minute
+
+
+class BarMinutes(FileMinutes):
+    """Those of a file whose lines are minutes. One that comes again is taken as it comes last."""
+
+    def take(self, ticks: list[Tick]) -> Iterator[PriceBar]:
+        if ticks and self._before is not None:
+            self._go_on(self._before, ticks[0].time_ms)
+        for bar in cast("list[Bar]", ticks):
+            if self._forming is None or self._forming.opened_ms != bar.time_ms:
+                yield from self._close_before(bar.time_ms)
+            # How many ticks it was made of is not known.
+            volume = 0.0 if self._facts.volume_kind == "ticks" else bar.volume
+            prices = bar.open, bar.ask, bar.bid, bar.close
+            self._forming = PriceBar(bar.time_ms, *prices, volume, bar.ask, bar.bid)
+            self._last = Tick(bar.symbol, bar.close, bar.close, bar.time_ms)

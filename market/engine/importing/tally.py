@@ -28,6 +28,9 @@ class StoppedAtFault(Exception):
 class ImportTally:
     def __init__(self) -> None:
         self.ticks = 0
+        """Bars among them."""
+        self.kinds: set[str] = set()
+        """What they were: ticks, bars."""
         self.minutes = 0
         self.gaps = 0
         self.faults: Counter[str] = Counter()
@@ -81,7 +84,8 @@ def summary(tally: ImportTally, symbol: str) -> Iterator[str]:
     if tally.span_ms:
         first_at, last_at = map(moment, tally.span_ms)
         span = f", {first_at:%Y-%m-%d %H:%M} to {last_at:%Y-%m-%d %H:%M} UTC"
-    yield f"{symbol}: {tally.ticks:,} ticks made {tally.minutes:,} one-minute candles{span}."
+    kinds = " and ".join(sorted(tally.kinds, reverse=True)) or "ticks"
+    yield f"{symbol}: {tally.ticks:,} {kinds} made {tally.minutes:,} one-minute candles{span}."
     if bad := tally.faults.total():
         yield f"{bad:,} bad {'line was' if bad == 1 else 'lines were'} left out."
     if gaps := tally.gaps:

@@ -7,7 +7,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.clock import machine_ms
 from core.process import freeze_startup_objects
-from market.engine.files.dukascopy import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
 from market.engine.importing.importer import Importer, ImportTerms
@@ -24,8 +23,8 @@ BY_DEFAULT = "If the service runs with DEMO=0, import them again with DEMO=0 set
 
 class Command(BaseCommand):
     help = (
-        "Import files of ticks into candles. Formats and packing (.gz, .zip) are recognised. Stopped with "
-        "Ctrl-C, the same command goes on; importing twice changes nothing."
+        "Import files of ticks, or of one-minute bars, into candles. Formats and packing (.gz, .zip) are "
+        "recognised. Stopped with Ctrl-C, the same command goes on; importing twice changes nothing."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,13 +38,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--point",
             type=float,
-            help="The unit of prices in .bi5. Default: 0.00001, or 0.001 below 4 digits.",
+            help="The unit of prices in .bi5. Default: Dukascopy's own for the instrument; for one that it "
+            "does not list 0.00001, or 0.001 below 4 digits.",
         )
 
     def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
         facts = find_instrument(symbol)
-        point = options["point"] or usual_point(facts.digits)
-        terms = ImportTerms(facts, settings.CANDLE_PRICE, machine_ms(), point, options["strict"])
+        terms = ImportTerms(facts, settings.CANDLE_PRICE, machine_ms(), options["point"], options["strict"])
         importer = Importer(terms, restart=options["restart"])
         # Looking through the program itself every few thousand lines would take half the time.
         freeze_startup_objects()
@@ -74,7 +73,7 @@ class Command(BaseCommand):
         for complaint in complaints(tally):
             self.stderr.write(complaint)
         if is_whole and not tally.ticks:
-            raise CommandError("No tick was found, so no candle was made. Is it the right file?")
+            raise CommandError("No tick or bar was found, so no candle was made. Is it the right file?")
         self.stdout.write("\n".join(summary(tally, symbol)))
         if not is_whole:
             raise CommandError("Stopped. The same command goes on from here.")

@@ -158,9 +158,13 @@ async def test_symbol_without_a_file_or_of_an_unknown_format_is_told_and_keeps_n
     receiver = await play(tmp_path, clock, 0.0, "GBPUSD", "EURUSD")
     assert len(receiver.ticks) == 1
     assert "GBPUSD" in receiver.losses[0]
-    (tmp_path / "EURUSD.csv").write_text("date,price\n2026-11-18,1.1\n")
-    (why,) = (await play(tmp_path, clock)).losses
-    assert "begins like none of the formats" in why
+    for content, complaint in (
+        ("date,price\n2026-11-18,1.1\n", "begins like none of the formats"),
+        ("20120201 000100;1.3;1.3;1.3;1.3;0\n", "holds bars, which cannot be played"),
+    ):
+        (tmp_path / "EURUSD.csv").write_text(content)
+        (why,) = (await play(tmp_path, clock)).losses
+        assert complaint in why
 
 
 def big_recording(directory: Path) -> int:

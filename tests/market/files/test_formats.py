@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from market.engine.files.dukascopy import BI5, DUKASCOPY
+from market.engine.files.bars import KLINES, M1, Bar
+from market.engine.files.dukascopy import BI5, DUKASCOPY, usual_point
 from market.engine.files.format import BadFile, FilePosition, Format, Subject
 from market.engine.files.recording import RECORDING, encode
 from market.engine.files.separated import AGGTRADES, HISTDATA, QUOTES
@@ -106,6 +107,25 @@ def test_path_that_says_no_hour_and_damaged_file_are_refused(
         read(BI5, packed, path)
 
 
+@pytest.mark.parametrize(
+    ("path", "symbol", "digits", "point"),
+    [
+        ("BTCUSD/2024/00/15/13h_ticks.bi5", "XBTUSD", 2, 0.1),
+        ("2024/00/15/13h_ticks.bi5", "ETHUSD", 2, 0.1),
+        ("eurczk/2024/00/15/13h_ticks.bi5", "EURCZK", 5, 0.0001),
+        ("USDJPY/2024/00/15/13h_ticks.bi5", "USDJPY.X", 5, 0.001),
+        ("EURUSD/2024/00/15/13h_ticks.bi5", "EURUSD.X", 2, 0.00001),
+        ("SPYUSUSD/2024/00/15/13h_ticks.bi5", "SPY", 2, 0.001),
+        ("data/2024/00/15/13h_ticks.bi5", "NEWUSD", 4, 0.00001),
+        ("13h_ticks.bi5", "BTCUSD", 2, 0.1),
+    ],
+)
+def test_unit_is_that_of_the_folder_or_of_the_symbol_and_else_by_the_digits(
+    path: str, symbol: str, digits: int, point: float
+) -> None:
+    assert usual_point(path, symbol, digits) == point
+
+
 HOUR = {
     **{"timestamp": 1783944000000, "multiplier": 1.0e-5, "ask": 1.14277, "bid": 1.14273},
     **{"times": [93, 104, 0], "asks": [0, -2, 5], "bids": [0, -2, 4]},
@@ -171,6 +191,41 @@ def test_bad_line_is_named_and_those_around_it_are_read(line: str) -> None:
     good = "20120201 000003660,1.3066,1.30677,0"
     found = read(HISTDATA, f"{good}\n{line}\n\n{good}\n{good}\n")
     assert (found.malformed, found.lines, len(found.ticks)) == ([2], [1, 4, 5], 3)
+
+
+@pytest.mark.parametrize(
+    ("format", "line", "time", "volume"),
+    [
+        (M1, "20120201 000100;1.2;1.4;1.1;1.3;0", "2012-02-01T05:01", 0.0),
+        (KLINES, "1672515780000,1.2,1.4,1.1,1.3,7.5,1672515839999,9,3,1,1,0", "2022-12-31T19:43", 7.5),
+        (KLINES, "1735689600000000,1.2,1.4,1.1,1.3,7.5,1735689659999999,9,3,1,1,0", "2025-01-01T00:00", 7.5),
+    ],
+)
+def test_line_of_bars_is_a_minute(format: Format, line: str, time: str, volume: float) -> None:
+    # The futures' files have a header.
+    found = read(format, f"open_time,open\n{line}" if format is KLINES else line)
+    assert found.ticks == [Bar("EURUSD", 1.1, 1.4, ms(time), volume, open=1.2, close=1.3)]
+    assert found.malformed == []
+
+
+@pytest.mark.parametrize(
+    ("format", "line"),
+    [
+        # A second that is none, extremes that are none, a column too many.
+        (M1, "20120201 000130;1.2;1.4;1.1;1.3;0"),
+        (M1, "20120201 000100;1.5;1.4;1.1;1.3;0"),
+        (M1, "20120201 000100;1.2;1.4;1.1;1.0;0"),
+        (M1, "20120201 000100;1.2;nan;1.1;1.3;0"),
+        (M1, "20120201 000100;1.2;1.4;1.1;1.3;0;0"),
+        # Bars of five minutes and of a second, one that begins within a minute, and a column too few.
+        (KLINES, "1672515600000,1.2,1.4,1.1,1.3,7.5,1672515899999,9,3,1,1,0"),
+        (KLINES, "1672515780000,1.2,1.4,1.1,1.3,7.5,1672515780999,9,3,1,1,0"),
+        (KLINES, "1672515790000,1.2,1.4,1.1,1.3,7.5,1672515849999,9,3,1,1,0"),
+        (KLINES, "1672515780000,1.2,1.4,1.1,1.3,7.5,1672515839999,9,3,1,1"),
+    ],
+)
+def test_what_is_no_minute_is_named(format: Format, line: str) -> None:
+    assert read(format, line).malformed == [1]
 
 
 AT = ms("2026-11-18T12:00:00.250")

@@ -19,6 +19,8 @@ from market.prices.records import Tick
 QUOTES = "timestamp,bid,ask\n" + "".join(f"{1795003200000 + n},1.1,1.2\n" for n in range(50))
 SAMPLES = {
     "histdata": "20120201 000003660,1.306600,1.306770,0\n",
+    "histdata-m1": "20120201 000100;1.306570;1.306570;1.306470;1.306560;0\n",
+    "klines": "1672515780000,0.0010,0.0025,0.0009,0.0020,1000,1672515839999,2.5,100,500,1.2,0\n",
     "aggtrades": "12345,0.00100000,100.0,100,105,1672515782136,True,True\n",
     "quotes": QUOTES,
     "dukascopy": '{"timestamp":1783944000000,"multiplier":1.0E-5,"times":[],"asks":[],"bids":[]}',
@@ -97,7 +99,6 @@ def test_reading_goes_on_from_any_batch_to_the_end(path: Path, content: bytes) -
         (zipped("a.csv", "b.csv"), "holds 2 files"),
         (gzip.compress(QUOTES.encode())[:-20], "cannot be read"),
         (b"", "is empty"),
-        (b"20120201 000100;1.306570;1.306570;1.306470;1.306560;0\n", "download the ticks"),
         (b"date,price\n2026-11-18,1.1\n", r"(?s)--format.*histdata.*20120201 000003660"),
         (altered(6, 1), "is encrypted. Unpack it with its password"),
         (altered(8, 97), "cannot be read"),
@@ -106,7 +107,7 @@ def test_reading_goes_on_from_any_batch_to_the_end(path: Path, content: bytes) -
         (hour('0.1,"times":[1],"asks":[1],"bids":[1],"ask":1e308'), "no whole hour"),
     ],
     ids=[
-        *("two members", "cut short", "empty", "bars", "unknown", "encrypted", "packed in an unknown way"),
+        *("two members", "cut short", "empty", "unknown", "encrypted", "packed in an unknown way"),
         *("deep", "no unit", "no price"),
     ],
 )

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import gzip
+import lzma
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
+from struct import pack
+from typing import Any
 
 import msgspec
 import pytest
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from core.times import MINUTE_MS
+from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.files.format import BadFile
+from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import StoppedAtFault
 from market.models import Candle
 from market.prices.records import Tick
-from tests.factories import make_calendar, make_instrument
+from tests.factories import make_calendar, make_candle, make_instrument
 from tests.market.ticking import NOON_MS, minutes_of, ms
 
 from .importing import (
     assert_coarser_are_aggregates,
     import_files,
+    never_stop,
     opened,
     rows,
     stored,
@@ -165,3 +171,91 @@ def test_all_processes_hear_once_of_an_import_that_made_something(tmp_path: Path
     first, second = walk("2026-11-16T10:00", 5), walk("2026-11-16T10:05", 5)
     import_files(write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second))
     assert imported_events() == [{"symbol": "EURUSD"}]
+
+
+def bars(*times: str) -> str:
+    """A file of Binance's minutes."""
+    lines = (f"{ms(at)},1.2,1.4,1.1,1.3,7.5,{ms(at) + 59_999},9,3,1,1,0\n" for at in times)
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(("volume_kind", "volume"), [("traded", "7.5"), ("ticks", "0")])
+def test_bars_are_the_minutes_that_they_say_and_those_between_are_flat(
+    tmp_path: Path, volume_kind: str, volume: str
+) -> None:
+    Instrument.objects.update(volume_kind=volume_kind)
+    catalogue.load_now()
+    path = tmp_path / "bars.csv"
+    path.write_text(bars("2026-11-16T10:00", "2026-11-16T10:02"))
+    rest = tmp_path / "rest.csv"
+    rest.write_text(bars("2026-11-16T10:02", "2026-11-16T10:03"))
+
+    assert import_files(str(path), str(rest)).minutes == 4
+    said = [Decimal(each) for each in ("1.2", "1.4", "1.1", "1.3", volume)]
+    flat = [Decimal("1.3")] * 4 + [Decimal(0)]
+    found = Candle.objects.filter(timeframe="1m").order_by("opened_at")
+    assert [list(row) for row in found.values_list("open", "high", "low", "close", "volume")] == [
+        *(said, flat, said, said)
+    ]
+    assert set(Candle.objects.values_list("basis", "source")) == {("import", "import")}
+    assert_coarser_are_aggregates(NOON_MS)
+
+
+def bi5(folder: Path, price: int) -> str:
+    path = folder / "BTCUSD/2024/00/15/13h_ticks.bi5"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(lzma.compress(pack(">IIIff", 93, price + 1, price, 1, 1), format=lzma.FORMAT_ALONE))
+    return str(path)
+
+
+def store(instrument: Instrument, timeframe: str, at: str, close: int) -> None:
+    prices: dict[str, Any] = dict.fromkeys(("open", "high", "low", "close"), Decimal(close))
+    make_candle(instrument, timeframe, moment(ms(at)), **prices)
+
+
+@pytest.mark.parametrize(
+    ("stored_at", "close", "point", "is_refused"),
+    [
+        # The file says 43,000.0, in Dukascopy's own unit.
+        ("2024-01-15T12:00", 4_299, None, True),
+        ("2024-01-15T12:00", 4_301, None, False),
+        ("2024-01-15T12:00", 429_999, None, False),
+        ("2024-01-15T15:00", 430_001, None, True),
+        ("2024-02-14T13:00", 430, None, True),
+        ("2024-02-14T14:00", 430, None, False),
+        ("2023-12-16T14:00", 430, None, True),
+        ("2023-12-16T13:00", 430, None, False),
+        ("2024-01-15T12:00", 430, 0.1, False),
+    ],
+)
+def test_bi5_whose_prices_are_more_than_tenfold_those_stored_nearby_is_refused(
+    tmp_path: Path, stored_at: str, close: int, point: float | None, is_refused: bool
+) -> None:
+    instrument = make_instrument("BTCUSD", digits=2)
+    catalogue.load_now()
+    store(instrument, "1m", stored_at, close)
+    terms = ImportTerms(catalogue.get_any("BTCUSD"), "bid", NOON_MS, point)
+    importer = Importer(terms)
+
+    # Both figures, and the way out.
+    words = rf"43000\.00 in units of 0\.1, .* {close}\.00\. .*--point"
+    with pytest.raises(BadFile, match=words) if is_refused else nullcontext():
+        importer.run([bi5(tmp_path, 430_000)], None, never_stop)
+    assert Candle.objects.filter(close=43_000).exists() is not is_refused
+
+
+def test_the_nearest_candle_counts_whether_a_minute_or_an_hour(tmp_path: Path) -> None:
+    instrument = make_instrument("BTCUSD", digits=2)
+    for timeframe, at, close in (
+        *(("1h", "2024-01-15T11:00", 430), ("1m", "2024-01-15T12:59", 43_000)),
+        *(("1h", "2024-01-15T14:00", 430), ("1m", "2024-01-15T15:59", 430)),
+    ):
+        store(instrument, timeframe, at, close)
+    catalogue.load_now()
+    terms = ImportTerms(catalogue.get_any("BTCUSD"), "bid", NOON_MS)
+    path = bi5(tmp_path, 430_000)
+
+    Importer(terms).run([path], None, never_stop)
+    Candle.objects.filter(close=43_000).delete()
+    with pytest.raises(BadFile, match="2024-01-15 14:00"):
+        Importer(terms).run([path], None, never_stop)
