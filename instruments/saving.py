@@ -1,7 +1,7 @@
 """Writes instruments and calendars, one at a time or as a whole table. They are checked as in the forms, and
 every process is told in the same transaction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from .sheets import NUMBER, SheetRow
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 TableRow = Instrument | TradingCalendar
+Calendars = Mapping[str, TradingCalendar]
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 # All of them fit into a column of the database.
 MOST_DIGITS = 9
@@ -61,13 +62,17 @@ class Table:
 
     def check(self, rows: Iterable[SheetRow]) -> list[RowChange]:
         """What each row would change; raises BadRows with all that is wrong."""
-        changes, problems, seen = list[RowChange](), list[Problem](), set[str]()
+        changes, problems, seen, rows = list[RowChange](), list[Problem](), set[str](), list(rows)
+        # Asked once and not for each of thousands of rows.
+        keys = {cells[self.key] for _, cells in rows}
+        known = self.model._default_manager.in_bulk(keys, field_name=self.key)
+        calendars = {calendar.name: calendar for calendar in TradingCalendar.objects.all()}
         for line, cells in rows:
             try:
                 if cells[self.key] in seen:
                     raise ValidationError({self.key: f"“{cells[self.key]}” is in the file twice."})
                 seen.add(cells[self.key])
-                changes.append(self._check(cells))
+                changes.append(self._check(cells, known.get(cells[self.key]), calendars))
             except ValidationError as error:
                 for field, reasons in error.message_dict.items():
                     name = "" if field == NON_FIELD_ERRORS else field
@@ -76,15 +81,14 @@ class Table:
             raise BadRows(problems)
         return changes
 
-    def _check(self, cells: dict[str, str]) -> RowChange:
-        known = self.model._default_manager.filter(**{self.key: cells[self.key]}).first()
+    def _check(self, cells: dict[str, str], known: TableRow | None, calendars: Calendars) -> RowChange:
         before = self.cells(known) if known else [""] * len(self.columns)
         row = known or self.model()
         errors: dict[str, Any] = {}
         for name in self.columns:
             try:
                 refuse_invisible_in_lines(cells[name])
-                setattr(row, name, read_cell(self.model._meta.get_field(name), cells[name]))
+                setattr(row, name, read_cell(self.model._meta.get_field(name), cells[name], calendars))
             except ValueError as error:
                 errors[name] = [str(error)]
             except ValidationError as error:
@@ -92,7 +96,8 @@ class Table:
         if known and not errors and self.cells(row) == before:
             return RowChange(SKIP, row, before, before)
         try:
-            row.full_clean(exclude=errors)
+            # Whether it is unique and has a calendar is known, and `clean` says more than the constraints.
+            row.full_clean({*errors, "calendar"}, validate_unique=False, validate_constraints=False)
         except ValidationError as error:
             error.update_error_dict(errors)
         if errors:
@@ -100,16 +105,15 @@ class Table:
         return RowChange(UPDATE if known else NEW, row, before, self.cells(row))
 
 
-def read_cell(field: Any, text: str) -> Any:
+def read_cell(field: Any, text: str, calendars: Calendars) -> Any:
     """Stricter than Django's own fields, which take 1_000 and 1e3 for numbers."""
     if not text and field.null:
         return None
     match field:
         case models.ForeignKey():
-            calendar = TradingCalendar.objects.filter(name=text).first()
-            if calendar is None:
+            if text not in calendars:
                 raise ValueError(f"There is no trading calendar “{text}”.")
-            return calendar
+            return calendars[text]
         case models.DecimalField():
             if text and not NUMBER.fullmatch(text):
                 raise ValueError(f"“{text}” is not a plain number such as 0.0001.")
@@ -155,10 +159,12 @@ INSTRUMENTS = Table(
 def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
     """Loads all rows of a table or none."""
     changes = table.check(rows)
-    written = [change.row for change in changes if change.kind != SKIP]
-    for row in written:
-        row.save()
-    if written:
+    new: list[Any] = [change.row for change in changes if change.kind == NEW]
+    table.model._default_manager.bulk_create(new)
+    for change in changes:
+        if change.kind == UPDATE:
+            change.row.save()
+    if any(change.kind != SKIP for change in changes):
         announce(by)
     return changes
 

@@ -1,5 +1,7 @@
 """Issues, rolls and revokes keys: a row changes, and every process is told in the same transaction."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -23,36 +25,58 @@ MOST_KEYS_A_DAY = 100
 class TooManyKeys(Exception):
     """The account has as many usable keys as it may have, or was given as many in a day."""
 
+    def __init__(self, text: str, account: Account) -> None:
+        super().__init__(text)
+        self.account = account
+
 
 class KeyNotActive(ValueError):
     """The key has ended, or was rolled before."""
 
 
-@transaction.atomic
 def issue_key(
     account: Account, name: str, *, by: str, secret: str = "", most_a_day: int | None = MOST_KEYS_A_DAY
 ) -> tuple[ApiKey, str]:
     """Make a key and return it with its secret, which is stored nowhere. Staff pass no `most_a_day`, because
     they help those who have had too many."""
-    # Locking the account makes two requests at once count one after the other.
-    Account.objects.select_for_update().get(pk=account.pk)
-    now = timezone.now()
-    if account.keys.usable(now).count() >= MAX_USABLE_KEYS:
-        raise TooManyKeys(f"An account can have {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
-    if most_a_day is not None and account.keys.filter(created_at__gt=now - DAY).count() >= most_a_day:
-        raise TooManyKeys(
+    secret = secret or generate_key()
+    (key,) = issue_keys([(account, secret)], name, by=by, most_a_day=most_a_day)
+    return key, secret
+
+
+@transaction.atomic
+def issue_keys(
+    wanted: Sequence[tuple[Account, str]], name: str, *, by: str, most_a_day: int | None = MOST_KEYS_A_DAY
+) -> list[ApiKey]:
+    """Make a key of each secret, or none; an account may be there several times."""
+    # Locking the accounts makes two requests at once count one after the other.
+    accounts = {account.pk: account for account, _ in wanted}
+    list(Account.objects.select_for_update().filter(pk__in=accounts).order_by("pk").values_list("pk"))
+    now, own = timezone.now(), ApiKey.objects.filter(account__in=accounts).order_by()
+    limits = [
+        (
+            own.usable(now),
+            MAX_USABLE_KEYS,
+            f"An account can have {MAX_USABLE_KEYS} usable keys at most. Revoke one first.",
+        )
+    ]
+    if most_a_day is not None:
+        text = (
             f"No more than {most_a_day} keys are issued or rolled for an account in a day. Try again "
             "tomorrow, or ask the staff. A key that leaked can be revoked at any time."
         )
-    secret = secret or generate_key()
-    key = ApiKey.objects.create(
-        account=account,
-        name=name,
-        prefix=prefix_of(secret),
-        **hashed(secret),
+        limits.append((own.filter(created_at__gt=now - DAY), most_a_day, text))
+    for counted, most, text in limits:
+        many = Counter(counted.values_list("account", flat=True))
+        many.update(account.pk for account, _ in wanted)
+        if full := [accounts[pk] for pk in accounts if many[pk] > most]:
+            raise TooManyKeys(text, full[0])
+    keys = ApiKey.objects.bulk_create(
+        ApiKey(account=account, name=name, prefix=prefix_of(secret), **hashed(secret))
+        for account, secret in wanted
     )
-    _publish(EventKind.KEY_ISSUED, key, by)
-    return key, secret
+    ControlEvent.objects.publish_each(EventKind.KEY_ISSUED, map(_facts, keys), by=by)
+    return keys
 
 
 @transaction.atomic
@@ -83,5 +107,8 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 
 
 def _publish(kind: EventKind, key: ApiKey, by: str, **more: Any) -> None:
-    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
-    ControlEvent.objects.publish(kind, by=by, **facts, **more)
+    ControlEvent.objects.publish(kind, by=by, **_facts(key), **more)
+
+
+def _facts(key: ApiKey) -> dict[str, Any]:
+    return {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}

@@ -70,7 +70,7 @@ def test_lines_are_where_rows_begin(rows: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("field", NULLABLE, ids=lambda field: type(field).__name__)
 def test_an_empty_cell_of_a_field_that_may_be_missing_is_none(field: Any) -> None:
-    assert read_cell(field, "") is None
+    assert read_cell(field, "", {}) is None
 
 
 def test_a_value_is_written_as_people_write_it() -> None:

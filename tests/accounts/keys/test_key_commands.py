@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -11,8 +12,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.key_text import digest_of, is_well_formed
-from accounts.keys.issuing import MOST_KEYS_A_DAY, issue_key, revoke_key
+from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, revoke_key
+from accounts.management.commands import issue_key as issue_key_command
 from accounts.models import Account, ApiKey, User
+from core.events.kinds import EventKind
+from core.program.operators import operator
+from tests.accounts.back_office.office import published
 from tests.factories import make_key
 from tests.patience import PATIENCE_S
 
@@ -79,6 +84,32 @@ def test_tier_of_an_account_is_free_at_first_and_kept_unless_told(capsys: pytest
     capsys.readouterr()
     call_command("issue_key", "ada")
     assert is_well_formed(capsys.readouterr().out.strip())
+
+
+def test_many_owners_get_a_line_each_and_an_invalid_name_or_a_full_account_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issue_key_command, "BATCH", 2)
+    call_command("issue_key", "ada", "bob", "ada", tier="pro")
+    lines = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert [owner for owner, _ in lines] == ["ada", "bob", "ada"]
+    stored = ApiKey.objects.order_by("pk")
+    assert [key.digest for key in stored] == [digest_of(key, settings.KEY_PEPPER) for _, key in lines]
+    assert [key.account.user.username for key in stored] == ["ada", "bob", "ada"]
+    assert {key.account.tier.name for key in stored} == {"pro"}
+    assert published().count((EventKind.ACCOUNT_CHANGED, operator())) == 2
+
+    with pytest.raises(CommandError, match=r"^not a name: Enter a valid username"):
+        call_command("issue_key", "eve", "not a name")
+    assert not User.objects.filter(username="eve").exists()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("eve\n\n" + "ada\n" * (MAX_USABLE_KEYS - 1)))
+    with pytest.raises(CommandError, match=r"^ada: An account can have 25 usable keys"):
+        call_command("issue_key", "-")
+    # What is printed is issued, and nothing else.
+    issued = capsys.readouterr().out.splitlines()
+    assert issued[0].startswith("eve,tw_live_")
+    assert ApiKey.objects.count() == 3 + len(issued)
+    assert Account.objects.get(user__username="eve").tier.name == "free"
 
 
 @pytest.mark.parametrize("length", [16, 50])
