@@ -1,11 +1,13 @@
 """System checks: settings that would fail together later, and those that production refuses to start with."""
 
 import math
+import socket
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from email.utils import parseaddr
 from ipaddress import IPv6Network, collapse_addresses, ip_network
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -162,3 +164,48 @@ def _mail() -> Iterator[CheckMessage]:
         hint = "Set EMAIL_URL=smtp+tls://… or smtps://…"
         text = "The password of the mail server would cross the network unencrypted."
         yield Warning(text, hint=hint, id="tickwire.W004")
+
+
+# Beyond these, a wrong unit is likelier than a purpose: candles would come late, and a stop would hang.
+MOST_GRACE = {"CLOSE_GRACE_MS": 10_000, "DRAIN_S": 300, "STOP_WITHIN_S": 300}
+FOLDERS = ("VAR_DIR", "STATIC_ROOT", "ARCHIVE_DIR", "REPLAY_DIR", "ONNX_MODEL_DIR")
+
+
+def check_deployment(**kwargs: Any) -> list[CheckMessage]:
+    """What only `check --deploy` asks: servers start with it, and do not do what was meant."""
+    return [*_graces(), *_folders(), *_ports(), *_mail_host()]
+
+
+def _graces() -> Iterator[CheckMessage]:
+    for name, most in MOST_GRACE.items():
+        if (given := getattr(settings, name)) > most:
+            hint = f"Set {name} to {most} or less, or leave it out."
+            yield Error(f"{name} is {given:g}: nobody waits for so long.", hint=hint, id="tickwire.E012")
+
+
+def _folders() -> Iterator[CheckMessage]:
+    for name in FOLDERS:
+        folder = Path(getattr(settings, name))
+        if env.text(name) and not folder.is_dir():
+            hint = f"Mount or make it, for the user of the service: install -d -o tickwire {folder}"
+            yield Error(f"{name} names {folder}, which is not there.", hint=hint, id="tickwire.E013")
+
+
+def _ports() -> Iterator[CheckMessage]:
+    for name in ("METRICS_PORT", "ENGINE_PORT"):
+        if settings.PORT and getattr(settings, name) == settings.PORT:
+            text = f"{name} is the port of the service itself, {settings.PORT}."
+            hint = f"Choose another one that is free, such as {name}={settings.PORT % 50_000 + 10_000}."
+            yield Error(text, hint=hint, id="tickwire.E014")
+
+
+def _mail_host() -> Iterator[CheckMessage]:
+    """A name without a dot is one that this machine knows, as of a container; of others DNS may be away."""
+    host = settings.EMAIL_HOST if settings.MAILS_ARE_SENT else ""
+    if host and "." not in host and ":" not in host:
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError:
+            hint = "Write its full name: EMAIL_URL=smtp+tls://user:password@mail.example.com:587."
+            text = f"EMAIL_URL names the mail server {host!r}, which this machine does not know."
+            yield Error(text, hint=hint, id="tickwire.E015")

@@ -107,7 +107,7 @@ from transparency.signing import signer
 from transparency.witnesses import witnesses
 
 from .back_office.roles import keep_roles
-from .checks import check_database, check_environment, check_production
+from .checks import check_database, check_deployment, check_environment, check_production
 from .environment import read_database_url
 from .session import uptime
 
@@ -125,6 +125,7 @@ def connect() -> None:
     setting_changed.connect(logged_successes.read_settings)
     tell_of_logins()
     register(check_production, Tags.security)
+    register(check_deployment, Tags.security, deploy=True)
     register(check_database, Tags.database)
     register(check_guards, Tags.database)
     for check in (

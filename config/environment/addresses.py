@@ -6,7 +6,7 @@ address was misread, all clients would seem to be one.
 
 import re
 from difflib import get_close_matches
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import parse_qsl
 
 from django.core.exceptions import ImproperlyConfigured
@@ -59,6 +59,22 @@ def read_host(name: str) -> str:
             f"ALLOWED_HOSTS has {name!r}, which is not a host name: write api.example.com without https:// "
             "or a port, with commas between several, and IPv6 as [fd00::1]."
         )
+    return name
+
+
+# A name has a letter, so that no misspelt address is taken for one.
+LISTENED = re.compile(r"(?=.*[a-z])[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.IGNORECASE)
+
+
+def read_own_host(name: str, variable: str = "HOST") -> str:
+    try:
+        ip_address(name)
+    except ValueError:
+        if not LISTENED.fullmatch(name):
+            raise ImproperlyConfigured(
+                f"{variable} has {name!r}, which is neither an address nor a name: write 127.0.0.1, or "
+                "0.0.0.0 for all addresses of this machine, without a port."
+            ) from None
     return name
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
-from config.checks import check_production, refuse_unsafe
+from config.checks import FOLDERS, check_deployment, check_production, refuse_unsafe
 from config.environment import read_proxies
 from config.environment.values import Environment
 
@@ -86,6 +87,49 @@ def test_an_error_stops_the_start_and_a_warning_does_not(
             refuse_unsafe()
     else:
         refuse_unsafe()
+
+
+HERE = str(Path(__file__).parent)
+# The fault, and a word of the way out.
+DEPLOYED: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "", ""),
+    ({"EMAIL_HOST": "x"}, "E015", "EMAIL_URL=smtp+tls://"),
+    *(
+        ({"EMAIL_HOST": host}, "", "")
+        for host in ("localhost", "192.0.2.1", "fd00::1", "mail.nowhere.invalid")
+    ),
+    ({"EMAIL_HOST": "x", "MAILS_ARE_SENT": False}, "", ""),
+    *(
+        ({name: value}, "E012", f"Set {name} to")
+        for name, value in (("CLOSE_GRACE_MS", 3_600_000), ("DRAIN_S", 3600.0), ("STOP_WITHIN_S", 3600.0))
+    ),
+    ({"VAR_DIR": Path("/nowhere")}, "E013", "install -d -o tickwire /nowhere"),
+    ({"ARCHIVE_DIR": Path("/nowhere/archive")}, "E013", "/nowhere/archive"),
+    ({"ONNX_MODEL_DIR": __file__}, "E013", __file__),
+    ({"METRICS_PORT": 8000}, "E014", "METRICS_PORT=18000"),
+    ({"ENGINE_PORT": 8000}, "E014", "ENGINE_PORT=18000"),
+    ({"PORT": 0}, "", ""),
+    ({"PORT": 60_000, "METRICS_PORT": 60_000}, "E014", "METRICS_PORT=20000"),
+]
+
+
+@pytest.mark.parametrize(("changes", "id_", "way_out"), DEPLOYED, ids=str)
+def test_what_would_not_do_what_was_meant_is_refused_before_it_is_deployed_and_starts_all_the_same(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], id_: str, way_out: str
+) -> None:
+    folders = dict.fromkeys(FOLDERS, HERE)
+    monkeypatch.setattr("config.checks.env", Environment(folders))
+    for name, value in (SAFE | folders | {"PORT": 8000} | changes).items():
+        setattr(settings, name, value)
+    faults = check_deployment()
+    assert [fault.id for fault in faults] == ([f"tickwire.{id_}"] if id_ else [])
+    assert all(way_out in (fault.hint or "") for fault in faults)
+    refuse_unsafe()
+
+
+def test_folder_that_nobody_named_need_not_be_there_yet(settings: Settings) -> None:
+    settings.ARCHIVE_DIR = Path("/nowhere")
+    assert "tickwire.E013" not in [fault.id for fault in check_deployment()]
 
 
 @pytest.mark.parametrize(

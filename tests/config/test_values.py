@@ -61,6 +61,15 @@ def test_all_faults_are_told_at_once_and_a_misspelt_name_is_warned_of(tmp_path: 
         ("SIGNUPS_A_DAY", "9" * 50, "SIGNUPS_A_DAY should be at most 2147483647."),
         ("REPLAY_SPEED", "nan", "REPLAY_SPEED should be a number of 0 or more, not 'nan'."),
         ("REPLAY_SPEED", "inf", "REPLAY_SPEED should be at most 2147483647."),
+        *(
+            (
+                name,
+                host,
+                f"{name} has {host!r}, which is neither an address nor a name: write 127.0.0.1, or 0.0.0.0 "
+                "for all addresses of this machine, without a port.",
+            )
+            for name, host in (("HOST", "not a host"), ("HOST", "10.0.0.256"), ("METRICS_HOST", "a:9100"))
+        ),
         ("DEMO", "ja", "DEMO should be 1 or 0 (or true, yes, on; false, no, off), not 'ja'."),
         ("CANDLE_PRICE", "ask", "CANDLE_PRICE should be bid or mid, not 'ask'."),
         (
@@ -88,6 +97,7 @@ def test_fault_names_the_variable_and_what_is_allowed(name: str, given: str, sen
         *(({"DEBUG": word}, "switch", "DEBUG", True) for word in ("1", "true", "Yes", " on ")),
         ({"LOG_LEVEL": "debug"}, "text", "LOG_LEVEL", "DEBUG"),
         ({"PORT": ""}, "whole", "PORT", 8000),
+        *(({"HOST": host}, "text", "HOST", host) for host in ("::", "10.0.0.5", "tickwire_web.example")),
         ({"KRAKEN_REST_URL": ""}, "text", "KRAKEN_REST_URL", "https://api.kraken.com"),
         ({"ALLOWED_HOSTS": " a.example, b.example,"}, "words", "ALLOWED_HOSTS", ["a.example", "b.example"]),
         ({}, "parsed", "CONTACT_EMAIL", ""),

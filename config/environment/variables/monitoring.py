@@ -1,3 +1,6 @@
+from functools import partial
+
+from ..addresses import read_own_host
 from ..variable import VariableGroup, secret, switch, text, whole
 from .process import HIGHEST_PORT
 
@@ -18,7 +21,12 @@ MONITORING = VariableGroup(
             "The same for `engine`; 0 means none.",
             highest=HIGHEST_PORT,
         ),
-        text("METRICS_HOST", "127.0.0.1", "The address on which these ports listen."),
+        text(
+            "METRICS_HOST",
+            "127.0.0.1",
+            "The address on which these ports listen.",
+            read=partial(read_own_host, variable="METRICS_HOST"),
+        ),
         text(
             "LOG_LEVEL",
             "INFO",

@@ -1,4 +1,4 @@
-from ..addresses import read_host, read_proxies
+from ..addresses import read_host, read_own_host, read_proxies
 from ..variable import VariableGroup, number, secret, switch, text, whole, words
 
 HIGHEST_PORT = 65_535
@@ -78,7 +78,7 @@ PROCESS = VariableGroup(
 HTTP = VariableGroup(
     "HTTP",
     (
-        text("HOST", "127.0.0.1", "The address on which `serve` listens."),
+        text("HOST", "127.0.0.1", "The address on which `serve` listens.", read=read_own_host),
         whole("PORT", 8000, "The port on which `serve` listens.", highest=HIGHEST_PORT),
         words(
             "ALLOWED_HOSTS",
