@@ -102,7 +102,7 @@ def test_many_owners_get_a_line_each_and_an_invalid_name_or_a_full_account_is_na
     with pytest.raises(CommandError, match=r"^not a name: Enter a valid username"):
         call_command("issue_key", "eve", "not a name")
     assert not User.objects.filter(username="eve").exists()
-    monkeypatch.setattr(sys, "stdin", io.StringIO("eve\n\n" + "ada\n" * (MAX_USABLE_KEYS - 1)))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("eve\n\nbob\n" + "ada\n" * (MAX_USABLE_KEYS - 1)))
     with pytest.raises(CommandError, match=r"^ada: An account can have 25 usable keys"):
         call_command("issue_key", "-")
     # What is printed is issued, and nothing else.

@@ -112,7 +112,7 @@ def test_path_that_says_no_hour_and_damaged_file_are_refused(
     [
         ("BTCUSD/2024/00/15/13h_ticks.bi5", "XBTUSD", 2, 0.1),
         ("2024/00/15/13h_ticks.bi5", "ETHUSD", 2, 0.1),
-        ("eurczk/2024/00/15/13h_ticks.bi5", "EURCZK", 5, 0.0001),
+        ("eurczk/2024/00/15/13h_ticks.bi5", "CZK", 5, 0.0001),
         ("USDJPY/2024/00/15/13h_ticks.bi5", "USDJPY.X", 5, 0.001),
         ("EURUSD/2024/00/15/13h_ticks.bi5", "EURUSD.X", 2, 0.00001),
         ("SPYUSUSD/2024/00/15/13h_ticks.bi5", "SPY", 2, 0.001),

@@ -191,12 +191,11 @@ def test_bars_are_the_minutes_that_they_say_and_those_between_are_flat(
     rest.write_text(bars("2026-11-16T10:02", "2026-11-16T10:03"))
 
     assert import_files(str(path), str(rest)).minutes == 4
-    said = [Decimal(each) for each in ("1.2", "1.4", "1.1", "1.3", volume)]
-    flat = [Decimal("1.3")] * 4 + [Decimal(0)]
+    said = [Decimal(each) for each in ("1.2", "1.4", "1.1", "1.3", "1.4", volume)]
+    flat = [Decimal("1.3")] * 5 + [Decimal(0)]
     found = Candle.objects.filter(timeframe="1m").order_by("opened_at")
-    assert [list(row) for row in found.values_list("open", "high", "low", "close", "volume")] == [
-        *(said, flat, said, said)
-    ]
+    columns = ("open", "high", "low", "close", "ask_high", "volume")
+    assert [list(row) for row in found.values_list(*columns)] == [said, flat, said, said]
     assert set(Candle.objects.values_list("basis", "source")) == {("import", "import")}
     assert_coarser_are_aggregates(NOON_MS)
 
@@ -247,8 +246,8 @@ def test_bi5_whose_prices_are_more_than_tenfold_those_stored_nearby_is_refused(
 def test_the_nearest_candle_counts_whether_a_minute_or_an_hour(tmp_path: Path) -> None:
     instrument = make_instrument("BTCUSD", digits=2)
     for timeframe, at, close in (
-        *(("1h", "2024-01-15T11:00", 430), ("1m", "2024-01-15T12:59", 43_000)),
-        *(("1h", "2024-01-15T14:00", 430), ("1m", "2024-01-15T15:59", 430)),
+        *(("1h", "2024-01-15T11:00", 430), ("1m", "2024-01-15T12:00", 430), ("1m", "2024-01-15T12:59", 43_000)),
+        *(("1h", "2024-01-15T14:00", 430), ("1m", "2024-01-15T15:59", 430), ("1h", "2024-01-15T18:00", 430)),
     ):
         store(instrument, timeframe, at, close)
     catalogue.load_now()
