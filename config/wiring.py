@@ -74,6 +74,7 @@ from news.newsroom.given_scores import given_scores, has_given_scores
 from news.scoring import check_sentiment_model
 from news.stream import news
 from operations.copying.addresses import addresses
+from operations.disks import disk_metrics
 from operations.last_backup import backup_watch
 from pages.front.texts import write_first_texts
 from serving import prometheus
@@ -151,8 +152,10 @@ def connect() -> None:
     for collector in own:
         REGISTRY.register(collector)
     engine_health.registry.register(archive_metrics)
+    engine_health.registry.register(disk_metrics)
     SHARED.register(MarketMetrics())
     SHARED.register(backup_watch)
+    SHARED.register(disk_metrics)
     process_metrics.shared_at = lambda: runtime.status().at_ms
     process_metrics.readiness = readiness
 

@@ -1,8 +1,10 @@
 """The market in Prometheus' words. All is read when it is asked for, so the tick path pays nothing."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from django.conf import settings
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -25,9 +27,11 @@ class MarketMetrics(Collector):
         seen = overview()
         yield from _of_engine(seen)
         yield from _of_feeds(seen)
-        yield from _of_quotes(seen.instruments)
-        yield from _of_ticks(seen.instruments)
-        yield from _of_days(seen.instruments)
+        yield from _of_all(seen.instruments)
+        if settings.METRICS_PER_SYMBOL:
+            yield from _of_quotes(seen.instruments)
+            yield from _of_ticks(seen.instruments)
+            yield from _of_days(seen.instruments)
 
 
 class ProcessMarketMetrics(Collector):
@@ -73,6 +77,13 @@ def _of_feeds(seen: Overview) -> Iterator[Metric]:
     yield _gauge("feed_lag_seconds", "How old its last tick was when it came.", lags, "feed")
 
 
+def _of_all(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
+    states = Counter((each.state,) for each in instruments)
+    on_fallback = sum(each.is_on_fallback for each in instruments)
+    yield _gauge("instruments", "How many are in this state.", {(s,): states[s,] for s in STATES}, "state")
+    yield _gauge("instruments_on_fallback", "How many their fallback prices.", {(): on_fallback})
+
+
 def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     ages = {(each.facts.symbol,): _seconds(each.age_ms) for each in instruments}
     states = {(each.facts.symbol, state): each.state == state for each in instruments for state in STATES}
@@ -82,9 +93,9 @@ def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
 
 def _of_ticks(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     statuses = {(each.status.symbol,): each.status for each in instruments if each.status is not None}
+    on_fallback = {(each.facts.symbol,): each.is_on_fallback for each in instruments if each.status}
     ticks = {symbol: one.ticks for symbol, one in statuses.items()}
     switches = {symbol: one.switches for symbol, one in statuses.items()}
-    on_fallback = {symbol: one.feed != one.feeds[0] for symbol, one in statuses.items()}
     deltas = {symbol: one.cumulative_delta for symbol, one in statuses.items()}
     yield _counter("instrument_ticks", "Ticks numbered, over all restarts.", ticks, "symbol")
     yield _counter("feed_switches", "Changes to the fallback and back.", switches, "symbol")

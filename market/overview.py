@@ -31,6 +31,10 @@ class InstrumentOverview(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...]
     """Why nobody publishes signals at its prices now: unsettled, lagging."""
 
+    @property
+    def is_on_fallback(self) -> bool:
+        return self.status is not None and self.status.feed != self.status.feeds[0]
+
 
 class Overview(msgspec.Struct, frozen=True):
     at_ms: int

@@ -81,7 +81,7 @@ def instrument_row(seen: InstrumentOverview) -> dict[str, Any]:
     if status is not None:
         row |= {
             "source": status.feed,
-            "is_fallback": status.feed != status.feeds[0],
+            "is_fallback": seen.is_on_fallback,
             "switched_at": moment(status.switched_ms) if status.switched_ms else None,
             "switches": status.switches,
             "ticks": status.ticks,

@@ -8,6 +8,7 @@ from django.test import Client
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries
+from pytest_django.fixtures import Settings
 from time_machine import Traveller
 
 from core.clock import now_ms
@@ -23,6 +24,11 @@ from .ticking import NOON_MS
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "untold")]
 CLIENT = Client(headers={"Authorization": f"Bearer {settings.METRICS_TOKEN}"})
 Scrape = dict[tuple[str, ...], float]
+
+
+@pytest.fixture
+def per_symbol(settings: Settings) -> None:
+    settings.METRICS_PER_SYMBOL = True
 
 
 def scrape() -> Scrape:
@@ -111,6 +117,7 @@ def test_engine_without_the_lease_writes_nothing_and_a_clock_that_was_set_is_cou
     assert (seen[("tickwire_clock_ahead_seconds",)], seen[("tickwire_clock_steps_total",)]) == (-300, 2)
 
 
+@pytest.mark.usefixtures("per_symbol")
 @pytest.mark.parametrize(
     ("age_s", "calendar", "state"),
     [(0, "24/7", "open"), (60.5, "24/7", "stale"), (60.5, "Mon-Fri 13:00-14:00", "closed")],
@@ -124,8 +131,11 @@ def test_quote_has_its_age_and_the_instrument_its_one_state(age_s: float, calend
     assert seen["tickwire_quote_age_seconds", "EURUSD"] == age_s
     states = {name: seen["tickwire_instrument_state", name, "EURUSD"] for name in ("open", "closed", "stale")}
     assert states == {name: name == state for name in states}
+    counts = {name: seen["tickwire_instruments", name] for name in states}
+    assert counts == states
 
 
+@pytest.mark.usefixtures("per_symbol")
 def test_switch_to_the_fallback_is_counted_and_lasts_and_no_scrape_asks_the_database(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
@@ -137,10 +147,25 @@ def test_switch_to_the_fallback_is_counted_and_lasts_and_no_scrape_asks_the_data
         seen = scrape()
 
     assert seen["tickwire_feed_switches_total", "EURUSD"] == 3
-    assert seen["tickwire_instrument_on_fallback", "EURUSD"] == 1
+    assert (
+        seen["tickwire_instrument_on_fallback", "EURUSD"] == seen[("tickwire_instruments_on_fallback",)] == 1
+    )
     assert seen["tickwire_instrument_ticks_total", "EURUSD"] == 900
 
 
+def test_no_more_instruments_are_more_series_by_default() -> None:
+    symbols = ("EURUSD", "GBPUSD", "USDJPY")
+    sizes = []
+    for number, symbol in enumerate(symbols, start=1):
+        make_instrument(symbol)
+        tell((make_feed_status(),), tuple(make_instrument_status(each) for each in symbols[:number]))
+        seen = scrape()
+        assert seen["tickwire_instruments", "stale"] == number
+        sizes.append(len(seen))
+    assert sizes == sizes[:1] * 3
+
+
+@pytest.mark.usefixtures("per_symbol")
 def test_statistics_are_those_of_the_last_24_hours_and_without_a_price_there_are_none() -> None:
     make_instrument()
     assert not [name for name, *_ in scrape() if "_day_" in name or "_age_" in name]

@@ -27,6 +27,11 @@ MONITORING = VariableGroup(
             "The address on which these ports listen.",
             read=partial(read_own_host, variable="METRICS_HOST"),
         ),
+        switch(
+            "METRICS_PER_SYMBOL",
+            False,
+            "Adds the figures of each instrument to the metrics: 0.8 KB for each at every scrape.",
+        ),
         text(
             "LOG_LEVEL",
             "INFO",

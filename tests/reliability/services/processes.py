@@ -47,9 +47,12 @@ class Process(NamedTuple):
     def ask(self, path: str, key: str = "") -> httpx.Response:
         return http.get(f"{self.url}{path}", headers={"X-API-Key": key} if key else {})
 
-    def metric(self, name: str) -> float:
+    def metrics(self) -> str:
         headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
-        lines = http.get(f"{self.url}/metrics", headers=headers).text.splitlines()
+        return http.get(f"{self.url}/metrics", headers=headers).text
+
+    def metric(self, name: str) -> float:
+        lines = self.metrics().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
+from pytest_django.fixtures import Settings
 
 from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import keeper
@@ -217,8 +218,9 @@ def exported() -> set[str]:
 
 @pytest.mark.django_db
 def test_documentation_names_every_metric_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
+    settings.METRICS_PER_SYMBOL = True
     # An engine that keeps its ticks.
     monkeypatch.setattr(keeper, "writer", TickJournalWriter(TickJournal(tmp_path), "bid", {}, 0))
     found, told = exported(), documented()
