@@ -246,7 +246,11 @@ def test_bi5_whose_prices_are_more_than_tenfold_those_stored_nearby_is_refused(
 def test_the_nearest_candle_counts_whether_a_minute_or_an_hour(tmp_path: Path) -> None:
     instrument = make_instrument("BTCUSD", digits=2)
     for timeframe, at, close in (
-        *(("1h", "2024-01-15T11:00", 430), ("1m", "2024-01-15T12:00", 430), ("1m", "2024-01-15T12:59", 43_000)),
+        *(
+            ("1h", "2024-01-15T11:00", 430),
+            ("1m", "2024-01-15T12:00", 430),
+            ("1m", "2024-01-15T12:59", 43_000),
+        ),
         *(("1h", "2024-01-15T14:00", 430), ("1m", "2024-01-15T15:59", 430), ("1h", "2024-01-15T18:00", 430)),
     ):
         store(instrument, timeframe, at, close)
