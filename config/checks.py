@@ -168,7 +168,6 @@ def _mail() -> Iterator[CheckMessage]:
 
 # Beyond these, a wrong unit is likelier than a purpose: candles would come late, and a stop would hang.
 MOST_GRACE = {"CLOSE_GRACE_MS": 10_000, "DRAIN_S": 300, "STOP_WITHIN_S": 300}
-FOLDERS = ("VAR_DIR", "STATIC_ROOT", "ARCHIVE_DIR", "REPLAY_DIR", "ONNX_MODEL_DIR")
 
 
 def check_deployment(**kwargs: Any) -> list[CheckMessage]:
@@ -184,9 +183,16 @@ def _graces() -> Iterator[CheckMessage]:
 
 
 def _folders() -> Iterator[CheckMessage]:
-    for name in FOLDERS:
+    named = {
+        "VAR_DIR": env.text("VAR_DIR"),
+        "STATIC_ROOT": env.text("STATIC_ROOT"),
+        "ARCHIVE_DIR": env.text("ARCHIVE_DIR"),
+        "REPLAY_DIR": env.text("REPLAY_DIR"),
+        "ONNX_MODEL_DIR": env.text("ONNX_MODEL_DIR"),
+    }
+    for name in filter(named.get, named):
         folder = Path(getattr(settings, name))
-        if env.text(name) and not folder.is_dir():
+        if not folder.is_dir():
             hint = f"Mount or make it, for the user of the service: install -d -o tickwire {folder}"
             yield Error(f"{name} names {folder}, which is not there.", hint=hint, id="tickwire.E013")
 

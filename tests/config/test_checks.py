@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
-from config.checks import FOLDERS, check_deployment, check_production, refuse_unsafe
+from config.checks import check_deployment, check_production, refuse_unsafe
 from config.environment import read_proxies
 from config.environment.values import Environment
 
@@ -89,7 +89,9 @@ def test_an_error_stops_the_start_and_a_warning_does_not(
         refuse_unsafe()
 
 
-HERE = str(Path(__file__).parent)
+FOLDERS = dict.fromkeys(
+    ("VAR_DIR", "STATIC_ROOT", "ARCHIVE_DIR", "REPLAY_DIR", "ONNX_MODEL_DIR"), str(Path(__file__).parent)
+)
 # The fault, and a word of the way out.
 DEPLOYED: list[tuple[dict[str, Any], str, str]] = [
     ({}, "", ""),
@@ -117,9 +119,8 @@ DEPLOYED: list[tuple[dict[str, Any], str, str]] = [
 def test_what_would_not_do_what_was_meant_is_refused_before_it_is_deployed_and_starts_all_the_same(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], id_: str, way_out: str
 ) -> None:
-    folders = dict.fromkeys(FOLDERS, HERE)
-    monkeypatch.setattr("config.checks.env", Environment(folders))
-    for name, value in (SAFE | folders | {"PORT": 8000} | changes).items():
+    monkeypatch.setattr("config.checks.env", Environment(FOLDERS))
+    for name, value in (SAFE | FOLDERS | {"PORT": 8000} | changes).items():
         setattr(settings, name, value)
     faults = check_deployment()
     assert [fault.id for fault in faults] == ([f"tickwire.{id_}"] if id_ else [])

@@ -70,6 +70,7 @@ def test_a_fresh_installation_is_in_order(tmp_path: Path) -> None:
 
 
 def test_faults_come_with_their_mend_and_end_with_1(tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir()
     away = f"postgresql://nobody@127.0.0.1:{services.free_port()}/none"
     names = PRODUCTION | {"DATABASE_URL": away, "ALLOWED_HOSTS": "*"}
     ended = manage(tmp_path / "var", "doctor", "--json", **names)
