@@ -179,7 +179,7 @@ def _graces() -> Iterator[CheckMessage]:
     for name, most in MOST_GRACE.items():
         if (given := getattr(settings, name)) > most:
             hint = f"Set {name} to {most} or less, or leave it out."
-            yield Error(f"{name} is {given:g}: nobody waits for so long.", hint=hint, id="tickwire.E012")
+            yield Error(f"{name} is {given:,.0f}: nobody waits for so long.", hint=hint, id="tickwire.E012")
 
 
 def _folders() -> Iterator[CheckMessage]:
