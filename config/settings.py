@@ -412,5 +412,7 @@ LOGGING = {
         "daphne": {"level": "WARNING"},
         # It warns of each failed attempt; the request or command that needs a connection says it once.
         "psycopg.pool": {"level": "ERROR"},
+        # It logs the address of each request, and an address may name an account.
+        "httpx2": {"level": "WARNING"},
     },
 }

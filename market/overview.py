@@ -76,7 +76,7 @@ def _instrument(
     state = prices.quotes.state(facts, at_ms)
     history = prices.candles(facts)
     forming = history.builder.forming("1m")
-    age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
+    age_ms = None if quote is None else quote.age_ms(at_ms)
     day = history.day.statistics(at_ms, forming)
     return InstrumentOverview(facts, state, quote, age_ms, day, status, doubts)
 

@@ -333,6 +333,12 @@ def is_lagging(symbol: str) -> bool:
     return symbol in market.status.lagging
 
 
+def own_ms(symbol: str) -> int:
+    """Now, by the clock that its prices are dated by."""
+    quote = prices.quotes.get(symbol)
+    return now_ms() - (0 if quote is None else quote.ahead_ms)
+
+
 def state(facts: InstrumentFacts) -> str:
     return prices.state(facts, now_ms())
 

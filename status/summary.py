@@ -197,7 +197,7 @@ def listed(names: Sequence[str]) -> str:
 
 def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
     quote = market.quote(facts.symbol)
-    age_s = None if quote is None else max(0, clock.now_ms() - quote.time_ms) / 1000
+    age_s = None if quote is None else quote.age_ms(clock.now_ms()) / 1000
     return InstrumentFreshness(facts.symbol, market.state(facts), age_s)
 
 

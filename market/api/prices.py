@@ -165,4 +165,4 @@ def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:
     quote, state = runtime.prices.quoted(facts, now_ms)
     if quote is None:
         raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
-    return quote, {"X-Quote-Age-Ms": str(max(0, now_ms - quote.time_ms)), "X-Market-State": state}
+    return quote, {"X-Quote-Age-Ms": str(quote.age_ms(now_ms)), "X-Market-State": state}

@@ -121,6 +121,6 @@ def quotes_of(asked: Mapping[str, InstrumentFacts | None]) -> bytes:
         if quote is None:
             rejected.append(RejectedSymbol(symbol, "quote_unavailable"))
             continue
-        age_ms = max(0, now_ms - quote.time_ms)
-        items.append(b'%s,"state":"%s","age_ms":%d}' % (quote.whole[:-1], state.encode(), age_ms))
+        aged = quote.whole[:-1], state.encode(), quote.age_ms(now_ms)
+        items.append(b'%s,"state":"%s","age_ms":%d}' % aged)
     return b'{"items":[%s],"count":%d,"rejected":%s}' % (b",".join(items), len(items), encode(rejected))

@@ -163,10 +163,16 @@ class Outliers:
         """The mid of the last one that was refused, or the price of its trade."""
 
     def admit(
-        self, tick: Tick, last: Tick | None, minutes: Iterable[PriceBar], facts: InstrumentFacts, at_ms: int
+        self,
+        tick: Tick,
+        last: Tick | None,
+        minutes: Iterable[PriceBar],
+        facts: InstrumentFacts,
+        at_ms: int,
+        ahead_ms: int = 0,
     ) -> bool:
         """`minutes` are the last that were closed."""
-        if self._is_far(tick, last, minutes, facts, at_ms):
+        if self._is_far(tick, last, minutes, facts, at_ms - ahead_ms):
             self.settling.unsettle(at_ms)
             return False
         self._spreads.append(tick.ask - tick.bid)
@@ -223,6 +229,9 @@ def _is_first(last: Tick, facts: InstrumentFacts, time_ms: int, at_ms: int) -> b
 
 # Silence for longer than this is no quiet market but a lost source.
 SILENT_MS = 60_000
+
+# For so long after its end, a minute waits for what its venue has not told yet.
+AWAITED_MS = 60_000
 
 # A connection that comes back within this long was only renewed.
 GONE_MS = 5_000
@@ -291,6 +300,27 @@ class FeedState:
         """The public ID of the key that its ticks come with."""
         self.is_moved = False
         """The venue is reached at an address that is not its own."""
+        self.told_ms: int | None = None
+        """Up to when all that it sent is here, by its own clock; None where it has none."""
+        self._awaited_since_ms: int | None = None
+        self.ahead_ms = 0
+        """How far the engine's clock is ahead of its own."""
+
+    def told(self, told_ms: int, ahead_ms: int) -> None:
+        self.told_ms, self.ahead_ms = max(self.told_ms or 0, told_ms), ahead_ms
+
+    def ended_ms(self, at_ms: int, grace_ms: int) -> int:
+        """Of what ended by then, in its own time, nothing more comes: so long after it, and once it was told
+        of what is later; where it is not, for a while."""
+        until_ms = at_ms - self.ahead_ms - grace_ms
+        if self.told_ms is None:
+            return until_ms
+        if not self.told_ms:
+            # Nobody knows yet what time it is there.
+            self._awaited_since_ms = at_ms if self._awaited_since_ms is None else self._awaited_since_ms
+            if at_ms - self._awaited_since_ms < AWAITED_MS:
+                return 0
+        return max(min(until_ms, self.told_ms), at_ms - self.ahead_ms - AWAITED_MS)
 
     def heard(self, at_ms: int) -> None:
         """A batch came; an empty one is a sign of life too."""
@@ -313,9 +343,11 @@ class FeedState:
             self.lost_ms = at_ms
 
     def was_alive(self, start_ms: int, end_ms: int) -> bool:
-        """From start to end without a break."""
-        since_ms = self.since_ms
-        return since_ms is not None and since_ms <= start_ms and end_ms - self.heard_ms <= SILENT_MS
+        """From start to end without a break, in its own time."""
+        if self.since_ms is None:
+            return False
+        since_ms, heard_ms = self.since_ms - self.ahead_ms, self.heard_ms - self.ahead_ms
+        return since_ms <= start_ms and end_ms - heard_ms <= SILENT_MS
 
     def is_gone(self, at_ms: int) -> bool:
         return self.lost_ms is not None and at_ms - self.lost_ms > GONE_MS

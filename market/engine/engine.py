@@ -35,6 +35,7 @@ from .listeners import FillTerms
 
 CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
+NO_FEED = FeedState()
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
 MOST_AT_A_LOOK, TURNS = 100, 4
@@ -94,9 +95,10 @@ class Engine:
         if state is None or state.facts is not facts:
             state = self.instrument(facts, at_ms)
         history = self.prices.histories.get(tick.symbol) or self.prices.history(facts)
+        own_ms = at_ms - feed_state.ahead_ms
         reason = state.reason_to_refuse(tick, origin, at_ms, history, self.feed_states)
         if reason is not None:
-            state.note_refused(tick, reason, origin, at_ms)
+            state.note_refused(tick, reason, origin, own_ms)
             feed_state.refused[reason] += 1
             self.note_unsettled(state)
             return reason
@@ -110,12 +112,12 @@ class Engine:
             self.price(state)
         state.unsure_ms = None
         feed_state.ticks += 1
-        lag_ms = feed_state.lag_ms = at_ms - tick.time_ms
+        lag_ms = feed_state.lag_ms = own_ms - tick.time_ms
         # What is simulated is late only because the machine slept, and nobody else knew it earlier.
         if lag_ms > self.fill_after_ms and not state.simulated:
             feed_state.lags.note(lag_ms)
         if lag_ms > self.grace_ms:
-            self._note_late(state, tick.time_ms, at_ms)
+            self._note_late(state, tick.time_ms, own_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
         records = state.number(tick, origin, at_ms, feed_state)
@@ -134,10 +136,12 @@ class Engine:
             settling.pass_time(at_ms - late_ms)
             if settling.is_settled:
                 self.unsettled.discard(symbol)
-        until_ms = at_ms - self.grace_ms - late_ms
-        for facts in self._due(until_ms):
+        grace_ms = self.grace_ms + late_ms
+        for facts in self._due(at_ms - grace_ms):
             state = self.instrument(facts, at_ms)
-            if not until_ms < state.late_at_ms <= at_ms:
+            feed_state = self.feed_states.get(state.origin or state.source, NO_FEED)
+            until_ms = feed_state.ended_ms(at_ms, grace_ms)
+            if until_ms and not until_ms < state.late_at_ms <= at_ms - feed_state.ahead_ms:
                 self.end_until(state, until_ms)
 
     def _due(self, until_ms: int) -> list[InstrumentFacts]:
@@ -193,7 +197,7 @@ class Engine:
         facts = catalogue.find(symbol)
         if facts is None:
             return None
-        this_minute_ms = interval_start(at_ms, MINUTE_MS)
+        this_minute_ms = interval_start(self.own_ms(symbol, at_ms), MINUTE_MS)
         start_ms = max(self.prices.history(facts).closed_until_ms, this_minute_ms - most_ms)
         is_missing = any(facts.hours.sessions_between(start_ms, this_minute_ms))
         return start_ms if is_missing else None
@@ -204,12 +208,12 @@ class Engine:
         if facts is None:
             return 0
         state, history = self.instrument(facts, at_ms), self.prices.history(facts)
-        taken = 0
+        taken, own_ms = 0, self.own_ms(symbol, at_ms)
         for minute in minutes:
             opened_ms, closed_until_ms = minute.opened_ms, history.closed_until_ms
             forming = history.builder.forming("1m")
             is_known = opened_ms < closed_until_ms or (forming and forming.opened_ms == opened_ms)
-            if is_known or opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(opened_ms):
+            if is_known or opened_ms + MINUTE_MS > own_ms or not facts.hours.is_open(opened_ms):
                 continue
             if taken and closed_until_ms:
                 self._fill(state, closed_until_ms, opened_ms)
@@ -218,6 +222,12 @@ class Engine:
             self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis))
             taken += 1
         return taken
+
+    def own_ms(self, symbol: str, at_ms: int) -> int:
+        """By the clock of the feed that prices it."""
+        state = self.instruments.get(symbol)
+        name = "" if state is None else state.origin or state.source
+        return at_ms - self.feed_states.get(name, NO_FEED).ahead_ms
 
     def serves_no_more(self, origin: str, symbol: str) -> None:
         """Its silence says nothing of the price from now on, until it sends a tick again."""

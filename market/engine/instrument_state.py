@@ -110,7 +110,7 @@ class InstrumentState:
             self.absorption.measure_by(facts.digits, facts.pip_size)
 
     def note_refused(self, tick: Tick, reason: str, origin: str, at_ms: int) -> None:
-        """What the source of these prices sent, and was not believed."""
+        """What the source of these prices sent, and was not believed. It is `at_ms` in its own time."""
         if not self.choice.serves(origin):
             return
         last = self.last
@@ -131,17 +131,17 @@ class InstrumentState:
     def reason_to_refuse(
         self, tick: Tick, origin: str, at_ms: int, history: History, feed_states: Mapping[str, FeedState]
     ) -> str | None:
-        last, facts = self.last, self.facts
+        last, facts, ahead_ms = self.last, self.facts, feed_states[origin].ahead_ms
         # Most sources number nothing.
         if tick.source_seq is not None:
             known = self.source_seqs.get(numbering(tick, origin))
             if is_sent_again(tick, known, last):
                 return "duplicate"
-        reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms)
+        reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms - ahead_ms)
         if reason is None:
             reason = self.choice.admit(origin, at_ms, facts, feed_states)
         # Last, so that a feed that has no say in a price does not confirm it.
-        if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms):
+        if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms, ahead_ms):
             return "outlier"
         return reason
 
@@ -170,6 +170,7 @@ class InstrumentState:
             taken.key = feed_state.key
         if feed_state.is_moved:
             taken.is_moved = True
+        taken.ahead_ms = feed_state.ahead_ms
         settling = self.outliers.settling
         taken.unsettled_ms = settling.unsettled_ms
         if not settling.is_settled:

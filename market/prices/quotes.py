@@ -36,8 +36,14 @@ class Quote(msgspec.Struct):
     time_ms: int
     seq: int = 0
     """Its number among the ticks of the symbol; 0 where nobody knows."""
+    ahead_ms: int = 0
+    """How far our clock was ahead of the venue's."""
     _fields: bytes = b""
     _whole: bytes = b""
+
+    def age_ms(self, now_ms: int) -> int:
+        """By the clock that its time is of."""
+        return max(0, now_ms - self.ahead_ms - self.time_ms)
 
     @property
     def fields(self) -> bytes:
@@ -61,7 +67,8 @@ class LastQuotes(dict[str, Quote]):
 
     def put(self, tick: Tick | TickAccepted | SeriesBegan, digits: int, seq: int = 0) -> None:
         bid, ask = round(tick.bid, digits), round(tick.ask, digits)
-        self[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
+        spread, ahead_ms = round(ask - bid, digits), getattr(tick, "ahead_ms", 0)
+        self[tick.symbol] = Quote(tick.symbol, bid, ask, spread, tick.time_ms, seq, ahead_ms)
 
     def state(self, facts: InstrumentFacts, now_ms: int) -> str:
         return state_of(self.get(facts.symbol), facts, now_ms)
@@ -69,9 +76,9 @@ class LastQuotes(dict[str, Quote]):
 
 def state_of(quote: Quote | None, facts: InstrumentFacts, now_ms: int) -> str:
     """open, closed or stale: stale is an open market whose source has gone quiet."""
-    if not facts.hours.is_open(now_ms):
+    if not facts.hours.is_open(now_ms if quote is None else now_ms - quote.ahead_ms):
         return "closed"
-    if quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000:
+    if quote is None or quote.age_ms(now_ms) > facts.stale_after_s * 1000:
         return "stale"
     return "open"
 

@@ -87,6 +87,8 @@ class TickAccepted(JournalRecord, tag=0):
     """The public ID of the key that pushed it; empty for other feeds, and where nobody says."""
     is_moved: bool = False
     """Its venue was reached at an address that is not the venue's own."""
+    ahead_ms: int = 0
+    """How far the engine's clock was ahead of the venue's."""
 
     @property
     def feed(self) -> str:

@@ -374,7 +374,7 @@ class SignalWatcher:
             facts = catalogue.known(symbol)
             if facts is not None and not facts.active:
                 now_ms, quote = clock.now_ms(), market.quote(symbol)
-                is_fresh = quote is not None and now_ms - quote.time_ms <= facts.stale_after_s * 1000
+                is_fresh = quote is not None and quote.age_ms(now_ms) <= facts.stale_after_s * 1000
                 active.end_inactive(symbol, now_ms, is_fresh=is_fresh)
 
     def _why_unfilled(self, followed: Followed, now_ms: int, unsettled_ms: int) -> str:

@@ -76,7 +76,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
         raise SignalRefused("symbol", WITHHELD.format(symbol=facts.symbol))
     if REPLAY in market.feeds(facts) and not _is_demo(publisher):
         raise SignalRefused("symbol", REPLAYED.format(symbol=facts.symbol), "replayed")
-    quote = _tradable(facts, quote, clock.now_ms(), "symbol")
+    quote = _tradable(facts, quote, market.own_ms(facts.symbol), "symbol")
     if market.is_lagging(facts.symbol):
         raise SignalRefused("symbol", NOT_TRADED["lagging"].format(symbol=facts.symbol), "lagging")
     prices = check(terms, quote, facts.digits)
@@ -201,7 +201,7 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
     if facts.is_withheld:
         raise SignalRefused("", WITHHELD.format(symbol=facts.symbol))
     now_ms = clock.now_ms()
-    quote = _tradable(facts, quote, now_ms)
+    quote = _tradable(facts, quote, market.own_ms(facts.symbol))
     if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, now_ms)):
         raise SignalNotActive("This signal has already been closed.")
 

@@ -91,7 +91,7 @@ def quote_of(facts: InstrumentFacts) -> dict[str, Any]:
         return described
     prices = {"bid": quote.bid, "ask": quote.ask, "spread": quote.spread}
     shown = {name: f"{price:.{facts.digits}f}" for name, price in prices.items()}
-    return described | shown | {"age_ms": max(0, clock.now_ms() - quote.time_ms)}
+    return described | shown | {"age_ms": quote.age_ms(clock.now_ms())}
 
 
 def why_not(facts: InstrumentFacts, state: str) -> str:

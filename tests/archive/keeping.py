@@ -83,7 +83,10 @@ class KeptEngine:
         return at_ms
 
     def pass_time(self, at_ms: int) -> None:
-        self.engine.feed_state(self.source).heard(at_ms)
+        feed_state = self.engine.feed_state(self.source)
+        feed_state.heard(at_ms)
+        if feed_state.told_ms is not None:
+            feed_state.told(at_ms, 0)
         self.engine.keep_time(at_ms)
         self.runner.publish()
 

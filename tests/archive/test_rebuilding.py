@@ -123,7 +123,7 @@ async def test_minutes_that_are_filled_in_after_the_files_were_made(
     async with KeptEngine(folder, "kraken") as kept:
         kept.walk(60, DAY_MS + HOUR_MS)
         kept.tick(1.08, DAY_MS + 20 * HOUR_MS)
-        kept.engine.keep_time(DAY_MS + 20 * HOUR_MS + MINUTE_MS + 3_000)
+        kept.pass_time(DAY_MS + 20 * HOUR_MS + MINUTE_MS + 3_000)
         await kept.write()
         clock.move_to(NIGHT)
         assert holds(await proved(folder), 20)

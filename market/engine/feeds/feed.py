@@ -16,6 +16,10 @@ class FeedReceiver(Protocol):
     def take(self, ticks: list[Tick]) -> None:
         """What the source sent, in its order; an empty list says that it is alive."""
 
+    def told(self, told_ms: int, ahead_ms: int) -> None:
+        """The source's own clock said this last, and everything from before it was handed on; our clock is so
+        far ahead of it."""
+
     def lost(self, why: str) -> None:
         """The source is gone or silent: "the connection was closed (1006)"."""
 
@@ -43,7 +47,7 @@ class FeedPace:
     close_s: float = 2.0
     silent_s: float = 15.0
     """Without any message for this long a connection is given up. Venues send heartbeats or are probed."""
-    probe_s: float = 5.0
+    probe_s: float = 1.0
     """A WebSocket venue is asked for a sign of life when nothing else was said to it for this long."""
     say_gap_s: float = 0.25
     """Between two messages to a venue; Binance cuts off clients that send more than five a second."""
@@ -78,11 +82,18 @@ class HeldTicks:
         self._receiver = receiver
         self._at_most = at_most
         self._ticks = list(before)
+        self._doubted: list[Tick] = []
+        self.told_ms = self._ahead_ms = 0
         self._was_heard = self._is_over = False
         self.is_full = False
         self.released = asyncio.Event()
 
-    def take(self, ticks: list[Tick]) -> None:
+    def take(self, ticks: list[Tick], *, is_doubted: bool = False) -> None:
+        """`is_doubted` while nobody knows how far apart the clocks are that they are judged by."""
+        self._doubted += ticks
+        if is_doubted:
+            return
+        ticks, self._doubted = self._doubted, []
         if self._is_over:
             self._receiver.take(ticks)
         else:
@@ -90,8 +101,17 @@ class HeldTicks:
             self._ticks += ticks
             self.is_full = len(self._ticks) >= self._at_most
 
+    def tell(self, told_ms: int, ahead_ms: int) -> None:
+        """What `told` says, in its place among the ticks."""
+        self.told_ms, self._ahead_ms = told_ms, ahead_ms
+        if self._is_over:
+            self._receiver.told(told_ms, ahead_ms)
+
     async def release(self) -> None:
         """Hand on what came meanwhile, then everything as it comes."""
+        if self.told_ms:
+            # What these ticks are judged by; minutes wait for the last of them.
+            self._receiver.told(0, self._ahead_ms)
         if self._was_heard and not self._ticks:
             self._receiver.take([])
         while self._ticks:
@@ -99,6 +119,8 @@ class HeldTicks:
             self._receiver.take(first)
             await asyncio.sleep(0)
         # No await since the last look: nothing came between.
+        if self.told_ms:
+            self._receiver.told(self.told_ms, self._ahead_ms)
         self._is_over, self.is_full = True, False
         self.released.set()
 

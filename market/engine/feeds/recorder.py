@@ -53,6 +53,9 @@ class TickRecorder:
                 return late_ms
         return 0
 
+    def told(self, told_ms: int, ahead_ms: int) -> None:
+        """Nothing is closed here."""
+
     def lost(self, why: str) -> None:
         logger.warning("The feed is lost: %s", why)
 

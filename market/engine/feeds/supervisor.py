@@ -15,7 +15,7 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .feed import FeedPace, MarketFeed
-from .registry import is_moved
+from .registry import VENUES, is_moved
 from .venues.venue_history import LONGEST_MS
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ class FeedSupervisor:
 
     async def _run_feed(self, name: str) -> None:
         receiver = EngineReceiver(self._engine, name, self._serves(name), self._publish)
-        self._engine.feed_state(name).is_moved = is_moved(name)
+        feed_state = self._engine.feed_state(name)
+        feed_state.is_moved, feed_state.told_ms = is_moved(name), 0 if name in VENUES else None
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:
             began_s = clock()
@@ -101,6 +102,9 @@ class EngineReceiver:
     def take(self, ticks: list[Tick]) -> None:
         self._engine.take(self._name, ticks, now_ms())
         self._publish()
+
+    def told(self, told_ms: int, ahead_ms: int) -> None:
+        self._engine.feed_state(self._name).told(told_ms, ahead_ms)
 
     def lost(self, why: str) -> None:
         self._engine.feed_state(self._name).lost(now_ms(), why)

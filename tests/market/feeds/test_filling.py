@@ -70,7 +70,7 @@ async def test_what_comes_while_history_is_awaited_has_the_time_of_its_receipt(f
     async with filling.awaited():
         await filling.says(filling.quote(1.08, 400))
         filling.now_ms += 9_000
-        await filling.says(filling.quote(1.09, 9_400, 2))
+        await filling.says(filling.venue.clock(), filling.quote(1.09, 9_400, 2))
         assert filling.seen == []
         filling.now_ms += 900
         filling.venue.may_tell_history.set()

@@ -29,6 +29,7 @@ from signals_feed.ledger.ledger import LedgerEntry, database_clock
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import cancel, close_by_hand
+from signals_feed.publishing.pages import quote_of
 from signals_feed.record import NOT_ARMED, iso, ms_of
 from tests.signals_feed.published_signals import make_waiting
 
@@ -335,6 +336,22 @@ def test_evidence_names_whose_prices_judged_it_since_its_fill(
         asyncio.run(killed())
     run(act, epoch="one")
     assert Evidence.objects.get(kind="exit").feed == feed
+
+
+def test_beside_a_clock_that_is_hours_behind_its_venue_s_prices_are_fresh_and_a_signal_is_filled(
+    clock: time_machine.Traveller,
+) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        watched.run_ahead(-2 * 3_600_000)
+        story = Story(watched, clock)
+        await story.begin()
+        await story.wait(500)
+        shown = quote_of(catalogue.get("EURUSD"))
+        assert (shown["state"], shown["age_ms"]) == ("open", 500)
+        await story.go((500, 1.0844))
+
+    run(act)
+    assert told() == FILLED
 
 
 @pytest.mark.parametrize("seems_in_time", [False, True])

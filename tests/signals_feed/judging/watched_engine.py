@@ -47,6 +47,7 @@ class WatchedEngine:
         self.watcher = SignalWatcher()
         follow(self.events, catalogue, self.watcher)
         self.records: list[AnyRecord] = []
+        self.ahead_ms = 0
         bus = TailBus(list(tail))
         if epoch:
             bus.journal_position = JournalPosition(epoch, 0)
@@ -71,7 +72,7 @@ class WatchedEngine:
     def tick(
         self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD", reason: str | None = None
     ) -> None:
-        assert self.engine.accept(Tick(symbol, bid, ask, at_ms, 1.0), at_ms) == reason
+        assert self.engine.accept(Tick(symbol, bid, ask, at_ms - self.ahead_ms, 1.0), at_ms) == reason
         self.records += self.engine.records
         TAPE.extend(
             JudgedTick(
@@ -88,6 +89,11 @@ class WatchedEngine:
             if isinstance(each, TickAccepted)
         )
         self.runner.publish()
+
+    def run_ahead(self, ms: int) -> None:
+        """Its clock is so far ahead of the source's."""
+        self.ahead_ms = ms
+        self.engine.feed_state("push").told(1, ms)
 
     def now_ms(self) -> int:
         return clock.now_ms()

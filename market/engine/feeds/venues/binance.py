@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -19,8 +20,12 @@ from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 logger = logging.getLogger(__name__)
 KINDS = ("bookTicker", "aggTrade")
 
+# Quotes have no time. This stream has one each second, also where nobody trades.
+CLOCK = "btcusdt@miniTicker"
+ASK_FOR_CLOCK = b'{"method":"SUBSCRIBE","params":["%s"],"id":0}' % CLOCK.encode()
+
 # A connection carries 1,024 streams, and a symbol takes two.
-MOST_SYMBOLS = 1024 // len(KINDS)
+MOST_SYMBOLS = 1023 // len(KINDS)
 PER_MESSAGE = 100
 PROBE_ID = 0
 PROBE = b'{"method":"LIST_SUBSCRIPTIONS","id":0}'
@@ -49,6 +54,7 @@ class BookTicker(msgspec.Struct):
 
 
 class AggTrade(msgspec.Struct):
+    event_ms: Number = msgspec.field(name="E")
     number: Number = msgspec.field(name="a")
     symbol: str = msgspec.field(name="s")
     price: str = msgspec.field(name="p")
@@ -59,6 +65,7 @@ class AggTrade(msgspec.Struct):
 
 class BinanceEvent(msgspec.Struct):
     event: str = msgspec.field(name="e", default="")
+    event_ms: Number = msgspec.field(name="E", default=0)
 
 
 MESSAGE = msgspec.json.Decoder(BinanceMessage)
@@ -67,9 +74,14 @@ AGG_TRADE = msgspec.json.Decoder(AggTrade)
 EVENT = msgspec.json.Decoder(BinanceEvent)
 
 
+# Dollars of other makers, behind the three letters that a coin has at least.
+OTHER_DOLLARS = re.compile(r".{3,}(?:BUSD|FDUSD)")
+
+
 def venue_symbol(symbol: str) -> str:
-    """Dollars are tethers there: BTCUSD is BTCUSDT."""
-    return f"{symbol}T" if symbol.endswith("USD") else symbol
+    """Dollars are tethers there: BTCUSD is BTCUSDT, but OMGBUSD is traded for another dollar."""
+    is_other = OTHER_DOLLARS.fullmatch(symbol) and symbol != "SHIBUSD"
+    return f"{symbol}T" if symbol.endswith("USD") and not is_other else symbol
 
 
 class BinanceReader(MessageReader):
@@ -83,24 +95,29 @@ class BinanceReader(MessageReader):
             refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols", name)
 
     def subscribe(self) -> None:
+        self.say(ASK_FOR_CLOCK)
         for names in in_batches(self.names, PER_MESSAGE):
             self._ask(names)
 
     def probe(self) -> None:
         self.say(PROBE)
 
-    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
+    def read_message(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         message = MESSAGE.decode(raw)
         kind = message.stream.rpartition("@")[2]
         if kind == "bookTicker":
-            book = BOOK_TICKER.decode(message.data)
-            return self.quotes.quote(book.symbol, float(book.bid), float(book.ask), received_ms, book.number)
+            book, dated_ms = BOOK_TICKER.decode(message.data), self.date(received_ms)
+            return self.quotes.quote(book.symbol, float(book.bid), float(book.ask), dated_ms, book.number)
         if kind == "aggTrade":
             trade = AGG_TRADE.decode(message.data)
+            self.base.hear(trade.event_ms, received_ms)
             side = -1 if trade.is_buyer_maker else 1
             price, size = float(trade.price), float(trade.size)
             return self.quotes.trade(trade.symbol, price, size, side, trade.traded_ms, trade.number)
-        self._read_answer(message)
+        if message.stream == CLOCK:
+            self.base.hear(EVENT.decode(message.data).event_ms, received_ms)
+        else:
+            self._read_answer(message)
         return []
 
     def _read_answer(self, message: BinanceMessage) -> None:

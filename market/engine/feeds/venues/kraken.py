@@ -12,10 +12,12 @@ from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, in_batches, not_served
 from .venue_history import MinutesRequest, Params, decode, minute_of_trades
-from .venue_quotes import to_ms
+from .venue_quotes import LONGEST_NAME, to_ms
 from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 PER_MESSAGE = 100
+ONLINE = "online"
+ALREADY = "Already subscribed"
 PING = b'{"method":"ping"}'
 CHANNELS: dict[str, dict[str, Any]] = {
     "ticker": {"event_trigger": "bbo", "snapshot": True},
@@ -27,12 +29,18 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 class KrakenMessage(msgspec.Struct):
     channel: str = ""
+    type: str = ""
     data: list[msgspec.Raw] = []
     method: str = ""
     success: bool = True
     error: str | None = None
     symbol: str | None = None
     rate_error: str = msgspec.field(name="Error", default="")
+    time_out: str = ""
+
+
+class KrakenStatus(msgspec.Struct):
+    system: str
 
 
 class KrakenTicker(msgspec.Struct):
@@ -52,6 +60,7 @@ class KrakenTrade(msgspec.Struct):
 
 
 MESSAGE = msgspec.json.Decoder(KrakenMessage)
+STATUS = msgspec.json.Decoder(KrakenStatus)
 TICKER = msgspec.json.Decoder(KrakenTicker)
 TRADE = msgspec.json.Decoder(KrakenTrade)
 
@@ -66,6 +75,7 @@ class KrakenReader(MessageReader):
     def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: SendToVenue) -> None:
         super().__init__(symbols, refuse, say)
         self._unknown: set[str] = set()
+        self._is_snapshot = False
 
     def subscribe(self) -> None:
         for names in in_batches(self.names, PER_MESSAGE):
@@ -76,13 +86,18 @@ class KrakenReader(MessageReader):
     def probe(self) -> None:
         self.say(PING)
 
-    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
+    def read_message(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         message = MESSAGE.decode(raw)
+        if message.time_out:
+            self.base.hear(to_ms(message.time_out), received_ms)
+        self._is_snapshot = message.type == "snapshot"
         match message.channel:
             case "ticker":
                 read = self._ticker
             case "trade":
                 read = self._trade
+            case "status":
+                read = self._status
             case "":
                 self._read_answer(message)
                 return []
@@ -97,22 +112,40 @@ class KrakenReader(MessageReader):
                 self.refuse("malformed", f"a {message.channel} makes no sense: {error}")
         return ticks
 
+    def _status(self, item: msgspec.Raw, _: int) -> list[Tick]:
+        system = STATUS.decode(item).system
+        if system != ONLINE:
+            raise FeedLost(f"Kraken's trading is not open, its status is {system[:LONGEST_NAME]}")
+        return []
+
     def _ticker(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         ticker = TICKER.decode(item)
-        time_ms = to_ms(ticker.timestamp) if ticker.timestamp else received_ms
+        time_ms = self._time_of(ticker.timestamp, received_ms)
         return self.quotes.quote(ticker.symbol, ticker.bid, ticker.ask, time_ms)
 
     def _trade(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         trade = TRADE.decode(item)
-        time_ms = to_ms(trade.timestamp) if trade.timestamp else received_ms
+        time_ms = self._time_of(trade.timestamp, received_ms)
+        if time_ms is None:
+            return []
         side = 1 if trade.side == "buy" else -1
         return self.quotes.trade(trade.symbol, trade.price, trade.qty, side, time_ms, trade.trade_id)
+
+    def _time_of(self, timestamp: str | None, received_ms: int) -> int | None:
+        if not timestamp:
+            return self.date(received_ms)
+        time_ms = to_ms(timestamp)
+        if not self._is_snapshot:
+            self.base.hear(time_ms, received_ms)
+        return time_ms
 
     def _read_answer(self, message: KrakenMessage) -> None:
         if message.rate_error or not (message.success or message.symbol):
             raise FeedLost(f"Kraken refused: {(message.rate_error or message.error or 'no reason')[:200]}")
         if not message.method:
             raise ValueError("neither a channel nor an answer")
+        if (message.error or "").startswith(ALREADY):
+            return
         # Refused on both channels, it is one symbol.
         if not message.success and message.symbol not in self._unknown:
             self._unknown.add(message.symbol or "")

@@ -14,6 +14,7 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .oanda_rest import Access, oanda_history, refusal
+from .time_base import TimeBase
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine, not_served
 from .venue_history import TIMEOUT_S, MinutesRequest
 from .venue_quotes import VenueQuotes, to_ms
@@ -45,11 +46,17 @@ MESSAGE = msgspec.json.Decoder(OandaMessage, strict=False)
 
 class OandaReader:
     def __init__(self, symbols: Mapping[str, str], refuse: Refuse) -> None:
-        self._quotes = VenueQuotes(symbols, refuse)
+        self._quotes, self.base = VenueQuotes(symbols, refuse), TimeBase()
+        self._quoted: set[str] = set()
 
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         """Heartbeats, prices nobody can trade at (a weekend's) and half quotes are but signs of life."""
         price = MESSAGE.decode(raw)
+        time_ms = to_ms(price.time) if price.time else 0
+        # The first line of each is from when its price last changed.
+        if time_ms and (price.type != "PRICE" or price.instrument in self._quoted):
+            self.base.hear(time_ms, received_ms)
+        self._quoted.add(price.instrument)
         is_open = price.tradeable and price.status == "tradeable"
         if price.type != "PRICE" or not (is_open and price.bids and price.asks):
             return []
@@ -82,6 +89,8 @@ def venue_symbol(symbol: str) -> str:
 
 class OandaFeed(VenueFeed):
     venue = "OANDA"
+    # A heartbeat comes each five seconds.
+    quiet_ms = 6_000
     basis = "bid"
     rest_setting = "OANDA_REST_URL"
 
@@ -99,6 +108,7 @@ class OandaFeed(VenueFeed):
         super().__init__(symbols, pace, now_ms)
         self.basis = candle_price
         self._access = Access(token.strip(), account.strip())
+        self.secrets = tuple(filter(None, self._access))
         self._stream_url = stream_url.rstrip("/")
         self.rest_url = rest_url.rstrip("/")
         self._unknown: set[str] = set()
@@ -111,7 +121,8 @@ class OandaFeed(VenueFeed):
                 async with asyncio.timeout(self.pace.open_s):
                     response = await self._connect(refuse)
                 async with aclosing(response), aclosing(self._lines(response)) as lines:
-                    yield VenueLine(lines.__anext__, OandaReader(self.symbols, refuse).read)
+                    reader = OandaReader(self.symbols, refuse)
+                    yield VenueLine(lines.__anext__, reader.read, reader.base)
 
     def client(self) -> httpx2.AsyncClient:
         return self._client
@@ -156,13 +167,12 @@ class OandaFeed(VenueFeed):
         return bool(unknown)
 
     async def _lines(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-        lines, token = Lines(), self._access.token.encode()
+        lines = Lines()
         # Raw, because nothing compressed was asked for.
         async with aclosing(response.aiter_raw()) as chunks:
             async for chunk in chunks:
                 for line in lines.add(chunk):
-                    # One that makes no sense is logged, and must not repeat what it was asked with.
-                    yield line.replace(token, b"***")
+                    yield line
         raise FeedLost("OANDA ended the stream")
 
 

@@ -19,6 +19,7 @@ from market.engine.feeds.feed import FeedPace, FeedReceiver, HeldTicks
 from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
+from .time_base import TimeBase
 from .venue_history import MinutesRequest, sound_minutes, whole_minutes
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class VenueLine(NamedTuple):
     read: Callable[[bytes | str, int], list[Tick]]
     """The ticks of a message that came at this time (ms), which may depend on messages before it. A message
     that makes no sense is a ValueError."""
+    base: TimeBase
 
 
 def not_served(name: str, why: str, example: str) -> str:
@@ -82,11 +84,15 @@ class VenueFeed(ABC):
 
     venue: ClassVar[str]
     """Its name for people: "Kraken"."""
+    quiet_ms: ClassVar[int] = 0
+    """How long it says nothing of its clock, where it cannot be asked for it."""
     basis: str
     """What the bars of its history are made of."""
     rest_url: str
     """Where its history is asked for, as `rest_setting` says."""
     rest_setting: ClassVar[str]
+    secrets: tuple[str, ...] = ()
+    """What must not be logged."""
 
     def __init__(
         self,
@@ -120,7 +126,7 @@ class VenueFeed(ABC):
         self._failures = 0
         while True:
             lost = await self._follow(receiver)
-            receiver.lost(str(lost))
+            receiver.lost(self._masked(str(lost)))
             wait_s = max(lost.wait_s, self.pace.retry_s(SELDOM if lost.is_lasting else self._failures))
             self._failures += 1
             logger.info("%s: the next try is in %.1f s", self.venue, wait_s)
@@ -164,8 +170,8 @@ class VenueFeed(ABC):
                     except MALFORMED as error:
                         refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
                     else:
-                        _note_clock(ticks, at_ms)
-                        held.take(ticks)
+                        self._tell_time(line.base, held, at_ms)
+                        held.take(ticks, is_doubted=line.base.is_doubted)
                     if held.is_full:
                         await held.released.wait()
         except TimeoutError as error:
@@ -175,6 +181,12 @@ class VenueFeed(ABC):
         finally:
             if heard_s - began_s >= self.pace.steady_s:
                 self._failures = 0
+
+    def _tell_time(self, base: TimeBase, held: HeldTicks, at_ms: int) -> None:
+        told_ms = base.told_ms + self.quiet_ms
+        if base.is_known and told_ms > held.told_ms:
+            market_clock.hear(base.told_ms, at_ms)
+            held.tell(told_ms, base.ahead_ms)
 
     async def _fill(self, receiver: FeedReceiver, held: HeldTicks) -> None:
         """Ask for what is missing before the first live tick; if that fails or is late, the live feed
@@ -235,12 +247,20 @@ class VenueFeed(ABC):
         at = f"{self.rest_url} ({self.rest_setting})" if failed else ""
         for why in dict.fromkeys(failed.values()):
             symbols = ", ".join(symbol for symbol in failed if failed[symbol] == why)
+            why = self._masked(why)
             logger.warning("%s: no history of %s from %s: %s", self.venue, symbols, at, why)
+
+    def _masked(self, text: str) -> str:
+        """A venue may repeat what it was asked with."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
 
     def _refuser(self, receiver: FeedReceiver) -> Refuse:
         logged: set[str] = set()
 
         def refuse(reason: str, what: str, name: str = "") -> None:
+            what = self._masked(what)
             symbols = [ours for ours, theirs in self.symbols.items() if theirs == name] if name else []
             receiver.refuse(reason, what if reason in FOR_STAFF else "", symbols)
             if what not in logged and len(logged) < MOST_LOGGED:
@@ -248,9 +268,3 @@ class VenueFeed(ABC):
                 logger.warning("%s: %s", self.venue, what)
 
         return refuse
-
-
-def _note_clock(ticks: list[Tick], at_ms: int) -> None:
-    """A venue's clock is not the machine's. A tick without a time of its own has that of its receipt."""
-    if ticks and ticks[-1].time_ms != at_ms:
-        market_clock.hear(ticks[-1].time_ms, at_ms)

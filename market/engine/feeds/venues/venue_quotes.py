@@ -24,11 +24,15 @@ class VenueQuotes:
         for ours, theirs in symbols.items():
             self._ours.setdefault(theirs, []).append(ours)
         self._bids_asks: dict[str, tuple[float, float]] = {}
+        self.undated: dict[str, int | None] = {}
+        """The numbers of the last quotes of which nobody knows yet from when they are."""
         self._quoted_ms: dict[str, int] = {}
         self._traded_ms: dict[str, int] = {}
         self._trade_seqs: dict[str, int] = {}
 
-    def quote(self, theirs: str, bid: float, ask: float, time_ms: int, seq: int | None = None) -> list[Tick]:
+    def quote(
+        self, theirs: str, bid: float, ask: float, time_ms: int | None, seq: int | None = None
+    ) -> list[Tick]:
         ours = self._ours.get(theirs)
         if ours is None:
             return self._not_asked_for(theirs)
@@ -36,10 +40,23 @@ class VenueQuotes:
         if bid > ask:
             self._refuse("crossed", f"quotes of {theirs} are crossed")
             return []
-        time_ms = _in_step(time_ms, self._traded_ms.get(theirs))
         self._bids_asks[theirs] = bid, ask
+        if time_ms is None:
+            self.undated[theirs] = seq
+            return []
+        self.undated.pop(theirs, None)
+        time_ms = _in_step(time_ms, self._traded_ms.get(theirs))
         self._quoted_ms[theirs] = time_ms
         return [Tick(symbol, bid, ask, time_ms, source_seq=seq) for symbol in ours]
+
+    def date_all(self, time_ms: int) -> list[Tick]:
+        """The quotes that waited for a time."""
+        waiting = list(self.undated.items())
+        return [
+            tick
+            for theirs, seq in waiting
+            for tick in self.quote(theirs, *self._bids_asks[theirs], time_ms, seq)
+        ]
 
     def trade(self, theirs: str, price: float, size: float, side: int, time_ms: int, seq: int) -> list[Tick]:
         """Nothing before the first quote: there is no bid and ask to show it with."""
@@ -51,7 +68,7 @@ class VenueQuotes:
         bid_ask = self._bids_asks.get(theirs)
         if bid_ask is None:
             return []
-        time_ms = _in_step(time_ms, self._quoted_ms.get(theirs))
+        time_ms = _in_step(_in_step(time_ms, self._quoted_ms.get(theirs)), self._traded_ms.get(theirs))
         self._traded_ms[theirs] = time_ms
         return [Tick(symbol, *bid_ask, time_ms, size, side, price, seq) for symbol in ours]
 

@@ -16,6 +16,7 @@ from core.http import open_client
 from market.engine.feeds.feed import FeedPace
 from market.prices.records import Tick
 
+from .time_base import TimeBase
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
 from .venue_history import TIMEOUT_S
 from .venue_quotes import VenueQuotes
@@ -30,7 +31,7 @@ class MessageReader(ABC):
     def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: SendToVenue) -> None:
         self.names = sorted(set(symbols.values()))
         self.refuse, self.say = refuse, say
-        self.quotes = VenueQuotes(symbols, refuse)
+        self.quotes, self.base = VenueQuotes(symbols, refuse), TimeBase()
 
     @abstractmethod
     def subscribe(self) -> None: ...
@@ -39,8 +40,19 @@ class MessageReader(ABC):
     def probe(self) -> None:
         """Say something that the venue answers."""
 
+    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
+        self.base.receive(received_ms)
+        ticks = self.read_message(raw, received_ms)
+        if self.quotes.undated and self.base.is_known:
+            ticks = self.quotes.date_all(self.base.date(received_ms)) + ticks
+        return ticks
+
     @abstractmethod
-    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
+    def read_message(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
+
+    def date(self, received_ms: int) -> int | None:
+        """Of a message that brings no time."""
+        return self.base.date(received_ms) if self.base.is_known else None
 
 
 class WebSocketFeed(VenueFeed):
@@ -78,7 +90,7 @@ class WebSocketFeed(VenueFeed):
                 )
                 try:
                     # As bytes, so that what is not UTF-8 is one malformed message and not the end.
-                    yield VenueLine(partial(connection.recv, decode=False), reader.read)
+                    yield VenueLine(partial(connection.recv, decode=False), reader.read, reader.base)
                 finally:
                     await _end(talking)
 

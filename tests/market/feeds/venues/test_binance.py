@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from market.engine.feeds.venues.binance import MOST_SYMBOLS, PER_MESSAGE, BinanceReader, venue_symbol
+from market.engine.feeds.venues.binance import CLOCK, MOST_SYMBOLS, PER_MESSAGE, BinanceReader, venue_symbol
 from market.engine.feeds.venues.venue_feed import FeedLost
 from market.prices.records import Tick
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
@@ -45,6 +45,7 @@ class Binance:
             lambda text: self.said.append(json.loads(text)),
         )
         self.reader.subscribe()
+        assert self.said.pop(0)["params"] == [CLOCK]
 
     def sends(self, *messages: bytes) -> list[Tick]:
         return [tick for raw in messages for tick in self.reader.read(raw, RECEIVED_MS)]
@@ -61,8 +62,13 @@ async def venue() -> AsyncIterator[FakeBinance]:
         yield fake
 
 
-def test_best_bid_and_ask_are_numbered_and_have_the_time_of_receipt() -> None:
-    assert Binance().sends(QUOTE) == [Tick("NKNUSDT", 0.3521, 0.3526, RECEIVED_MS, source_seq=499869768)]
+def test_best_bid_and_ask_are_numbered_and_wait_for_the_venues_time() -> None:
+    binance = Binance()
+    assert binance.sends(QUOTE) == []
+    clock = b'{"stream":"%s","data":{"e":"24hrMiniTicker","E":%d,"s":"BTCUSDT"}}'
+    dated = [Tick("NKNUSDT", 0.3521, 0.3526, TRADED_MS, source_seq=499869768)]
+    assert binance.sends(clock % (CLOCK.encode(), TRADED_MS)) == dated
+    assert binance.sends(QUOTE) == dated
 
 
 @pytest.mark.parametrize(("maker", "bought"), [(b'"m":false', 1), (b'"m":true', -1)])
@@ -80,9 +86,9 @@ def test_book_and_trades_are_asked_for_by_small_names() -> None:
 
 def test_symbols_beyond_what_a_connection_carries_are_left_out_and_told() -> None:
     binance = Binance(*(f"S{number:04}" for number in range(MOST_SYMBOLS + 1)))
-    assert sum(len(asked) for asked in binance.asked) == MOST_SYMBOLS == 512
+    assert sum(len(asked) for asked in binance.asked) == MOST_SYMBOLS == 511
     assert max(len(asked) for asked in binance.asked) == PER_MESSAGE
-    assert binance.refused == [("unknown_symbol", "S0512 is left out: a connection carries 512 symbols")]
+    assert binance.refused == [("unknown_symbol", "S0511 is left out: a connection carries 511 symbols")]
 
 
 def test_bad_name_is_found_by_halving_and_told_with_the_way_out() -> None:
@@ -116,7 +122,8 @@ def test_server_that_will_shut_down_is_left_at_once(message: bytes) -> None:
 
 
 def test_dollars_are_tethers() -> None:
-    names = {"BTCUSD": "BTCUSDT", "BTCUSDT": "BTCUSDT", "ETHBTC": "ETHBTC"}
+    names = {"BTCUSD": "BTCUSDT", "BTCUSDT": "BTCUSDT", "ETHBTC": "ETHBTC", "BNBUSD": "BNBUSDT"}
+    names |= {"SHIBUSD": "SHIBUSDT", "OMGBUSD": "OMGBUSD", "BTCFDUSD": "BTCFDUSD"}
     assert {name: venue_symbol(name) for name in names} == names
 
 

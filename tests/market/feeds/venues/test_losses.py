@@ -267,12 +267,14 @@ async def test_token_is_not_carried_to_where_a_redirect_points() -> None:
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "200 OK", "307 Temporary Redirect"])
-async def test_token_is_in_no_record_of_the_most_talkative_log(
+async def test_token_and_account_are_in_no_record_of_the_most_talkative_log(
     status: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    lost, _ = await oanda_lost(says(b'{"errorMessage":"Your token is %s"}\n' % TOKEN.encode(), status))
-    assert "/pricing/stream" in caplog.text
+    error = b'{"errorMessage":"Your token is %s, your account %s"}\n' % (TOKEN.encode(), ACCOUNT.encode())
+    lost, _ = await oanda_lost(says(error, status))
+    assert "httpcore2" in caplog.text
     assert TOKEN not in caplog.text + lost
+    assert ACCOUNT not in caplog.text + lost
     logging.getLogger("losses").warning("Your token is %s", TOKEN)
     assert TOKEN in caplog.text

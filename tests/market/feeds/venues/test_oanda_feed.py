@@ -59,7 +59,7 @@ async def test_weekend_is_not_silence(oanda: FakeOanda) -> None:
         await oanda.send(closed, oanda.heartbeat(), oanda.quote("EUR_USD", 1.08, 1.0802, NOON_MS))
         await receiver.until_ticks(1)
 
-    assert receiver.order == ["missing", "alive", "alive", "ticks"]
+    assert receiver.order == ["missing", "alive", "alive", "alive", "ticks"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from market.engine.feeds.venues.binance import BinanceFeed
+from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
 
 from .venue import Visit
 from .websocket_venue import FakeWebSocketVenue
@@ -49,6 +49,10 @@ class FakeBinance(FakeWebSocketVenue):
         data = {"e": "aggTrade", "E": time_ms, "s": name, **ids, "p": f"{price:.8f}", "q": f"{size:.8f}"}
         return message(name, "aggTrade", {**data, "T": time_ms, "m": side < 0, "M": True})
 
+    def clock(self) -> bytes:
+        event = {"e": "24hrMiniTicker", "E": self.now_ms(), "s": "BTCUSDT", "c": "91842.61"}
+        return msgspec.json.encode({"stream": CLOCK, "data": event})
+
     def heartbeat(self) -> bytes:
         """It has none: the answer to a probe is its sign of life."""
         return b'{"result":["eurusdt@bookTicker"],"id":0}'
@@ -56,6 +60,8 @@ class FakeBinance(FakeWebSocketVenue):
     def answers(self, request: dict[str, Any], visit: Visit) -> list[bytes]:
         if request["method"] == "LIST_SUBSCRIPTIONS":
             return [msgspec.json.encode({"result": sorted(visit.asked), "id": request["id"]})]
+        if request["params"] == [CLOCK]:
+            return [msgspec.json.encode({"result": None, "id": request["id"]}), self.clock()]
         # A name that nobody knows is acknowledged like any other, and nothing ever comes of it.
         visit.asked |= {stream.partition("@")[0].upper() for stream in request["params"]}
         return [msgspec.json.encode({"result": None, "id": request["id"]})]

@@ -14,7 +14,6 @@ STATUS = (
     b'{"channel":"status","type":"update","data":[{"version":"2.0.x","system":"online",'
     b'"api_version":"v2","connection_id":12345678901234567890}]}'
 )
-TIMES = {"time_in": "2023-09-25T09:04:31.742599Z", "time_out": "2023-09-25T09:04:31.742648Z"}
 
 
 def timestamp(time_ms: int) -> str:
@@ -60,18 +59,23 @@ class FakeKraken(FakeWebSocketVenue):
 
     def answers(self, request: dict[str, Any], visit: Visit) -> list[bytes]:
         if request["method"] == "ping":
-            return [msgspec.json.encode({"method": "pong", **TIMES})]
+            return [msgspec.json.encode({"method": "pong", **self._times()})]
         params = request["params"]
         return [self._acknowledge(name, params["channel"], visit) for name in params["symbol"]]
+
+    def _times(self) -> dict[str, str]:
+        return dict.fromkeys(("time_in", "time_out"), timestamp(self.now_ms()))
 
     def _acknowledge(self, name: str, channel: str, visit: Visit) -> bytes:
         if name in self.unknown:
             error = {"error": "Currency pair not supported", "symbol": name}
-            return msgspec.json.encode({"method": "subscribe", "success": False, **error, **TIMES})
+            return msgspec.json.encode({"method": "subscribe", "success": False, **error, **self._times()})
         if channel == "trade":
             visit.asked.add(name)
         result = {"channel": channel, "symbol": name, "snapshot": channel == "ticker"}
-        return msgspec.json.encode({"method": "subscribe", "result": result, "success": True, **TIMES})
+        return msgspec.json.encode(
+            {"method": "subscribe", "result": result, "success": True, **self._times()}
+        )
 
     def history(self, path: str) -> bytes:
         # The REST side names a pair without the slash.

@@ -53,7 +53,8 @@ class FakeOanda(FakeVenue):
         self, symbols: dict[str, str] | None = None, candle_price: str = "bid", **pace: Any
     ) -> OandaFeed:
         wanted, url = self.symbols if symbols is None else symbols, self.http.url
-        return OandaFeed(wanted, TOKEN, ACCOUNT, url, url, make_pace(**pace), candle_price=candle_price)
+        made = OandaFeed(wanted, TOKEN, ACCOUNT, url, url, make_pace(**pace), candle_price=candle_price)
+        return self.follow(made)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -78,7 +79,7 @@ class FakeOanda(FakeVenue):
         raise NotImplementedError("OANDA tells no trades")
 
     def heartbeat(self) -> bytes:
-        return b'{"type":"HEARTBEAT","time":"2016-10-27T08:38:44.327443673Z"}'
+        return msgspec.json.encode({"type": "HEARTBEAT", "time": nanoseconds(self.now_ms())})
 
     async def start(self) -> None:
         await self.http.__aenter__()
@@ -126,7 +127,7 @@ class FakeOanda(FakeVenue):
         self.visits.append(visit)
         self._streams.append(reply)
         self.note()
-        await self.send(*self.sent_after_asking)
+        await self.send(self.heartbeat(), *self.sent_after_asking)
         try:
             await reply.left()
             visit.is_closed_well = True

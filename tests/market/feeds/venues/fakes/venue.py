@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
+from core.clock import now_ms as market_ms
 from market.engine.feeds.feed import FeedPace
 from market.engine.feeds.venues.venue_feed import VenueFeed
 from tests.factories import NOON
 from tests.patience import PATIENCE_S
 
 NOON_MS = int(NOON.timestamp()) * 1000
+V = TypeVar("V", bound=VenueFeed)
 QUICK: dict[str, Any] = {"first_retry_s": 0.001, "longest_retry_s": 0.01, "say_gap_s": 0.0}
 HOSTILE = [
     b"{",
@@ -70,6 +73,8 @@ class FakeVenue(ABC):
         """Cleared, its history is asked for and does not come."""
         self.may_tell_history.set()
         self.history_asked: list[str] = []
+        self.now_ms: Callable[[], int] = market_ms
+        """Its own clock; a feed that is made shows its."""
         self._changed = asyncio.Event()
 
     @abstractmethod
@@ -95,6 +100,10 @@ class FakeVenue(ABC):
     @abstractmethod
     def heartbeat(self) -> bytes: ...
 
+    def clock(self) -> bytes:
+        """Says the time, where quotes do not."""
+        return self.heartbeat()
+
     @abstractmethod
     async def send(self, *messages: bytes) -> None:
         """To the latest connection."""
@@ -110,6 +119,11 @@ class FakeVenue(ABC):
     @abstractmethod
     def hush(self) -> None:
         """From now on every connection is half open: nothing is sent and nothing answered."""
+
+    def follow(self, feed: V) -> V:
+        """Its clock is the feed's, whatever a test sets that to."""
+        self.now_ms = lambda: feed.now_ms()
+        return feed
 
     @property
     def visit(self) -> Visit:

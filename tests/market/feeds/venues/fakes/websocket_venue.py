@@ -37,7 +37,8 @@ class FakeWebSocketVenue(FakeVenue):
     def make_feed(self, symbols: dict[str, str] | None = None, **pace: Any) -> WebSocketFeed:
         make = cast("type[WebSocketFeed]", self.feed_class)
         ws_url, rest_url = self.settings.values()
-        return make(self.symbols if symbols is None else symbols, ws_url, rest_url, make_pace(**pace))
+        wanted = self.symbols if symbols is None else symbols
+        return self.follow(make(wanted, ws_url, rest_url, make_pace(**pace)))
 
     @property
     def settings(self) -> dict[str, str]:
