@@ -359,8 +359,10 @@ class Engine:
         first_ms, this_minute_ms = state.minute_ends_ms, interval_start(at_ms, MINUTE_MS)
         state.minute_ends_ms = this_minute_ms + MINUTE_MS
         feed_state = self.feed_states.get(state.origin) if state.choice.serves(state.origin) else None
-        if first_ms and feed_state is not None:
+        if first_ms and feed_state is not None and state.last is not None:
             until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
+            # Where the market was stale before it began, nobody knows its price.
+            until_ms = min(until_ms, state.last.time_ms + state.facts.stale_after_s * 1000 + MINUTE_MS)
             for end_ms in range(first_ms, until_ms + 1, MINUTE_MS):
                 if feed_state.was_alive(end_ms - MINUTE_MS, end_ms):
                     self._fill(state, end_ms - MINUTE_MS, end_ms)

@@ -31,4 +31,4 @@ def folder(tmp_path: Path, settings: Settings, clock: time_machine.Traveller) ->
 
 @pytest.fixture
 def eurusd(transactional_db: None, folder: Path) -> Instrument:
-    return make_instrument()
+    return make_instrument(stale_after_s=3_600)

@@ -81,7 +81,7 @@ async def test_a_day_over_which_the_engine_was_killed_again_and_again(folder: Pa
 
 
 async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: time_machine.Traveller) -> None:
-    await in_thread(make_instrument)
+    await in_thread(make_instrument, stale_after_s=3_600)
     async with KeptEngine(folder) as kept:
         kept.tick(1.08, NEXT_MS - 30_000)
         for minute in range(1, 9):
@@ -99,7 +99,7 @@ async def test_a_day_after_one_that_was_quiet_at_its_end(folder: Path, clock: ti
 async def test_a_minute_that_is_closed_after_midnight_changes_no_file_a_night_later(
     folder: Path, clock: time_machine.Traveller
 ) -> None:
-    await in_thread(make_instrument)
+    await in_thread(make_instrument, stale_after_s=3_600)
     async with KeptEngine(folder) as kept:
         kept.walk(100, DAY_MS + HOUR_MS)
         kept.tick(1.08, NEXT_MS - 5 * MINUTE_MS)
@@ -119,7 +119,7 @@ async def test_a_minute_that_is_closed_after_midnight_changes_no_file_a_night_la
 async def test_minutes_that_are_filled_in_after_the_files_were_made(
     folder: Path, clock: time_machine.Traveller
 ) -> None:
-    await in_thread(make_instrument, source="kraken")
+    await in_thread(make_instrument, source="kraken", stale_after_s=3_600)
     async with KeptEngine(folder, "kraken") as kept:
         kept.walk(60, DAY_MS + HOUR_MS)
         kept.tick(1.08, DAY_MS + 20 * HOUR_MS)

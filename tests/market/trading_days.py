@@ -109,7 +109,7 @@ def trading_days(draw: st.DrawFn, *, late: bool = False) -> TradingDays:
 def make_markets() -> None:
     for symbol, (zone, sessions, holidays) in MARKETS.items():
         calendar = make_calendar(symbol, sessions, timezone=zone, holidays=holidays)
-        make_instrument(symbol, calendar=calendar, volume_kind="traded")
+        make_instrument(symbol, calendar=calendar, volume_kind="traded", stale_after_s=10**6)
 
 
 def hours_of(symbol: str) -> TradingHours:

@@ -88,6 +88,16 @@ def test_nothing_is_flat_while_the_source_is_silent(others: list[str]) -> None:
     assert day.closed == [0]
 
 
+def test_nothing_is_flat_once_its_market_is_stale(instrument: Instrument) -> None:
+    Instrument.objects.filter(pk=instrument.pk).update(stale_after_s=90)
+    catalogue.load_now()
+    day = quoted_day()
+    day.go_on(400, "push:desk")
+
+    # It is stale from the third minute's beginning on.
+    assert day.closed == [0, 1, 2]
+
+
 def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     day = quoted_day()
     day.go_on(60, "push:desk")

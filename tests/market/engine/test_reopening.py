@@ -36,7 +36,7 @@ def clock() -> Iterator[time_machine.Traveller]:
 @pytest.fixture(autouse=True)
 def instrument(transactional_db: None, settings: LazySettings) -> Instrument:
     settings.DEMO = True
-    return make_instrument("EURUSD", source="push", calendar=make_calendar("desk", ALWAYS))
+    return make_instrument("EURUSD", source="push", calendar=make_calendar("desk", ALWAYS), stale_after_s=600)
 
 
 def trade(engine: Engine, minute: int, price: float = 1.0) -> None:

@@ -29,7 +29,8 @@ def _markets() -> None:
 
 
 def make_engine() -> Engine:
-    make_instrument("EURUSD", source="push", order_flow_source="trades", volume_kind="traded")
+    traded = {"order_flow_source": "trades", "volume_kind": "traded"}
+    make_instrument("EURUSD", source="push", stale_after_s=600, **traded)
     return Engine(Prices("bid"))
 
 
