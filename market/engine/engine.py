@@ -21,6 +21,7 @@ from market.prices.records import (
     EmptyMinute,
     HistoryMinute,
     MarketClosed,
+    StandingQuote,
     Tick,
     TickAccepted,
     closed_by,
@@ -112,7 +113,9 @@ class Engine:
             self.price(state)
         state.unsure_ms = None
         feed_state.ticks += 1
-        lag_ms = feed_state.lag_ms = own_ms - tick.time_ms
+        # A quote that stands is of long ago, and comes from now.
+        lag_ms = 0 if isinstance(tick, StandingQuote) else own_ms - tick.time_ms
+        feed_state.lag_ms = lag_ms
         # What is simulated is late only because the machine slept, and nobody else knew it earlier.
         if lag_ms > self.fill_after_ms and not state.simulated:
             feed_state.lags.note(lag_ms)

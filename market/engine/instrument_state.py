@@ -7,7 +7,7 @@ import msgspec
 
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, is_simulated
-from market.prices.candles import TIMEFRAMES
+from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import CandleRow, History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, FlowUpdate, OrderFlow
 from market.prices.records import (
@@ -16,6 +16,7 @@ from market.prices.records import (
     ClosedCandle,
     EmptyMinute,
     HistoryMinute,
+    StandingQuote,
     Tick,
     TickAccepted,
     closed_by,
@@ -25,6 +26,7 @@ from market.store.checkpoints import Checkpoint
 from .admission import FeedChoice, FeedState, Outliers, is_sent_again, reason_to_refuse, shows_another_price
 
 TRADES = " trades"
+OLD = frozenset({"older_than_last", "too_late"})
 
 
 def numbering(tick: Tick, origin: str) -> str:
@@ -138,12 +140,20 @@ class InstrumentState:
             if is_sent_again(tick, known, last):
                 return "duplicate"
         reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms - ahead_ms)
+        if reason in OLD and isinstance(tick, StandingQuote) and self._is_present(tick, at_ms - ahead_ms):
+            reason = None
         if reason is None:
             reason = self.choice.admit(origin, at_ms, facts, feed_states)
         # Last, so that a feed that has no say in a price does not confirm it.
         if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms, ahead_ms):
             return "outlier"
         return reason
+
+    def _is_present(self, quote: StandingQuote, own_ms: int) -> bool:
+        """Whether it says another price than the last one. Of a day before, it says nothing of this one's
+        candles."""
+        last, is_of_today = self.last, quote.time_ms // DAY_MS == own_ms // DAY_MS
+        return is_of_today and last is not None and (quote.bid, quote.ask) != (last.bid, last.ask)
 
     def number(self, tick: Tick, origin: str, at_ms: int, feed_state: FeedState) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""

@@ -165,7 +165,7 @@ class CandleBuilder:
         if not self._is_closed("1m", opened_ms):
             first = PriceBar(opened_ms, price, price, price, price, volume, ask, ask, self.source)
             self._minute = self._settled = first
-            self._last = price, ask
+        self._last = price, ask
 
     def extend(self, time_ms: int, price: float, ask: float, volume: float) -> bool:
         """Take a tick that closes nothing, as nearly all do; False for one that `add` has to take."""

@@ -28,6 +28,11 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
     """The source's own number of it, rising; quotes and trades (by their side) are numbered apart."""
 
 
+class StandingQuote(Tick, frozen=True, gc=False):
+    """The quote as it stands when a connection begins, from when it last changed: older than what was taken
+    before, it is the present one all the same."""
+
+
 class ClosedCandle(msgspec.Struct, gc=False, array_like=True):
     """A candle as the engine closed it, rounded as it is answered."""
 

@@ -18,7 +18,7 @@ from market.engine.status import EngineStatus, read_status, status_of
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import CandleRow
 from market.prices.quotes import Prices
-from market.prices.records import AnyRecord, StatusRecord, Tick, TickAccepted
+from market.prices.records import AnyRecord, StandingQuote, StatusRecord, Tick, TickAccepted
 from market.store.lease import Lease
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import make_runner
@@ -173,3 +173,31 @@ def test_engine_without_the_lease_says_that_it_writes_nothing() -> None:
     status = asyncio.run(first_word())
 
     assert (status.writer, status.at_ms) == ("", NOON_MS)
+
+
+@pytest.mark.parametrize("has_ticked", [True, False], ids=["forming", "none forms"])
+def test_quote_that_stands_is_the_present_one_though_it_is_older_and_changes_nothing_closed(
+    *, has_ticked: bool
+) -> None:
+    engine, at_ms = make_engine(GOOD), NOON_MS + MINUTE_MS + 10_000
+    for heard_ms in range(NOON_MS, at_ms + 1, 10_000):
+        engine.take("push", [], heard_ms)
+    engine.keep_time(at_ms)
+    if has_ticked:
+        assert engine.accept(changed(time_ms=at_ms - 1), at_ms) is None
+    first = forming(engine)[0]
+    standing = StandingQuote("EURUSD", 1.09, 1.0902, NOON_MS + 20_000)
+    of_yesterday = StandingQuote("EURUSD", 1.07, 1.0702, NOON_MS - 24 * HOUR_MS)
+
+    assert engine.accept(of_yesterday, at_ms) == "too_late"
+    assert engine.accept(standing, at_ms) is None
+    assert engine.accept(changed(time_ms=NOON_MS + 20_000), at_ms) == "too_late"
+    engine.take("push", [], at_ms + MINUTE_MS)
+    engine.keep_time(at_ms + MINUTE_MS)
+
+    quote = engine.prices.quotes["EURUSD"]
+    assert (quote.bid, quote.time_ms) == (1.09, NOON_MS + 20_000)
+    rows = forming(engine)
+    assert rows[0] == first
+    assert [row.close for row in rows[1:]] == [1.09]
+    assert engine.feed_state("push").lag_ms == 0

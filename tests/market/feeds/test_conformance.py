@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.prices.records import Tick
+from market.prices.records import StandingQuote, Tick
 from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
 from .receivers import RecordingReceiver, running
@@ -88,16 +88,27 @@ async def test_duplicates_and_old_times_are_left_to_the_engine(venue: FakeVenue)
     assert receiver.refused == {}
 
 
-@pytest.mark.parametrize(("late_ms", "told_ms"), [(90_000, NOON_MS - 90_000), (900, NOON_MS)])
+@pytest.mark.parametrize("late_ms", [90_000, 900])
 async def test_old_trades_are_left_to_the_engine_unless_two_channels_are_but_out_of_step(
-    trading_venue: FakeVenue, late_ms: int, told_ms: int
+    trading_venue: FakeVenue, late_ms: int
 ) -> None:
     venue, name = trading_venue, trading_venue.symbols["EURUSD"]
     repeated = venue.trade(name, 1.08, 1, 1, NOON_MS - late_ms, 6)
     quote = venue.quote(name, 1.08, 1.0802, NOON_MS)
     receiver = await heard(venue, [quote, repeated, repeated], 3, now_ms=NOON_MS)
-    assert [(tick.time_ms, tick.source_seq) for tick in receiver.ticks[1:]] == [(told_ms, 6)] * 2
+    quoted, *trades = receiver.ticks
+    told_ms = NOON_MS - late_ms if late_ms > 5_000 else quoted.time_ms
+    assert [(tick.time_ms, tick.source_seq) for tick in trades] == [(told_ms, 6)] * 2
     assert receiver.refused == {}
+
+
+async def test_quote_that_stands_when_a_connection_begins_is_present_with_its_own_time(
+    venue: FakeVenue,
+) -> None:
+    standing, name = venue.standing("EURUSD", 1.07, 1.0702, NOON_MS - 90_000), venue.symbols["EURUSD"]
+    receiver = await heard(venue, [*standing, venue.quote(name, 1.08, 1.0802, NOON_MS)], len(standing) + 1)
+    assert receiver.ticks[:-1] == [StandingQuote("EURUSD", 1.07, 1.0702, NOON_MS - 90_000)] * len(standing)
+    assert type(receiver.ticks[-1]) is Tick
 
 
 async def test_no_crossed_quote_leaves_the_adapter(venue: FakeVenue) -> None:

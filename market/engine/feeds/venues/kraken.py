@@ -112,7 +112,7 @@ class KrakenReader(MessageReader):
                 self.refuse("malformed", f"a {message.channel} makes no sense: {error}")
         return ticks
 
-    def _status(self, item: msgspec.Raw, _: int) -> list[Tick]:
+    def _status(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         system = STATUS.decode(item).system
         if system != ONLINE:
             raise FeedLost(f"Kraken's trading is not open, its status is {system[:LONGEST_NAME]}")
@@ -121,7 +121,8 @@ class KrakenReader(MessageReader):
     def _ticker(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         ticker = TICKER.decode(item)
         time_ms = self._time_of(ticker.timestamp, received_ms)
-        return self.quotes.quote(ticker.symbol, ticker.bid, ticker.ask, time_ms)
+        is_standing = self._is_snapshot and bool(ticker.timestamp)
+        return self.quotes.quote(ticker.symbol, ticker.bid, ticker.ask, time_ms, is_standing=is_standing)
 
     def _trade(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         trade = TRADE.decode(item)

@@ -54,7 +54,8 @@ class OandaReader:
         price = MESSAGE.decode(raw)
         time_ms = to_ms(price.time) if price.time else 0
         # The first line of each is from when its price last changed.
-        if time_ms and (price.type != "PRICE" or price.instrument in self._quoted):
+        is_standing = price.type == "PRICE" and price.instrument not in self._quoted
+        if time_ms and not is_standing:
             self.base.hear(time_ms, received_ms)
         self._quoted.add(price.instrument)
         is_open = price.tradeable and price.status == "tradeable"
@@ -62,7 +63,8 @@ class OandaReader:
             return []
         # Best first.
         bid, ask = price.bids[0].price, price.asks[0].price
-        return self._quotes.quote(price.instrument, bid, ask, to_ms(price.time))
+        at_ms = to_ms(price.time)
+        return self._quotes.quote(price.instrument, bid, ask, at_ms, is_standing=is_standing)
 
 
 class LineTooLong(Exception):

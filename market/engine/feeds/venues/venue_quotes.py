@@ -5,12 +5,15 @@ from datetime import datetime
 from math import isfinite
 
 from core.times import EPOCH, MILLISECOND
-from market.prices.records import Tick
+from market.prices.records import StandingQuote, Tick
 
 # A venue's two channels are not in step, and we stamp one that gives no times by our own clock. One may be
 # behind the other by as much as the engine lets a clock run ahead.
 OUT_OF_STEP_MS = 5_000
 LONGEST_NAME = 40
+
+# Of a longer hole only the last may still come out of order.
+MOST_MISSING = 100
 
 
 class VenueQuotes:
@@ -29,9 +32,17 @@ class VenueQuotes:
         self._quoted_ms: dict[str, int] = {}
         self._traded_ms: dict[str, int] = {}
         self._trade_seqs: dict[str, int] = {}
+        self._missing: dict[str, set[int]] = {}
 
     def quote(
-        self, theirs: str, bid: float, ask: float, time_ms: int | None, seq: int | None = None
+        self,
+        theirs: str,
+        bid: float,
+        ask: float,
+        time_ms: int | None,
+        seq: int | None = None,
+        *,
+        is_standing: bool = False,
     ) -> list[Tick]:
         ours = self._ours.get(theirs)
         if ours is None:
@@ -45,6 +56,8 @@ class VenueQuotes:
             self.undated[theirs] = seq
             return []
         self.undated.pop(theirs, None)
+        if is_standing:
+            return [StandingQuote(symbol, bid, ask, time_ms) for symbol in ours]
         time_ms = _in_step(time_ms, self._traded_ms.get(theirs))
         self._quoted_ms[theirs] = time_ms
         return [Tick(symbol, bid, ask, time_ms, source_seq=seq) for symbol in ours]
@@ -64,21 +77,28 @@ class VenueQuotes:
         if ours is None:
             return self._not_asked_for(theirs)
         _check((price, size))
-        self._look_for_gap(theirs, seq)
+        is_late = self._note_number(theirs, seq)
         bid_ask = self._bids_asks.get(theirs)
         if bid_ask is None:
             return []
         time_ms = _in_step(_in_step(time_ms, self._quoted_ms.get(theirs)), self._traded_ms.get(theirs))
         self._traded_ms[theirs] = time_ms
-        return [Tick(symbol, *bid_ask, time_ms, size, side, price, seq) for symbol in ours]
+        # Of numbers, the engine takes only higher ones.
+        number = None if is_late else seq
+        return [Tick(symbol, *bid_ask, time_ms, size, side, price, number) for symbol in ours]
 
-    def _look_for_gap(self, theirs: str, seq: int) -> None:
-        """Trades are numbered without holes. A lost one does not come again, but it is counted."""
-        last = self._trade_seqs.get(theirs)
+    def _note_number(self, theirs: str, seq: int) -> bool:
+        """Trades are numbered without holes; a hole is counted. Whether this one fills one, a moment late."""
+        last, missing = self._trade_seqs.get(theirs), self._missing.setdefault(theirs, set())
         if last is None or seq > last:
             self._trade_seqs[theirs] = seq
             if last is not None and seq > last + 1:
                 self._refuse("gap", f"trades of {theirs} are missing")
+                missing.update(range(max(last + 1, seq - MOST_MISSING), seq))
+            return False
+        is_late = seq in missing
+        missing.discard(seq)
+        return is_late
 
     def _not_asked_for(self, theirs: str) -> list[Tick]:
         self._refuse("unknown_symbol", f"{theirs[:LONGEST_NAME]!r} came without being asked for")

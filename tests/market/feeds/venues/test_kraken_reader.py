@@ -9,7 +9,7 @@ import pytest
 
 from market.engine.feeds.venues.kraken import PER_MESSAGE, KrakenReader, venue_symbol
 from market.engine.feeds.venues.venue_feed import FeedLost
-from market.prices.records import Tick
+from market.prices.records import StandingQuote, Tick
 
 STATUS = (
     b'{"channel":"status","type":"update","data":[{"version":"2.0.x","system":"online","api_version":"v2",'
@@ -59,8 +59,9 @@ class Kraken:
 
 def test_ticker_becomes_a_quote_with_its_time_or_that_of_the_venues_clock() -> None:
     old = TICKER.replace(b',"timestamp":"2022-12-25T09:30:59.123456Z"', b"")
-    for ticker, at_ms in ((TICKER, QUOTED_MS), (old, RECEIVED_MS - 258)):
-        assert Kraken().sends(ticker, PONG) == [Tick("BTCUSD", 105944.2, 105944.3, at_ms)]
+    made = [StandingQuote("BTCUSD", 105944.2, 105944.3, QUOTED_MS)]
+    assert Kraken().sends(TICKER, PONG) == made
+    assert Kraken().sends(old, PONG) == [Tick("BTCUSD", 105944.2, 105944.3, RECEIVED_MS - 258)]
 
 
 @pytest.mark.parametrize(("side", "bought"), [(b'"buy"', 1), (b'"sell"', -1)])

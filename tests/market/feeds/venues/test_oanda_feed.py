@@ -9,7 +9,7 @@ import pytest
 from instruments.models import Instrument
 from market.engine.feeds.venues.oanda import LONGEST_LINE, Lines, LineTooLong, OandaReader, venue_symbol
 from market.engine.feeds.venues.venue_quotes import to_ms
-from market.prices.records import Tick
+from market.prices.records import StandingQuote, Tick
 from tests.factories import make_instrument
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
@@ -153,7 +153,7 @@ def read(line: bytes) -> list[Tick]:
 def test_price_becomes_a_tick_of_the_best_bid_and_ask_whichever_way_it_says_tradeable() -> None:
     new = PRICE.replace(b'"status":"tradeable"', b'"tradeable":true')
     for line in (PRICE, new):
-        assert read(line) == [Tick("EURUSD", 1.09177, 1.09188, 1_477_557_525_664)]
+        assert read(line) == [StandingQuote("EURUSD", 1.09177, 1.09188, 1_477_557_525_664)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from market.engine.feeds.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
+from market.prices.records import Tick
 
 from .fakes.venue import NOON_MS
 
@@ -25,7 +26,10 @@ class OneVenue:
     def trade(
         self, time_ms: int = NOON_MS, seq: int = 1, price: float = 1.08, size: float = 1.0
     ) -> list[int]:
-        return [tick.time_ms for tick in self.quotes.trade("EUR/USD", price, size, 1, time_ms, seq)]
+        return [tick.time_ms for tick in self.traded(time_ms, seq, price, size)]
+
+    def traded(self, time_ms: int, seq: int, price: float = 1.08, size: float = 1.0) -> list[Tick]:
+        return self.quotes.trade("EUR/USD", price, size, 1, time_ms, seq)
 
 
 def test_what_a_channel_told_late_is_not_before_what_it_follows_unless_it_is_much_older() -> None:
@@ -55,6 +59,17 @@ def test_hole_is_counted_before_the_first_quote_too_and_a_number_that_comes_agai
     for seq in seqs:
         venue.trade(seq=seq)
     assert venue.refused == refused
+
+
+def test_trade_that_fills_a_hole_a_moment_late_counts_and_one_that_comes_again_keeps_its_number() -> None:
+    venue = OneVenue()
+    venue.quote()
+    # The engine takes what has no number, and no number twice.
+    sent = [(1, 0), (3, 10), (2, 0), (2, 0), (4, 20)]
+    ticks = [tick for seq, after_ms in sent for tick in venue.traded(NOON_MS + after_ms, seq)]
+    assert [(tick.source_seq, tick.time_ms - NOON_MS) for tick in ticks] == [
+        *((1, 0), (3, 10), (None, 10), (2, 10), (4, 20))
+    ]
 
 
 def test_crossed_quote_does_not_price_the_trade_after_it() -> None:

@@ -48,6 +48,9 @@ class FakeKraken(FakeWebSocketVenue):
         item = {"symbol": name, "bid": bid, "ask": ask, **sizes, "timestamp": timestamp(time_ms)}
         return message("ticker", item)
 
+    def standing(self, ours: str, bid: float, ask: float, time_ms: int) -> list[bytes]:
+        return [self.quote(self.symbols[ours], bid, ask, time_ms).replace(b'"update"', b'"snapshot"')]
+
     def trade(self, name: str, price: float, size: float, side: int, time_ms: int, seq: int) -> bytes:
         item = {"symbol": name, "side": "buy" if side > 0 else "sell", "price": price, "qty": size}
         return message(

@@ -75,6 +75,9 @@ class FakeOanda(FakeVenue):
         }
         return msgspec.json.encode(price)
 
+    def standing(self, ours: str, bid: float, ask: float, time_ms: int) -> list[bytes]:
+        return [self.quote(self.symbols[ours], bid, ask, time_ms)]
+
     def trade(self, name: str, price: float, size: float, side: int, time_ms: int, seq: int) -> bytes:
         raise NotImplementedError("OANDA tells no trades")
 

@@ -95,6 +95,10 @@ class FakeVenue(ABC):
 
     @abstractmethod
     def quote(self, name: str, bid: float, ask: float, time_ms: int, seq: int = 1) -> bytes: ...
+    def standing(self, ours: str, bid: float, ask: float, time_ms: int) -> list[bytes]:
+        """The first that a connection says of a price, if it then says from when it is."""
+        return []
+
     @abstractmethod
     def trade(self, name: str, price: float, size: float, side: int, time_ms: int, seq: int) -> bytes: ...
     @abstractmethod
