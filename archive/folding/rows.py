@@ -163,5 +163,6 @@ def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:
     bar = record.minute
     prices = {name: getattr(bar, name) for name in ("open", "high", "low", "close", "volume")}
     asks = {"ask_high": bar.ask_high, "ask_low": bar.ask_low}
-    minute = {"minute": bar.opened_ms, "kind": "history", "source": bar.source, "basis": record.basis}
+    kind = "part" if record.is_part else "history"
+    minute = {"minute": bar.opened_ms, "kind": kind, "source": bar.source, "basis": record.basis}
     return minute | prices | asks

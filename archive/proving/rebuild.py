@@ -45,6 +45,7 @@ class Rebuilding:
     def __init__(self, facts: TickFacts) -> None:
         self._facts, self._builder = facts, CandleBuilder()
         self._refilled_ms, self._is_refilled = -1, False
+        self._healed: set[int] = set()
         if facts.before is not None:
             price = self._price(facts.before["bid"], facts.before["ask"])
             self._builder.resume_forming(None, price, facts.before["ask"])
@@ -76,7 +77,11 @@ class Rebuilding:
         else:
             prices = {name: minute[name] for name in PRICES}
             bar = PriceBar(opened_ms, **prices, source=minute["source"])
-            yield from self._kept(self._builder.refill(bar), minute)
+            if minute["kind"] == "part":
+                yield from self._kept(self._builder.add_part(bar), minute)
+                self._healed.add(opened_ms)
+            else:
+                yield from self._kept(self._builder.refill(bar), minute)
 
     def _kept(
         self, closed: Iterable[tuple[str, PriceBar]], minute: dict[str, Any] | None
@@ -96,7 +101,7 @@ class Rebuilding:
             self._is_refilled = minute["basis"] == "trades"
         elif not is_own:
             self._is_refilled = False
-        if self._is_refilled:
+        if self._is_refilled or opened_ms in self._healed:
             self._refilled_ms = opened_ms
 
     def _price(self, bid: float, ask: float) -> float:

@@ -1,6 +1,7 @@
 """The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import cast
 
 import msgspec
@@ -31,7 +32,8 @@ from market.store.checkpoints import Checkpoint
 from market.store.flow_minutes import FlowToWrite
 
 from .admission import FeedChoice, FeedState
-from .instrument_state import InstrumentState
+from .feeds.feed import Unheard
+from .instrument_state import TRADES, InstrumentState
 from .listeners import FillTerms
 
 CLOSE_GRACE_MS = 2_000
@@ -40,6 +42,18 @@ NO_FEED = FeedState()
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
 MOST_AT_A_LOOK, TURNS = 100, 4
+
+
+# Of a longer silence the minutes come from the venue's history, and its trades not one by one.
+HEALED_MS = 180_000
+
+
+def bar_of(trades: Sequence[Tick], facts: InstrumentFacts, source: str) -> PriceBar:
+    prices = [trade.price or trade.bid for trade in trades]
+    high, low = max(prices), min(prices)
+    volume = float(len(trades)) if facts.volume_kind == "ticks" else sum(trade.volume for trade in trades)
+    opened_ms = interval_start(trades[0].time_ms, MINUTE_MS)
+    return PriceBar(opened_ms, prices[0], high, low, prices[-1], round(volume, 8), high, low, source)
 
 
 class Engine:
@@ -226,6 +240,46 @@ class Engine:
             taken += 1
         return taken
 
+    def unheard(self, symbol: str, at_ms: int) -> Unheard | None:
+        """Since when trades may be missing of minutes that are still open; None where nothing needs them."""
+        facts = catalogue.find(symbol)
+        if facts is None or (facts.order_flow_source, facts.volume_kind) == ("tick_rule", "ticks"):
+            return None
+        state, history = self.instrument(facts, at_ms), self.prices.history(facts)
+        own_ms = self.own_ms(symbol, at_ms)
+        if not facts.hours.is_open(own_ms):
+            return None
+        forming = history.builder.forming("1m")
+        since_ms = history.closed_until_ms if forming is None else forming.opened_ms
+        if not own_ms - HEALED_MS <= since_ms <= own_ms:
+            return Unheard(interval_start(own_ms, MINUTE_MS), 0)
+        known = 0 if forming is None else state.source_seqs.get(f"{state.source}{TRADES}", 0)
+        return Unheard(since_ms, known)
+
+    def heal(self, symbol: str, trades: Sequence[Tick], at_ms: int) -> int:
+        """Trades that were missed, in their order, of minutes that are still open; returns how many count.
+        They are no ticks: nobody knows what the bid and ask were."""
+        facts = catalogue.find(symbol)
+        if facts is None:
+            return 0
+        state, history, taken = self.instrument(facts, at_ms), self.prices.history(facts), 0
+        for minute_ms, group in groupby(trades, lambda trade: interval_start(trade.time_ms, MINUTE_MS)):
+            missed = list(group)
+            if minute_ms < history.closed_until_ms or not facts.hours.is_open(minute_ms):
+                continue
+            self._pass_time(state, missed[0].time_ms)
+            for trade in missed:
+                self._end_windows(state, trade.time_ms)
+                state.count_missed(trade)
+            part = bar_of(missed, facts, state.source)
+            record = HistoryMinute(symbol, part, "trades", is_part=True)
+            self._tell(state, self.prices.apply(record, facts), record)
+            state.healed.add(minute_ms)
+            taken += len(missed)
+        if taken:
+            self.changed[symbol] = state
+        return taken
+
     def own_ms(self, symbol: str, at_ms: int) -> int:
         """By the clock of the feed that prices it."""
         state = self.instruments.get(symbol)
@@ -318,6 +372,8 @@ class Engine:
             state.repeat(record, at_ms)
             self.note_unsettled(state)
             self.changed[record.symbol] = state
+        if isinstance(record, HistoryMinute) and record.is_part:
+            state.healed.add(record.minute.opened_ms)
         if closed_by(record):
             state.repeat_candles(record)
             self.changed[record.symbol] = state
@@ -382,9 +438,18 @@ class Engine:
         """Time alone changes nothing unless a candle ends by it; only then others must hear. `by_ms` is when
         all ended, whatever the hours say."""
         if closed := self.prices.apply(record, state.facts):
-            self.records.append(record)
-            self._number(state, closed, record, by_ms)
-            self._keep(state, closed, record)
+            self._tell(state, closed, record, by_ms)
+
+    def _tell(
+        self,
+        state: InstrumentState,
+        closed: Sequence[Closed],
+        record: ClosingRecord,
+        by_ms: int | None = None,
+    ) -> None:
+        self.records.append(record)
+        self._number(state, closed, record, by_ms)
+        self._keep(state, closed, record)
 
     def _number(
         self,

@@ -75,6 +75,10 @@ class InstrumentState:
     is_backfilled: bool = False
     """Whether the last minute came from a venue's history, or repeats one that did: nobody knows its order
     flow."""
+    healed: set[int] = field(default_factory=set)
+    """When the minutes opened of which a part was missed, and came from a venue's trades."""
+    healed_seqs: dict[str, int] = field(default_factory=dict)
+    """In each origin's numbering, up to which number they did."""
     late_at_ms: int = 0
     """When a tick last came of a minute that the clock would have closed."""
     is_open: bool | None = None
@@ -127,8 +131,9 @@ class InstrumentState:
             self.is_backfilled, self.is_refilled = True, record.basis == "trades"
         elif not (isinstance(record, EmptyMinute) and record.minute_ms == opened_ms):
             self.is_backfilled = self.is_refilled = False
-        if self.is_refilled:
+        if self.is_refilled or opened_ms in self.healed:
             self.refilled_ms = opened_ms
+            self.healed.discard(opened_ms)
 
     def reason_to_refuse(
         self, tick: Tick, origin: str, at_ms: int, history: History, feed_states: Mapping[str, FeedState]
@@ -136,8 +141,9 @@ class InstrumentState:
         last, facts, ahead_ms = self.last, self.facts, feed_states[origin].ahead_ms
         # Most sources number nothing.
         if tick.source_seq is not None:
-            known = self.source_seqs.get(numbering(tick, origin))
-            if is_sent_again(tick, known, last):
+            own = numbering(tick, origin)
+            is_healed = tick.source_seq <= self.healed_seqs.get(own, -1)
+            if is_healed or is_sent_again(tick, self.source_seqs.get(own), last):
                 return "duplicate"
         reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms - ahead_ms)
         if reason in OLD and isinstance(tick, StandingQuote) and self._is_present(tick, at_ms - ahead_ms):
@@ -187,6 +193,14 @@ class InstrumentState:
             taken.settled, taken.unsettled_ms = False, settling.count(at_ms)
         records.append(taken)
         return records
+
+    def count_missed(self, trade: Tick) -> None:
+        """In the sums of its minute and its window; nobody is sent an update of it now."""
+        if trade.source_seq is not None:
+            own = numbering(trade, self.source)
+            self.source_seqs[own] = self.healed_seqs[own] = trade.source_seq
+        update = self.flow.take(trade, self.facts.order_flow_source == "trades")
+        self.absorption.count_missed(trade, update)
 
     def number_candle(self, timeframe: str, row: CandleRow, by_ms: int | None = None) -> ClosedCandle:
         """Make it the next of its timeframe. `by_ms` is when all ended, whatever the hours say."""

@@ -226,6 +226,18 @@ class CandleBuilder:
         # A copy: the one given is part of a record that others have still to hear.
         yield from self.add_minute(msgspec.structs.replace(minute))
 
+    def add_part(self, part: PriceBar) -> Iterator[Closed]:
+        """Go on with what was missed of a minute, which stays open."""
+        yield from self.close_until(part.opened_ms)
+        minute = self._minute
+        if minute is not None:
+            if minute.opened_ms == part.opened_ms:
+                minute.take(part)
+        elif not self._is_closed("1m", part.opened_ms):
+            # A copy: the one given is part of a record that others have still to hear.
+            self._minute = msgspec.structs.replace(part)
+        self._settled, self._last = None, (part.close, part.closing_ask)
+
     def has_ended(self, now_ms: int) -> bool:
         """Whether there is something that `close_until` closes."""
         minute = self._minute

@@ -220,6 +220,11 @@ class History:
         self._answers.clear()
         return self._keep(self.builder.refill(minute))
 
+    def add_part(self, part: PriceBar) -> list[Closed]:
+        self._answers.clear()
+        self._reopen(part.opened_ms)
+        return self._keep(self.builder.add_part(part))
+
     def restore(self, timeframe: str, candle: PriceBar) -> None:
         """Take a closed candle from the store."""
         self._answers.clear()

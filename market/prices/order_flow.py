@@ -313,6 +313,11 @@ class AbsorptionWatch:
                 self._window.add(update)
         return found
 
+    def count_missed(self, trade: Tick, update: FlowUpdate | None) -> None:
+        """A trade of this window or a later one, without its quote, once the windows before have ended."""
+        if update is not None and trade.time_ms >= self._begins_ms:
+            self._window.add(update)
+
     def end_until(self, now_ms: int) -> Sequence[Absorption]:
         """What the window has shown, if it has ended by now: at most one for each side."""
         if now_ms < self._ends_ms:
@@ -323,7 +328,8 @@ class AbsorptionWatch:
 
     def _judge(self, window: Window, ended_ms: int) -> list[Absorption]:
         sold, bought = round(window.bid_volume * UNITS), round(window.ask_volume * UNITS)
-        still = max(STILL_PIPS * self._pip_size, STILL_SPREADS * median(window.spreads) / self._scale)
+        usual = median(window.spreads) if window.spreads else 0.0
+        still = max(STILL_PIPS * self._pip_size, STILL_SPREADS * usual / self._scale)
         moved = round(window.high - window.low, self._digits)
         # A limit of 0.3 pips may be 0.30000000000000004 of them.
         is_still = moved <= still + 1e-9

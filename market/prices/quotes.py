@@ -142,7 +142,9 @@ class Prices:
             case MarketClosed():
                 return history.halt(record.reopens_ms)
             case HistoryMinute():
-                return history.add_minute(record.minute)
+                return (
+                    history.add_part(record.minute) if record.is_part else history.add_minute(record.minute)
+                )
             case SeriesBegan():
                 self._begin(record, facts)
         return []

@@ -131,6 +131,8 @@ class HistoryMinute(JournalRecord, tag=4):
     minute: PriceBar
     basis: str
     closed: ClosedCandles = None
+    is_part: bool = False
+    """It is what was missed of a minute that is still open, and goes behind what is known of it."""
 
 
 class AbsorptionFound(JournalRecord, tag=5):

@@ -17,6 +17,7 @@ from core.threads import in_thread
 from core.times import MINUTE_MS
 from market.models import Candle
 from market.prices.candles import PriceBar
+from market.prices.records import Tick
 from tests.archive.keeping import (
     DAY,
     DAY_MS,
@@ -138,6 +139,35 @@ async def test_minutes_that_are_filled_in_after_the_files_were_made(
         await kept.write()
     await in_thread(fold, folder, NIGHT.replace(day=20))
     assert holds(await in_thread(verify_day, store_of(folder), DAY), 110)
+
+
+async def test_minutes_of_which_parts_were_missed(folder: Path) -> None:
+    await in_thread(make_instrument, source="kraken", volume_kind="traded", order_flow_source="trades")
+    async with KeptEngine(folder, "kraken") as kept:
+        at_ms = DAY_MS + HOUR_MS
+        kept.tick(1.08, at_ms + 5_000, volume=1.0, side=1, price=1.0801, source_seq=6)
+        missed = [
+            Tick("EURUSD", price, price, at_ms + after_ms, 0.5, -1, price, seq)
+            for seq, (price, after_ms) in enumerate(
+                [(1.0805, 20_000), (1.0803, 61_000), (1.0807, 130_000)], 7
+            )
+        ]
+        assert kept.engine.heal("EURUSD", missed, at_ms + 131_000) == 3
+        kept.runner.publish()
+        kept.tick(1.0804, at_ms + 140_000, volume=1.0, side=1, price=1.0805, source_seq=10)
+        kept.tick(1.0804, at_ms + 181_000)
+        kept.tick(1.0804, at_ms + 241_000)
+        await kept.end_day()
+    assert holds(await proved(folder), 5)
+    stored = (
+        Candle.objects.filter(timeframe="1m").order_by("opened_at").values_list("volume", "close", "basis")
+    )
+    assert [
+        (float(traded), float(close), basis) for traded, close, basis in await in_thread(list, stored)
+    ] == [
+        *((1.5, 1.0805, "trades"), (0.5, 1.0803, "trades"), (1.5, 1.0804, "trades")),
+        *((0.0, 1.0804, "bid"), (0.0, 1.0804, "bid")),
+    ]
 
 
 @pytest.mark.parametrize("basis", ["trades", "bid"])

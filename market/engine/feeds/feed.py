@@ -4,10 +4,16 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
+
+
+class Unheard(NamedTuple):
+    since_ms: int
+    known: int
+    """The number of the last trade that counts since then; 0 if none does."""
 
 
 class FeedReceiver(Protocol):
@@ -29,6 +35,12 @@ class FeedReceiver(Protocol):
 
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""
+
+    def unheard(self) -> dict[str, Unheard]:
+        """For each symbol whose open minutes lack trades, since when."""
+
+    def heal(self, symbol: str, trades: list[Tick]) -> None:
+        """Trades that were missed, in their order, with their numbers."""
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         """Closed 1m candles from the source's own history, oldest first; those already known stay."""
@@ -57,6 +69,8 @@ class FeedPace:
     """A connection that held this long was a good one: the next begins with the shortest wait again."""
     history_s: float = 10.0
     history_at_once: int = 4
+    clock_s: float = 5.0
+    """The past waits so long for the venue to say what time it is."""
     held_at_most: int = 100_000
     """This many ticks may wait for the history; more are left with the venue meanwhile."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -86,7 +100,7 @@ class HeldTicks:
         self.told_ms = self._ahead_ms = 0
         self._was_heard = self._is_over = False
         self.is_full = False
-        self.released = asyncio.Event()
+        self.clocked, self.released = asyncio.Event(), asyncio.Event()
 
     def take(self, ticks: list[Tick], *, is_doubted: bool = False) -> None:
         """`is_doubted` while nobody knows how far apart the clocks are that they are judged by."""
@@ -104,14 +118,12 @@ class HeldTicks:
     def tell(self, told_ms: int, ahead_ms: int) -> None:
         """What `told` says, in its place among the ticks."""
         self.told_ms, self._ahead_ms = told_ms, ahead_ms
-        if self._is_over:
-            self._receiver.told(told_ms, ahead_ms)
+        self.clocked.set()
+        # While ticks are held, minutes wait for the last of them.
+        self._receiver.told(told_ms if self._is_over else 0, ahead_ms)
 
     async def release(self) -> None:
         """Hand on what came meanwhile, then everything as it comes."""
-        if self.told_ms:
-            # What these ticks are judged by; minutes wait for the last of them.
-            self._receiver.told(0, self._ahead_ms)
         if self._was_heard and not self._ticks:
             self._receiver.take([])
         while self._ticks:

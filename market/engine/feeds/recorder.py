@@ -12,7 +12,7 @@ from market.engine.files.recording import encode
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .feed import MarketFeed
+from .feed import MarketFeed, Unheard
 
 logger = logging.getLogger(__name__)
 
@@ -20,8 +20,9 @@ logger = logging.getLogger(__name__)
 class TickRecorder:
     """The receiver of a recorded feed: everything it sends, good or bad."""
 
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
+    def __init__(self, out: BinaryIO, *, is_raw: bool = False) -> None:
+        """`is_raw` where the messages are recorded that ticks are made of."""
+        self._out, self._is_raw = out, is_raw
         self.ticks = 0
         self.refused: Counter[str] = Counter()
         self._late: Counter[int] = Counter()
@@ -34,12 +35,21 @@ class TickRecorder:
     def take(self, ticks: list[Tick]) -> None:
         if not ticks or self.fault is not None:
             return
+        if not self._is_raw:
+            self._write(encode(ticks))
+        self.ticks += len(ticks)
+        at_ms = now_ms()
+        self._late.update(at_ms - tick.time_ms for tick in ticks)
+
+    def hear_raw(self, message: bytes, at_ms: int) -> None:
+        """On a line of its own, after the time of its receipt."""
+        if self.fault is None:
+            self._write(b"%d %s\n" % (at_ms, message.replace(b"\n", b" ")))
+
+    def _write(self, lines: bytes) -> None:
         try:
-            self._out.write(encode(ticks))
+            self._out.write(lines)
             self._out.flush()
-            self.ticks += len(ticks)
-            at_ms = now_ms()
-            self._late.update(at_ms - tick.time_ms for tick in ticks)
         except OSError as error:
             self.fault = error
             self.ended.set()
@@ -64,6 +74,12 @@ class TickRecorder:
 
     def missing(self) -> dict[str, int]:
         return {}
+
+    def unheard(self) -> dict[str, Unheard]:
+        return {}
+
+    def heal(self, symbol: str, trades: list[Tick]) -> None:
+        """What was missed is not recorded."""
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         """Candles are no ticks."""

@@ -14,7 +14,7 @@ from market.engine.engine import Engine
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .feed import FeedPace, MarketFeed
+from .feed import FeedPace, MarketFeed, Unheard
 from .registry import VENUES, is_moved
 from .venues.venue_history import LONGEST_MS
 
@@ -124,6 +124,22 @@ class EngineReceiver:
             if since_ms is not None and (state is None or state.choice.feed == self._name):
                 found[symbol] = since_ms
         return found
+
+    def unheard(self) -> dict[str, Unheard]:
+        at_ms = now_ms()
+        found = {}
+        for symbol in self._symbols:
+            facts = catalogue.find(symbol)
+            if facts is not None and self._engine.is_priced_by(self._name, facts, at_ms):
+                found[symbol] = self._engine.unheard(symbol, at_ms)
+        return {symbol: unheard for symbol, unheard in found.items() if unheard is not None}
+
+    def heal(self, symbol: str, trades: list[Tick]) -> None:
+        facts, at_ms = catalogue.find(symbol), now_ms()
+        if facts is not None and self._engine.is_priced_by(self._name, facts, at_ms):
+            taken = self._engine.heal(symbol, trades, at_ms)
+            self._publish()
+            logger.info("%s: %d missed trades counted from the history of %s", symbol, taken, self._name)
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         facts, at_ms = catalogue.find(symbol), now_ms()

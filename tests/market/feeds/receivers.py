@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from market.engine.feeds.feed import MarketFeed
+from market.engine.feeds.feed import MarketFeed, Unheard
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 from tests.patience import PATIENCE_S
@@ -21,6 +21,8 @@ class RecordingReceiver:
         self.refused: Counter[str] = Counter()
         self.complaints: list[str] = []
         self.unserved: list[str] = []
+        self.lacking: dict[str, Unheard] = {}
+        self.healed: dict[str, list[Tick]] = {}
         self.backfilled: dict[str, list[PriceBar]] = {}
         self.order: list[str] = []
         self._missing = missing or {}
@@ -47,6 +49,13 @@ class RecordingReceiver:
     def missing(self) -> dict[str, int]:
         self._note("missing")
         return self._missing
+
+    def unheard(self) -> dict[str, Unheard]:
+        return self.lacking
+
+    def heal(self, symbol: str, trades: list[Tick]) -> None:
+        self.healed[symbol] = trades
+        self._note("healed")
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         self.backfilled[symbol] = minutes

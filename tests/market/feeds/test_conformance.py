@@ -59,11 +59,11 @@ async def test_trade_carries_its_price_size_side_and_number(trading_venue: FakeV
     ]
 
 
-async def test_trade_before_the_first_quote_is_dropped_without_a_fault(trading_venue: FakeVenue) -> None:
+async def test_trade_before_the_first_quote_waits_for_it(trading_venue: FakeVenue) -> None:
     venue, name = trading_venue, trading_venue.symbols["EURUSD"]
     messages = [venue.trade(name, 1.0802, 2.5, 1, NOON_MS, 7), venue.quote(name, 1.08, 1.0802, NOON_MS)]
-    receiver = await heard(venue, messages, 1)
-    assert [tick.price for tick in receiver.ticks] == [None]
+    receiver = await heard(venue, messages, 2)
+    assert [(tick.bid, tick.price) for tick in receiver.ticks] == [(1.08, 1.0802), (1.08, None)]
     assert receiver.refused == {}
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from core.times import MINUTE_MS
-from market.engine.feeds.feed import AT_ONCE, HeldTicks
+from market.engine.feeds.feed import AT_ONCE, HeldTicks, Unheard
+from market.engine.feeds.venues.venue_history import VenueTrade
 from market.prices.records import Tick
 from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
@@ -169,3 +170,21 @@ async def test_ticks_that_come_while_others_are_handed_on_stay_behind_them() -> 
 
     assert receiver.ticks == ticks
     assert receiver.takes == 4
+
+
+async def test_trades_that_open_minutes_lack_are_asked_for_before_the_history_and_what_fails_is_told(
+    trading_venue: FakeVenue, caplog: pytest.LogCaptureFixture
+) -> None:
+    filling = Filling(trading_venue)
+    filling.receiver.lacking = {"EURUSD": Unheard(NOON_MS - MINUTE_MS, 6), "ELSEWHERE": Unheard(0, 0)}
+    trading_venue.may_tell_history.set()
+    trading_venue.trades[filling.name] = [VenueTrade(7, NOON_MS - 9, 1.08, 2.5, -1)]
+    async with filling.visited():
+        await filling.receiver.until(lambda: bool(filling.receiver.backfilled))
+    assert filling.receiver.healed == {"EURUSD": [Tick("EURUSD", 1.08, 1.08, NOON_MS - 9, 2.5, -1, 1.08, 7)]}
+    assert [what for what in filling.receiver.order if what in ("healed", filling.filled)] == [
+        *("healed", filling.filled)
+    ]
+    trading_venue.has_broken_history = True
+    async with filling.visited():
+        await filling.receiver.until(lambda: "no history of EURUSD" in caplog.text)

@@ -6,8 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import cache
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -17,19 +16,17 @@ import pytest
 import time_machine
 
 from core.times import MINUTE_MS
-from instruments.catalogue import catalogue
 from market.engine.engine import Engine
 from market.engine.feeds.supervisor import EngineReceiver
-from market.engine.feeds.venues.binance import CLOCK, BinanceFeed, BinanceReader
-from market.engine.feeds.venues.venue_feed import Refuse, VenueLine
-from market.engine.feeds.venues.venue_history import MinutesRequest
-from market.prices.candles import PriceBar
+from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
+from market.engine.feeds.venues.venue_feed import FeedLost
+from market.engine.feeds.venues.venue_history import TradesRequest, VenueTrade
 from market.prices.order_flow import WINDOW_MS, WINDOWS
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
 
+from .playing import Ended, PlayedFeed
 from .venues.fakes.binance import message
 from .venues.fakes.venue import NOON_MS, make_pace
 
@@ -76,7 +73,7 @@ def recording() -> list[Frame]:
             (left_ms - at for at in (QUOTED_MS, TRADED_MS, 0) if at < left_ms <= at + pause_ms), pause_ms
         )
     trades = [frame for frame in frames if frame.kind == "aggTrade"]
-    for number, frame in enumerate(trades):
+    for number, frame in enumerate(trades, 1):
         frame.data["a"] = number
     return sorted(frames, key=lambda frame: frame.sent_ms)
 
@@ -109,40 +106,44 @@ def absorbed() -> list[tuple[str, float, int]]:
     return found
 
 
-class PlayedFeed(BinanceFeed):
-    """Reads a recording instead of a socket."""
+class PlayedBinance(PlayedFeed, BinanceFeed):
+    """Whatever is sent while it is cut off never comes, and is in the venue's history."""
 
-    def __init__(self, received: Callable[[Frame], int], reach: Callable[[int], None], now_ms: Any) -> None:
-        super().__init__({"BTCUSD": "BTCUSDT"}, "ws://venue.test", "http://venue.test", make_pace(), now_ms)
-        self._frames, self._received, self._reach = iter(recording()), received, reach
-        self.is_over = asyncio.Event()
+    def __init__(
+        self, frames: list[Frame], received: Callable[[Frame], int], reach: Callable[[int], None], now_ms: Any
+    ) -> None:
+        pace = make_pace(sleep=lambda seconds: asyncio.sleep(0))
+        super().__init__({"BTCUSD": "BTCUSDT"}, "ws://venue.test", "http://venue.test", pace, now_ms)
+        self._frames, self._received, self._reach = iter(frames), received, reach
+        self.next_message = self._next
+        self.asked: list[TradesRequest] = []
+        self._sent_ms = 0
 
-    @asynccontextmanager
-    async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
-        reader = BinanceReader(self.symbols, refuse, lambda text: None)
-        yield VenueLine(self._next, reader.read, reader.base)
-
-    def client(self) -> Any:
-        return None
-
-    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
-        return []
+    async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
+        self.asked.append(wanted)
+        known = [
+            frame for frame in recording() if frame.kind == "aggTrade" and frame.sent_ms <= self._sent_ms
+        ]
+        return [
+            VenueTrade(at["a"], at["T"], float(at["p"]), float(at["q"]), -1 if at["m"] else 1)
+            for at in (frame.data for frame in known)
+        ]
 
     async def _next(self) -> bytes:
-        await asyncio.sleep(0)
         frame = next(self._frames, None)
         if frame is None:
-            self.is_over.set()
-            await asyncio.Event().wait()
-        assert frame is not None
+            raise Ended
         self._reach(self._received(frame))
+        if frame.kind == "cut":
+            raise FeedLost("cut")
+        self._sent_ms = frame.sent_ms
         return frame.raw
 
 
 class Played:
     """What an engine makes of the recording, beside a clock so far ahead, on a line that stalls once."""
 
-    def __init__(self, clock: time_machine.Traveller, ahead_ms: int, stalled_ms: int) -> None:
+    def __init__(self, clock: time_machine.Traveller, ahead_ms: int = 0, stalled_ms: int = 0) -> None:
         self._clock, self._ahead_ms, self._stalled_ms = clock, ahead_ms, stalled_ms
         make_instrument(
             "BTCUSD",
@@ -157,14 +158,22 @@ class Played:
         self.absorptions: list[tuple[str, float, int]] = []
         self.engine.feed_state("binance").told_ms = 0
 
-    async def play(self) -> None:
+    async def play(self, frames: list[Frame]) -> PlayedBinance:
         receiver = EngineReceiver(self.engine, "binance", ["BTCUSD"], self._publish)
-        feed = PlayedFeed(self._receipt, self._reach, lambda: self._now_ms)
-        feeding = asyncio.create_task(feed.run(receiver))
-        async with asyncio.timeout(PATIENCE_S):
-            await feed.is_over.wait()
-        feeding.cancel()
-        await asyncio.wait([feeding])
+        feed = PlayedBinance(frames, self._receipt, self._reach, lambda: self._now_ms)
+        await feed.play(receiver)
+        return feed
+
+    @property
+    def minutes(self) -> dict[int, tuple[float, str]]:
+        """The volume and the basis of each closed minute."""
+        rows = [(bar, basis) for _, timeframe, bar, basis in self.engine.rows if timeframe == "1m"]
+        return {bar.opened_ms: (bar.volume, basis) for bar, basis in rows if bar.opened_ms < ENDS_MS}
+
+    @property
+    def flows(self) -> dict[int, Volumes]:
+        flows = [each.minute for each in self.engine.minute_flows if each.minute.opened_ms < ENDS_MS]
+        return {flow.opened_ms: Volumes(flow.bid_volume, flow.ask_volume) for flow in flows}
 
     def _receipt(self, frame: Frame) -> int:
         came_ms = frame.sent_ms + self._chance.randrange(5, 80)
@@ -213,19 +222,33 @@ async def test_volumes_sides_and_windows_are_those_of_the_trades(
     ahead_ms: int, stalled_s: int, clock: time_machine.Traveller
 ) -> None:
     played = await asyncio.to_thread(Played, clock, ahead_ms, stalled_s * 1000)
-    await played.play()
+    await played.play(recording())
 
-    engine, trades = played.engine, folded(MINUTE_MS)
-    state = engine.instruments["BTCUSD"]
-    assert engine.feed_state("binance").refused == {}
-    minutes = {
-        candle.opened_ms: candle.volume
-        for _, timeframe, candle, _ in engine.rows
-        if timeframe == "1m" and candle.opened_ms < ENDS_MS
-    }
-    sums = {opened_ms: round(volumes.sold + volumes.bought, 8) for opened_ms, volumes in trades.items()}
-    assert minutes == sums
-    flows = {each.minute.opened_ms: each.minute for each in engine.minute_flows}
-    assert {ms: (flows[ms].bid_volume, flows[ms].ask_volume) for ms in trades} == trades
+    trades = folded(MINUTE_MS)
+    # Those of the first moment may come twice: asked for, and as they are made.
+    assert played.engine.feed_state("binance").refused.keys() <= {"duplicate"}
+    volumes = {opened_ms: volume for opened_ms, (volume, _) in played.minutes.items()}
+    assert volumes == {opened_ms: round(sum(each), 8) for opened_ms, each in trades.items()}
+    assert played.flows == trades
     assert played.absorptions == absorbed()
-    assert catalogue.get("BTCUSD") is state.facts
+
+
+@pytest.mark.parametrize(
+    ("cut_s", "back_s", "broken"),
+    [(0, 25, [0]), (70, 95, [1]), (110, 133, [1, 2]), (110, 175, [1, 2])],
+    ids=["at the start", "within a minute", "over its end", "for more than a minute"],
+)
+async def test_trades_that_a_cut_swallowed_are_asked_for_and_count_in_their_minutes(
+    cut_s: int, back_s: int, broken: list[int], clock: time_machine.Traveller
+) -> None:
+    cut_ms, back_ms = NOON_MS + cut_s * 1000, NOON_MS + back_s * 1000
+    heard = [frame for frame in recording() if not cut_ms <= frame.sent_ms < back_ms]
+    frames = sorted([*heard, *([Frame(cut_ms, "cut", {})] if cut_s else [])], key=lambda frame: frame.sent_ms)
+    played = await asyncio.to_thread(Played, clock)
+    feed = await played.play(frames)
+
+    trades = folded(MINUTE_MS)
+    basis = {NOON_MS + minute * MINUTE_MS: "trades" for minute in broken}
+    assert played.minutes == {ms: (round(sum(each), 8), basis.get(ms, "bid")) for ms, each in trades.items()}
+    assert played.flows == trades
+    assert len(feed.asked) == 1 + (cut_s > 0)

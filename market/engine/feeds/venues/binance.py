@@ -12,9 +12,9 @@ from core.http import HttpFailed
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .binance_rest import binance_history, look_up
+from .binance_rest import binance_history, binance_trades, look_up
 from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
-from .venue_history import MinutesRequest
+from .venue_history import MinutesRequest, TradesRequest, VenueTrade
 from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 logger = logging.getLogger(__name__)
@@ -95,9 +95,10 @@ class BinanceReader(MessageReader):
             refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols", name)
 
     def subscribe(self) -> None:
-        self.say(ASK_FOR_CLOCK)
         for names in in_batches(self.names, PER_MESSAGE):
             self._ask(names)
+        # Last: once it tells the time, nothing of the others is missed any more.
+        self.say(ASK_FOR_CLOCK)
 
     def probe(self) -> None:
         self.say(PROBE)
@@ -158,6 +159,9 @@ class BinanceFeed(WebSocketFeed):
 
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         return await binance_history(wanted)
+
+    async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
+        return await binance_trades(wanted)
 
     async def served(self, refuse: Refuse) -> Mapping[str, str]:
         names = set(self.symbols.values())

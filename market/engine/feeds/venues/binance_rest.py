@@ -12,7 +12,19 @@ from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
 
 from .venue_feed import halves, in_batches
-from .venue_history import MinutesRequest, Params, VenueAnswer, decode, fetch, minute_of_trades
+from .venue_history import (
+    MOST_REQUESTS,
+    TRADES_PER_REQUEST,
+    MinutesRequest,
+    Params,
+    TooManyTrades,
+    TradesRequest,
+    VenueAnswer,
+    VenueTrade,
+    decode,
+    fetch,
+    minute_of_trades,
+)
 
 NAMES_PER_REQUEST = 100
 TRADING = "TRADING"
@@ -100,3 +112,30 @@ def read_klines(answer: VenueAnswer, *, counted: bool) -> list[PriceBar]:
     # Nothing marks the running minute. Where our clock is fast, only Binance's own knows which it is.
     over = [each for each in klines if sent_ms is None or each.opened_ms + MINUTE_MS <= sent_ms]
     return [minute_of_trades(kline, counted=counted) for kline in over]
+
+
+class OldTrade(msgspec.Struct):
+    number: int = msgspec.field(name="a")
+    price: str = msgspec.field(name="p")
+    size: str = msgspec.field(name="q")
+    traded_ms: int = msgspec.field(name="T")
+    is_buyer_maker: bool = msgspec.field(name="m")
+
+
+OLD_TRADES = msgspec.json.Decoder(list[OldTrade])
+
+
+async def binance_trades(wanted: TradesRequest) -> list[VenueTrade]:
+    """All until now, or TooManyTrades."""
+    found = list[VenueTrade]()
+    begin: Params = {"fromId": wanted.known + 1} if wanted.known else {"startTime": wanted.since_ms}
+    for _ in range(MOST_REQUESTS):
+        params: Params = {"symbol": wanted.name, "limit": TRADES_PER_REQUEST, **begin}
+        page = decode(OLD_TRADES, (await wanted.ask("/api/v3/aggTrades", params)).body, "Binance's trades")
+        for each in page:
+            side = -1 if each.is_buyer_maker else 1
+            found.append(VenueTrade(each.number, each.traded_ms, float(each.price), float(each.size), side))
+        if len(page) < TRADES_PER_REQUEST:
+            return found
+        begin = {"fromId": page[-1].number + 1}
+    raise TooManyTrades(f"more than {MOST_REQUESTS * TRADES_PER_REQUEST} trades were missed")

@@ -11,7 +11,17 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, in_batches, not_served
-from .venue_history import MinutesRequest, Params, decode, minute_of_trades
+from .venue_history import (
+    MOST_REQUESTS,
+    TRADES_PER_REQUEST,
+    MinutesRequest,
+    Params,
+    TooManyTrades,
+    TradesRequest,
+    VenueTrade,
+    decode,
+    minute_of_trades,
+)
 from .venue_quotes import LONGEST_NAME, to_ms
 from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
@@ -163,6 +173,9 @@ class KrakenFeed(WebSocketFeed):
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         return await kraken_history(wanted)
 
+    async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
+        return await kraken_trades(wanted)
+
 
 # The REST side has its own names for the oldest coins.
 OLD_NAMES = {"BTC": "XBT", "DOGE": "XDG"}
@@ -218,3 +231,41 @@ def _bars(body: bytes) -> list[KrakenBar]:
     if len(lists) != 1:
         raise HttpFailed("Kraken answered without bars")
     return lists[0]
+
+
+class OldTrade(msgspec.Struct, array_like=True):
+    price: float
+    size: float
+    traded_s: float
+    side: Literal["b", "s"]
+    kind: str
+    note: str
+    number: Number
+
+
+class OldTrades(msgspec.Struct):
+    error: list[str]
+    result: dict[str, list[OldTrade] | int | str] = {}
+
+
+TRADES = msgspec.json.Decoder(OldTrades, strict=False)
+
+
+async def kraken_trades(wanted: TradesRequest) -> list[VenueTrade]:
+    """All until now, or TooManyTrades."""
+    found, since = list[VenueTrade](), str(wanted.since_ms * 1_000_000)
+    for _ in range(MOST_REQUESTS):
+        params: Params = {"pair": rest_pair(wanted.name), "since": since, "count": TRADES_PER_REQUEST}
+        answer = decode(TRADES, (await wanted.ask("/0/public/Trades", params)).body, "Kraken's trades")
+        lists = [trades for trades in answer.result.values() if isinstance(trades, list)]
+        if answer.error or len(lists) != 1:
+            raise HttpFailed(f"Kraken refused: {', '.join(answer.error)[:200]}")
+        for each in lists[0]:
+            side = 1 if each.side == "b" else -1
+            # A thousandth more, because what is a whole millisecond there may be a little less as a float.
+            traded_ms = int(each.traded_s * 1000 + 0.001)
+            found.append(VenueTrade(each.number, traded_ms, each.price, each.size, side))
+        if len(lists[0]) < TRADES_PER_REQUEST:
+            return found
+        since = str(answer.result.get("last", since))
+    raise TooManyTrades(f"more than {MOST_REQUESTS * TRADES_PER_REQUEST} trades were missed")

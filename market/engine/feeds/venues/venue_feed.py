@@ -15,12 +15,19 @@ from core.clock import clock as market_clock
 from core.clock import now_ms as market_ms
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from market.engine.feeds.feed import FeedPace, FeedReceiver, HeldTicks
+from market.engine.feeds.feed import FeedPace, FeedReceiver, HeldTicks, Unheard
 from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
 from .time_base import TimeBase
-from .venue_history import MinutesRequest, sound_minutes, whole_minutes
+from .venue_history import (
+    MinutesRequest,
+    TradesRequest,
+    VenueTrade,
+    sound_minutes,
+    sound_trades,
+    whole_minutes,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +111,8 @@ class VenueFeed(ABC):
         self.symbols = dict(symbols)
         self.pace = pace or FeedPace()
         self.now_ms = now_ms or market_ms
+        self.hear_raw: Callable[[bytes, int], None] | None = None
+        """Each message as it came, and when."""
         self._failures = 0
         self._awaited: set[str] = set()
         """Whose history is on its way."""
@@ -121,6 +130,10 @@ class VenueFeed(ABC):
     @abstractmethod
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         """Closed minutes, oldest first, not checked yet; whatever it raises is logged."""
+
+    async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
+        """All since then, one by one, not checked yet, where a venue has trades."""
+        return []
 
     async def run(self, receiver: FeedReceiver) -> None:
         self._failures = 0
@@ -165,6 +178,8 @@ class VenueFeed(ABC):
                     heard_s = clock()
                     patience.reschedule(heard_s + silent_s)
                     at_ms = self.now_ms()
+                    if self.hear_raw is not None:
+                        self.hear_raw(raw if isinstance(raw, bytes) else raw.encode(), at_ms)
                     try:
                         ticks = line.read(raw, at_ms)
                     except MALFORMED as error:
@@ -192,22 +207,48 @@ class VenueFeed(ABC):
         """Ask for what is missing before the first live tick; if that fails or is late, the live feed
         goes on. Messages are read meanwhile, as the time of some is that of their receipt."""
         try:
-            await self._fill_missing(receiver)
+            await self._fill_missing(receiver, held)
         except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on
             logger.exception("%s: what is missing could not be filled", self.venue)
         self._awaited.clear()
         await held.release()
 
-    async def _fill_missing(self, receiver: FeedReceiver) -> None:
+    async def _fill_missing(self, receiver: FeedReceiver, held: HeldTicks) -> None:
         failed: dict[str, str] = {}
+        self._awaited.update({**receiver.missing(), **receiver.unheard()})
+        if not self._awaited:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.clock_s):
+                await held.clocked.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.history_s):
+                # First, because the minutes of the history close those before them.
+                await self._heal(receiver, failed)
                 upto_ms = 0
                 # A minute that ended meanwhile was heard in part, if at all.
                 while (end_ms := interval_start(self.now_ms(), MINUTE_MS)) > upto_ms:
                     upto_ms = end_ms
                     await self._fill_until(end_ms, receiver, failed)
         self._log_failures(failed)
+
+    async def _heal(self, receiver: FeedReceiver, failed: dict[str, str]) -> None:
+        """Ask for the trades that open minutes lack, one by one."""
+        wanted = {name: each for name, each in receiver.unheard().items() if name in self.symbols}
+        gate = asyncio.Semaphore(self.pace.history_at_once)
+
+        async def heal(symbol: str, unheard: Unheard) -> None:
+            request = TradesRequest(self.client(), self.rest_url, self.symbols[symbol], *unheard)
+            try:
+                async with gate:
+                    trades = sound_trades(await self.trades(request), request)
+            except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
+                failed[symbol] = str(error) or repr(error)
+                return
+            if trades:
+                receiver.heal(symbol, [trade.tick(symbol) for trade in trades])
+
+        await asyncio.gather(*starmap(heal, wanted.items()))
 
     async def _fill_until(self, end_ms: int, receiver: FeedReceiver, failed: dict[str, str]) -> None:
         missing = receiver.missing().items()

@@ -12,6 +12,7 @@ from core.http import HttpFailed, bounded, quoted, request
 from core.times import MINUTE_MS, epoch_ms
 from market.engine.admission import TOO_HIGH
 from market.prices.candles import DAY_MS, PriceBar, interval_start
+from market.prices.records import Tick
 
 TIMEOUT_S = 10.0
 
@@ -50,6 +51,58 @@ class MinutesRequest(NamedTuple):
 
     async def ask(self, path: str, params: Params) -> VenueAnswer:
         return await fetch(self.client, self.rest_url + path, params)
+
+
+class TradesRequest(NamedTuple):
+    """Trades one by one, since a moment."""
+
+    client: httpx2.AsyncClient
+    rest_url: str
+    name: str
+    since_ms: int
+    known: int
+    """Those with higher numbers, if it is not 0."""
+
+    async def ask(self, path: str, params: Params) -> VenueAnswer:
+        return await fetch(self.client, self.rest_url + path, params)
+
+
+class VenueTrade(NamedTuple):
+    number: int
+    time_ms: int
+    price: float
+    size: float
+    side: int
+
+    def tick(self, symbol: str) -> Tick:
+        # Nobody knows what was bid and asked then.
+        return Tick(
+            symbol, self.price, self.price, self.time_ms, self.size, self.side, self.price, self.number
+        )
+
+
+# A venue answers a thousand at once; whoever missed more than these has the minutes of its history.
+TRADES_PER_REQUEST, MOST_REQUESTS = 1_000, 5
+
+
+class TooManyTrades(HttpFailed):
+    """More than are asked for one by one."""
+
+
+def sound_trades(trades: Iterable[VenueTrade], wanted: TradesRequest) -> list[VenueTrade]:
+    """In the order of their numbers, each once, and none that makes no sense."""
+    found = {trade.number: trade for trade in trades if trade.number > wanted.known and _is_trade(trade)}
+    ordered = [found[number] for number in sorted(found)]
+    return [trade for trade in ordered if trade.time_ms >= wanted.since_ms]
+
+
+def _is_trade(trade: VenueTrade) -> bool:
+    return (
+        isfinite(trade.price)
+        and 0 < trade.price < TOO_HIGH
+        and isfinite(trade.size)
+        and 0 < trade.size < TOO_MUCH
+    )
 
 
 D = TypeVar("D")

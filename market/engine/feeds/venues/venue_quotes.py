@@ -1,5 +1,6 @@
 """What one connection to a venue has said so far: its last quotes and the numbers of its trades."""
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import isfinite
@@ -11,6 +12,9 @@ from market.prices.records import StandingQuote, Tick
 # behind the other by as much as the engine lets a clock run ahead.
 OUT_OF_STEP_MS = 5_000
 LONGEST_NAME = 40
+
+MOST_UNQUOTED = 10_000
+Unquoted = tuple[float, float, int, int, int | None]
 
 # Of a longer hole only the last may still come out of order.
 MOST_MISSING = 100
@@ -29,6 +33,8 @@ class VenueQuotes:
         self._bids_asks: dict[str, tuple[float, float]] = {}
         self.undated: dict[str, int | None] = {}
         """The numbers of the last quotes of which nobody knows yet from when they are."""
+        self._unquoted: defaultdict[str, deque[Unquoted]] = defaultdict(lambda: deque(maxlen=MOST_UNQUOTED))
+        """Trades that came before any quote."""
         self._quoted_ms: dict[str, int] = {}
         self._traded_ms: dict[str, int] = {}
         self._trade_seqs: dict[str, int] = {}
@@ -56,11 +62,13 @@ class VenueQuotes:
             self.undated[theirs] = seq
             return []
         self.undated.pop(theirs, None)
+        waiting = self._unquoted.pop(theirs, ())
+        before = [tick for trade in waiting for tick in self._traded(theirs, *trade)]
         if is_standing:
-            return [StandingQuote(symbol, bid, ask, time_ms) for symbol in ours]
+            return before + [StandingQuote(symbol, bid, ask, time_ms) for symbol in ours]
         time_ms = _in_step(time_ms, self._traded_ms.get(theirs))
         self._quoted_ms[theirs] = time_ms
-        return [Tick(symbol, bid, ask, time_ms, source_seq=seq) for symbol in ours]
+        return before + [Tick(symbol, bid, ask, time_ms, source_seq=seq) for symbol in ours]
 
     def date_all(self, time_ms: int) -> list[Tick]:
         """The quotes that waited for a time."""
@@ -72,20 +80,25 @@ class VenueQuotes:
         ]
 
     def trade(self, theirs: str, price: float, size: float, side: int, time_ms: int, seq: int) -> list[Tick]:
-        """Nothing before the first quote: there is no bid and ask to show it with."""
+        """Those before the first quote come with it: there is no bid and ask yet to show them with."""
         ours = self._ours.get(theirs)
         if ours is None:
             return self._not_asked_for(theirs)
         _check((price, size))
-        is_late = self._note_number(theirs, seq)
-        bid_ask = self._bids_asks.get(theirs)
-        if bid_ask is None:
+        # Of numbers, the engine takes only higher ones.
+        number = None if self._note_number(theirs, seq) else seq
+        if theirs not in self._bids_asks:
+            self._unquoted[theirs].append((price, size, side, time_ms, number))
             return []
+        return self._traded(theirs, price, size, side, time_ms, number)
+
+    def _traded(
+        self, theirs: str, price: float, size: float, side: int, time_ms: int, seq: int | None
+    ) -> list[Tick]:
         time_ms = _in_step(_in_step(time_ms, self._quoted_ms.get(theirs)), self._traded_ms.get(theirs))
         self._traded_ms[theirs] = time_ms
-        # Of numbers, the engine takes only higher ones.
-        number = None if is_late else seq
-        return [Tick(symbol, *bid_ask, time_ms, size, side, price, number) for symbol in ours]
+        quoted = self._bids_asks[theirs]
+        return [Tick(symbol, *quoted, time_ms, size, side, price, seq) for symbol in self._ours[theirs]]
 
     def _note_number(self, theirs: str, seq: int) -> bool:
         """Trades are numbered without holes; a hole is counted. Whether this one fills one, a moment late."""

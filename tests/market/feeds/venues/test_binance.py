@@ -45,7 +45,7 @@ class Binance:
             lambda text: self.said.append(json.loads(text)),
         )
         self.reader.subscribe()
-        assert self.said.pop(0)["params"] == [CLOCK]
+        assert self.said.pop()["params"] == [CLOCK]
 
     def sends(self, *messages: bytes) -> list[Tick]:
         return [tick for raw in messages for tick in self.reader.read(raw, RECEIVED_MS)]

@@ -82,6 +82,19 @@ class FakeBinance(FakeWebSocketVenue):
 
     def history(self, path: str) -> bytes:
         name = path.partition("symbol=")[2].partition("&")[0]
+        if path.startswith("/api/v3/aggTrades"):
+            return msgspec.json.encode(
+                [
+                    {
+                        "a": each.number,
+                        "p": str(each.price),
+                        "q": str(each.size),
+                        "T": each.time_ms,
+                        "m": each.side < 0,
+                    }
+                    for each in self.trades.get(name, [])
+                ]
+            )
         bars = self.bars.get(name, [])
         rows = [[ms, *[str(price)] * 4, "2.5", ms + 59_999, "2.5", 3, "1", "1", "0"] for ms, price in bars]
         return msgspec.json.encode(rows)

@@ -83,7 +83,22 @@ class FakeKraken(FakeWebSocketVenue):
     def history(self, path: str) -> bytes:
         # The REST side names a pair without the slash.
         name = path.partition("pair=")[2].partition("&")[0]
+        if path.startswith("/0/public/Trades"):
+            told = next((told for pair, told in self.trades.items() if pair.replace("/", "") == name), [])
+            rows = [
+                [
+                    str(each.price),
+                    str(each.size),
+                    each.time_ms / 1000,
+                    "b" if each.side > 0 else "s",
+                    "m",
+                    "",
+                    each.number,
+                ]
+                for each in told
+            ]
+            return msgspec.json.encode({"error": [], "result": {name: rows, "last": "1"}})
         bars = next((bars for pair, bars in self.bars.items() if pair.replace("/", "") == name), [])
-        rows = [[ms // 1000, *[str(price)] * 5, "2.5", 3] for ms, price in bars]
+        minutes = [[ms // 1000, *[str(price)] * 5, "2.5", 3] for ms, price in bars]
         forming = [NOON_MS // 1000, *["9.9"] * 5, "1.0", 1]
-        return msgspec.json.encode({"error": [], "result": {name: [*rows, forming], "last": 1}})
+        return msgspec.json.encode({"error": [], "result": {name: [*minutes, forming], "last": 1}})

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from core.clock import now_ms as market_ms
 from market.engine.feeds.feed import FeedPace
 from market.engine.feeds.venues.venue_feed import VenueFeed
+from market.engine.feeds.venues.venue_history import VenueTrade
 from tests.factories import NOON
 from tests.patience import PATIENCE_S
 
@@ -68,6 +69,8 @@ class FakeVenue(ABC):
         """Sent as soon as a connection has asked for what it wants."""
         self.bars: dict[str, list[tuple[int, float]]] = {}
         """History by the venue's name: when a minute opened (ms), and its price."""
+        self.trades: dict[str, list[VenueTrade]] = {}
+        """What it tells of its trades one by one, by its name."""
         self.has_broken_history = False
         self.may_tell_history = asyncio.Event()
         """Cleared, its history is asked for and does not come."""
