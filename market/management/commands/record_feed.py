@@ -2,7 +2,7 @@ import asyncio
 import sys
 from argparse import ArgumentParser
 from contextlib import ExitStack, suppress
-from typing import Any, BinaryIO
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -12,6 +12,7 @@ from instruments.sources import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.feeds.registry import FEEDS, make_feed
+from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.management.terminal import find_instrument
 
 STATUS_S = 0.5
@@ -24,6 +25,9 @@ class Command(BaseCommand):
         parser.add_argument("feed", choices=[name for name in FEEDS if name != PUSH])
         parser.add_argument("--symbols", nargs="+", help="Instead of those whose source or fallback it is.")
         parser.add_argument("--seconds", type=float, help="End after this time instead of with Ctrl-C.")
+        parser.add_argument(
+            "--raw", action="store_true", help="The venue's messages as they come, each after its time."
+        )
         parser.add_argument("--output", help="A file to append to, instead of standard output.")
 
     def handle(
@@ -33,6 +37,7 @@ class Command(BaseCommand):
         symbols: list[str] | None,
         seconds: float | None,
         output: str | None,
+        raw: bool,
         **options: Any,
     ) -> None:
         chosen = [find_instrument(symbol) for symbol in symbols] if symbols else followed(feed)
@@ -45,10 +50,14 @@ class Command(BaseCommand):
                 out = opened.enter_context(open(output, "ab")) if output else sys.stdout.buffer
             except OSError as error:
                 raise CommandError(f"{output} cannot be written: {error.strerror}.") from None
-            asyncio.run(self.record(make_feed(feed, chosen), out, seconds))
+            recorder, made = TickRecorder(out, is_raw=raw), make_feed(feed, chosen)
+            if raw:
+                if not isinstance(made, VenueFeed):
+                    raise CommandError(f"{feed} is no venue and sends no messages.")
+                made.hear_raw = recorder.hear_raw
+            asyncio.run(self.record(made, recorder, seconds))
 
-    async def record(self, feed: MarketFeed, out: BinaryIO, seconds: float | None) -> None:
-        recorder = TickRecorder(out)
+    async def record(self, feed: MarketFeed, recorder: TickRecorder, seconds: float | None) -> None:
         status = asyncio.create_task(show(recorder))
         try:
             await record(feed, recorder, seconds)

@@ -18,7 +18,9 @@ from market.engine.files.recording import encode
 from market.prices.records import Tick
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+
+from .venues.fakes.kraken import STATUS, FakeKraken
 
 TICKS = [Tick("EURUSD", 1.08, 1.0802, NOON_MS), Tick("EURUSD", 1.09, 1.08, NOON_MS - 5)]
 
@@ -64,6 +66,24 @@ async def test_everything_is_recorded_the_bad_as_well() -> None:
     assert feed.was_cancelled
 
 
+async def test_messages_of_a_venue_are_recorded_as_they_came_each_after_its_time() -> None:
+    out = io.BytesIO()
+    recorder = TickRecorder(out, is_raw=True)
+    async with FakeKraken() as venue:
+        feed = venue.make_feed()
+        feed.now_ms, feed.hear_raw = lambda: NOON_MS, recorder.hear_raw
+        recording = asyncio.create_task(record(feed, recorder))
+        await venue.visited()
+        quote = venue.quote("EUR/USD", 1.08, 1.0802, NOON_MS)
+        await venue.send(b'{"bad":\n1', quote)
+        await until(lambda: recorder.ticks == 1)
+        recorder.ended.set()
+        await recording
+    lines = out.getvalue().splitlines()
+    assert lines[0] == b"%d %s" % (NOON_MS, STATUS)
+    assert lines[-2:] == [b'%d {"bad": 1' % NOON_MS, b"%d %s" % (NOON_MS, quote)]
+
+
 async def test_full_disk_ends_it() -> None:
     recorder = TickRecorder(FullDisk())
     async with asyncio.timeout(PATIENCE_S):
@@ -102,6 +122,7 @@ def test_recording_of_a_recording_is_the_same_and_appended_to(
         (["kraken"], r"No instrument has kraken as its source.*--symbols"),
         (["replay", "--output", "/nowhere/x"], "x cannot be written: No such file"),
         (["nasdaq"], "invalid choice: 'nasdaq'"),
+        (["replay", "--raw"], "replay is no venue and sends no messages"),
     ],
 )
 def test_what_cannot_be_recorded_is_told(words: list[str], complaint: str) -> None:
