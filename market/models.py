@@ -60,6 +60,12 @@ class Candle(BarFields):
         max_length=MOST_SOURCES, blank=True, help_text="The feed; several in their order: kraken+binance."
     )
 
+    partial = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="The connection was lost or begun in it, and what was missed did not come later.",
+    )
+
     class Meta:
         ordering = ("-opened_at",)
         constraints = (

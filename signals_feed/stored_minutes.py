@@ -18,12 +18,13 @@ PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
 def quoted_minutes(instrument_id: int, until_ms: int) -> QuerySet[Candle]:
-    """Minutes over by then, except those of trade prices and from files, which nobody was quoted."""
+    """Minutes over by then, except those of trade prices and from files, which nobody was quoted, and
+    those of which something was missed."""
     own = Candle.objects.filter(
         instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m"
     )
     return own.filter(opened_at__lte=moment(until_ms - MINUTE_MS)).exclude(
-        Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED)
+        Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED) | Q(partial=True)
     )
 
 

@@ -127,14 +127,7 @@ class Engine:
             self.price(state)
         state.unsure_ms = None
         feed_state.ticks += 1
-        # A quote that stands is of long ago, and comes from now.
-        lag_ms = 0 if isinstance(tick, StandingQuote) else own_ms - tick.time_ms
-        feed_state.lag_ms = lag_ms
-        # What is simulated is late only because the machine slept, and nobody else knew it earlier.
-        if lag_ms > self.fill_after_ms and not state.simulated:
-            feed_state.lags.note(lag_ms)
-        if lag_ms > self.grace_ms:
-            self._note_late(state, tick.time_ms, own_ms)
+        self._note_lag(state, feed_state, tick, own_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
         records = state.number(tick, origin, at_ms, feed_state)
@@ -143,6 +136,8 @@ class Engine:
         if closed := self.prices.apply(records[-1], facts):
             self._number(state, closed, cast(TickAccepted, records[-1]))
             self._keep(state, closed, records[-1])
+        if state.broken:
+            self._mark_partial(state)
         return None
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
@@ -240,6 +235,25 @@ class Engine:
             taken += 1
         return taken
 
+    def breaks(self, origin: str, symbol: str, at_ms: int, *, is_over: bool) -> None:
+        """Its connection is over, or begins: in the present minute something was missed, and in the last one
+        of which it was told."""
+        state = self.instruments.get(symbol)
+        if state is None or not state.choice.serves(origin):
+            return
+        feed_state, own_ms = self.feed_state(origin), self.own_ms(symbol, at_ms)
+        broken = {interval_start(own_ms, MINUTE_MS)}
+        if is_over and feed_state.told_ms:
+            broken.add(interval_start(min(feed_state.told_ms, own_ms), MINUTE_MS))
+        # What is older is closed, and stays as it is.
+        state.broken = {each for each in state.broken | broken if each >= own_ms - HEALED_MS}
+        self._mark_partial(state)
+
+    def _mark_partial(self, state: InstrumentState) -> None:
+        minute = self.prices.history(state.facts).builder.forming("1m")
+        if minute is not None:
+            minute.partial = minute.opened_ms in state.broken
+
     def unheard(self, symbol: str, at_ms: int) -> Unheard | None:
         """Since when trades may be missing of minutes that are still open; None where nothing needs them."""
         facts = catalogue.find(symbol)
@@ -256,13 +270,15 @@ class Engine:
         known = 0 if forming is None else state.source_seqs.get(f"{state.source}{TRADES}", 0)
         return Unheard(since_ms, known)
 
-    def heal(self, symbol: str, trades: Sequence[Tick], at_ms: int) -> int:
-        """Trades that were missed, in their order, of minutes that are still open; returns how many count.
-        They are no ticks: nobody knows what the bid and ask were."""
+    def heal(self, symbol: str, trades: Sequence[Tick], at_ms: int, since_ms: int = 0) -> int:
+        """All trades that were missed since then, in their order, of minutes that are still open; returns how
+        many count. They are no ticks: nobody knows what the bid and ask were."""
         facts = catalogue.find(symbol)
         if facts is None:
             return 0
         state, history, taken = self.instrument(facts, at_ms), self.prices.history(facts), 0
+        state.broken = {each for each in state.broken if each < since_ms}
+        self._mark_partial(state)
         for minute_ms, group in groupby(trades, lambda trade: interval_start(trade.time_ms, MINUTE_MS)):
             missed = list(group)
             if minute_ms < history.closed_until_ms or not facts.hours.is_open(minute_ms):
@@ -398,6 +414,16 @@ class Engine:
     def price(self, state: InstrumentState) -> None:
         """Its candles are of this source from now on."""
         self.prices.history(state.facts).builder.price_by(state.source)
+
+    def _note_lag(self, state: InstrumentState, feed_state: FeedState, tick: Tick, own_ms: int) -> None:
+        # A quote that stands is of long ago, and comes from now.
+        lag_ms = 0 if isinstance(tick, StandingQuote) else own_ms - tick.time_ms
+        feed_state.lag_ms = lag_ms
+        # What is simulated is late only because the machine slept, and nobody else knew it earlier.
+        if lag_ms > self.fill_after_ms and not state.simulated:
+            feed_state.lags.note(lag_ms)
+        if lag_ms > self.grace_ms:
+            self._note_late(state, tick.time_ms, own_ms)
 
     def _note_late(self, state: InstrumentState, time_ms: int, at_ms: int) -> None:
         """Ticks of a minute that was missed come close together: the clock closes it when no more come. What

@@ -75,6 +75,8 @@ class InstrumentState:
     is_backfilled: bool = False
     """Whether the last minute came from a venue's history, or repeats one that did: nobody knows its order
     flow."""
+    broken: set[int] = field(default_factory=set)
+    """When the minutes opened in which its connection was lost or begun, and what was missed has not come."""
     healed: set[int] = field(default_factory=set)
     """When the minutes opened of which a part was missed, and came from a venue's trades."""
     healed_seqs: dict[str, int] = field(default_factory=dict)

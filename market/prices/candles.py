@@ -56,6 +56,8 @@ class PriceBar(msgspec.Struct, gc=False):
     ask_low: float
     source: str = ""
     """The feed it is of; several in their order: kraken+binance. Readers do not know it."""
+    partial: bool = False
+    """Something of it was missed, and did not come later. Readers do not know that either."""
 
     def take(self, later: PriceBar) -> None:
         """Add what came after, within the same interval."""
@@ -68,6 +70,8 @@ class PriceBar(msgspec.Struct, gc=False):
         self.ask_low = min(self.ask_low, later.ask_low)
         if later.source != self.source:
             self.source = joined(self.source, later.source)
+        if later.partial:
+            self.partial = True
 
     @property
     def closing_ask(self) -> float:
@@ -105,6 +109,7 @@ def whole(minutes: Sequence[PriceBar], span_ms: int) -> PriceBar:
         ask_high=max([minute.ask_high for minute in minutes]),
         ask_low=min([minute.ask_low for minute in minutes]),
         source=reduce(joined_if_other, dict.fromkeys([minute.source for minute in minutes])),
+        partial=any(minute.partial for minute in minutes),
     )
 
 

@@ -82,7 +82,7 @@ class EncodedBars(msgspec.Struct):
 
 
 VALUES = len(CandleRow._fields) - 1
-StoredCandle = tuple[int, float, float, float, float, float, float, float, str]
+StoredCandle = tuple[int, float, float, float, float, float, float, float, str, bool]
 """The fields of a `PriceBar`, as they come out of the store."""
 
 

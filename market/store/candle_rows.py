@@ -28,9 +28,9 @@ PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
 TABLE = Candle._meta.db_table
 KEY = ("instrument_id", "simulated", "timeframe", "opened_at")
-VALUES = (*PRICES, "basis", "source")
+VALUES = (*PRICES, "basis", "partial", "source")
 COLUMNS = (*KEY, *VALUES)
-TYPES = ("bigint", "boolean", "text", "timestamptz", *["numeric"] * len(PRICES), "text", "text")
+TYPES = ("bigint", "boolean", "text", "timestamptz", *["numeric"] * len(PRICES), "text", "boolean", "text")
 INSERT = f"INSERT INTO {TABLE} ({', '.join(COLUMNS)})"
 REPLACE = (
     f"ON CONFLICT ({', '.join(KEY)}) "
@@ -52,8 +52,8 @@ CLOCK = [f"{minute // 60:02}:{minute % 60:02}" for minute in range(24 * 60)]
 OF_SERIES = "WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
-    f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, source "  # noqa: S608 - names of our own
-    f"FROM {TABLE} {OF_SERIES}"
+    f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, "  # noqa: S608 - names of our own
+    f"source, partial FROM {TABLE} {OF_SERIES}"
 )
 
 
@@ -118,6 +118,7 @@ def _values(rows: list[CandleToWrite]) -> list[tuple[Any, ...]]:
             at[c.opened_ms],
             *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
             basis,
+            c.partial,
             c.source,
         )
         for instrument_id, timeframe, c, basis in rows

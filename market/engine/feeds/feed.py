@@ -22,6 +22,9 @@ class FeedReceiver(Protocol):
     def take(self, ticks: list[Tick]) -> None:
         """What the source sent, in its order; an empty list says that it is alive."""
 
+    def begun(self) -> None:
+        """A connection begins in the middle of things: what was said before was missed."""
+
     def told(self, told_ms: int, ahead_ms: int) -> None:
         """The source's own clock said this last, and everything from before it was handed on; our clock is so
         far ahead of it."""
@@ -39,8 +42,8 @@ class FeedReceiver(Protocol):
     def unheard(self) -> dict[str, Unheard]:
         """For each symbol whose open minutes lack trades, since when."""
 
-    def heal(self, symbol: str, trades: list[Tick]) -> None:
-        """Trades that were missed, in their order, with their numbers."""
+    def heal(self, symbol: str, trades: list[Tick], since_ms: int) -> None:
+        """All trades that were missed since then, in their order, with their numbers."""
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         """Closed 1m candles from the source's own history, oldest first; those already known stay."""

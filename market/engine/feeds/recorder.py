@@ -63,6 +63,9 @@ class TickRecorder:
                 return late_ms
         return 0
 
+    def begun(self) -> None:
+        """What was before is not recorded."""
+
     def told(self, told_ms: int, ahead_ms: int) -> None:
         """Nothing is closed here."""
 
@@ -78,7 +81,7 @@ class TickRecorder:
     def unheard(self) -> dict[str, Unheard]:
         return {}
 
-    def heal(self, symbol: str, trades: list[Tick]) -> None:
+    def heal(self, symbol: str, trades: list[Tick], since_ms: int) -> None:
         """What was missed is not recorded."""
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:

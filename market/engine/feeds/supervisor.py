@@ -106,7 +106,16 @@ class EngineReceiver:
     def told(self, told_ms: int, ahead_ms: int) -> None:
         self._engine.feed_state(self._name).told(told_ms, ahead_ms)
 
+    def begun(self) -> None:
+        self._break(is_over=False)
+
+    def _break(self, *, is_over: bool) -> None:
+        at_ms = now_ms()
+        for symbol in self._symbols:
+            self._engine.breaks(self._name, symbol, at_ms, is_over=is_over)
+
     def lost(self, why: str) -> None:
+        self._break(is_over=True)
         self._engine.feed_state(self._name).lost(now_ms(), why)
         logger.warning("The %s feed is lost: %s", self._name, why)
 
@@ -134,10 +143,10 @@ class EngineReceiver:
                 found[symbol] = self._engine.unheard(symbol, at_ms)
         return {symbol: unheard for symbol, unheard in found.items() if unheard is not None}
 
-    def heal(self, symbol: str, trades: list[Tick]) -> None:
+    def heal(self, symbol: str, trades: list[Tick], since_ms: int) -> None:
         facts, at_ms = catalogue.find(symbol), now_ms()
         if facts is not None and self._engine.is_priced_by(self._name, facts, at_ms):
-            taken = self._engine.heal(symbol, trades, at_ms)
+            taken = self._engine.heal(symbol, trades, at_ms, since_ms)
             self._publish()
             logger.info("%s: %d missed trades counted from the history of %s", symbol, taken, self._name)
 

@@ -53,7 +53,10 @@ class RecordingReceiver:
     def unheard(self) -> dict[str, Unheard]:
         return self.lacking
 
-    def heal(self, symbol: str, trades: list[Tick]) -> None:
+    def begun(self) -> None:
+        """Nothing is broken here."""
+
+    def heal(self, symbol: str, trades: list[Tick], since_ms: int) -> None:
         self.healed[symbol] = trades
         self._note("healed")
 

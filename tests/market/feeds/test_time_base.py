@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -15,16 +15,19 @@ import msgspec
 import pytest
 import time_machine
 
-from core.times import MINUTE_MS
+from core.threads import in_thread
+from core.times import MINUTE_MS, epoch_ms
 from market.engine.engine import Engine
 from market.engine.feeds.supervisor import EngineReceiver
 from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
 from market.engine.feeds.venues.venue_feed import FeedLost
-from market.engine.feeds.venues.venue_history import TradesRequest, VenueTrade
+from market.engine.feeds.venues.venue_history import TooManyTrades, TradesRequest, VenueTrade
 from market.prices.order_flow import WINDOW_MS, WINDOWS
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound
+from signals_feed.stored_minutes import quoted_minutes
 from tests.factories import make_instrument
+from tests.market.running import flush_once
 
 from .playing import Ended, PlayedFeed
 from .venues.fakes.binance import message
@@ -83,11 +86,11 @@ class Volumes(NamedTuple):
     bought: float
 
 
-def folded(span_ms: int) -> dict[int, Volumes]:
-    """What was sold and bought in each interval, in time, by the trades' own times."""
+def folded(span_ms: int, of: Container[int] | None = None) -> dict[int, Volumes]:
+    """What was sold and bought in each interval, in time, by the own times of all trades, or of some."""
     units: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for frame in recording():
-        if frame.kind == "aggTrade":
+        if frame.kind == "aggTrade" and (of is None or frame.data["a"] in of):
             made_ms, size = frame.data["T"], round(float(frame.data["q"]) * 1e8)
             units[made_ms - made_ms % span_ms][not frame.data["m"]] += size
     return {
@@ -117,10 +120,12 @@ class PlayedBinance(PlayedFeed, BinanceFeed):
         self._frames, self._received, self._reach = iter(frames), received, reach
         self.next_message = self._next
         self.asked: list[TradesRequest] = []
-        self._sent_ms = 0
+        self._sent_ms, self.has_too_many = 0, False
 
     async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
         self.asked.append(wanted)
+        if self.has_too_many:
+            raise TooManyTrades("more than anybody asks for")
         known = [
             frame for frame in recording() if frame.kind == "aggTrade" and frame.sent_ms <= self._sent_ms
         ]
@@ -158,9 +163,10 @@ class Played:
         self.absorptions: list[tuple[str, float, int]] = []
         self.engine.feed_state("binance").told_ms = 0
 
-    async def play(self, frames: list[Frame]) -> PlayedBinance:
+    async def play(self, frames: list[Frame], *, has_too_many: bool = False) -> PlayedBinance:
         receiver = EngineReceiver(self.engine, "binance", ["BTCUSD"], self._publish)
         feed = PlayedBinance(frames, self._receipt, self._reach, lambda: self._now_ms)
+        feed.has_too_many = has_too_many
         await feed.play(receiver)
         return feed
 
@@ -169,6 +175,15 @@ class Played:
         """The volume and the basis of each closed minute."""
         rows = [(bar, basis) for _, timeframe, bar, basis in self.engine.rows if timeframe == "1m"]
         return {bar.opened_ms: (bar.volume, basis) for bar, basis in rows if bar.opened_ms < ENDS_MS}
+
+    @property
+    def partial(self) -> dict[str, list[int]]:
+        """The minutes after noon at which the partial candles opened."""
+        found: dict[str, list[int]] = {"1m": [], "5m": []}
+        for _, timeframe, bar, _ in self.engine.rows:
+            if bar.partial and timeframe in found:
+                found[timeframe].append((bar.opened_ms - NOON_MS) // MINUTE_MS)
+        return found
 
     @property
     def flows(self) -> dict[int, Volumes]:
@@ -233,6 +248,14 @@ async def test_volumes_sides_and_windows_are_those_of_the_trades(
     assert played.absorptions == absorbed()
 
 
+def cut(cut_s: int, back_s: int) -> list[Frame]:
+    """What is heard of the recording, and the cut."""
+    cut_ms, back_ms = NOON_MS + cut_s * 1000, NOON_MS + back_s * 1000
+    frames = [frame for frame in recording() if not cut_ms <= frame.sent_ms < back_ms]
+    frames += [Frame(cut_ms, "cut", {})] if cut_s else []
+    return sorted(frames, key=lambda frame: frame.sent_ms)
+
+
 @pytest.mark.parametrize(
     ("cut_s", "back_s", "broken"),
     [(0, 25, [0]), (70, 95, [1]), (110, 133, [1, 2]), (110, 175, [1, 2])],
@@ -241,14 +264,42 @@ async def test_volumes_sides_and_windows_are_those_of_the_trades(
 async def test_trades_that_a_cut_swallowed_are_asked_for_and_count_in_their_minutes(
     cut_s: int, back_s: int, broken: list[int], clock: time_machine.Traveller
 ) -> None:
-    cut_ms, back_ms = NOON_MS + cut_s * 1000, NOON_MS + back_s * 1000
-    heard = [frame for frame in recording() if not cut_ms <= frame.sent_ms < back_ms]
-    frames = sorted([*heard, *([Frame(cut_ms, "cut", {})] if cut_s else [])], key=lambda frame: frame.sent_ms)
     played = await asyncio.to_thread(Played, clock)
-    feed = await played.play(frames)
+    feed = await played.play(cut(cut_s, back_s))
 
     trades = folded(MINUTE_MS)
     basis = {NOON_MS + minute * MINUTE_MS: "trades" for minute in broken}
     assert played.minutes == {ms: (round(sum(each), 8), basis.get(ms, "bid")) for ms, each in trades.items()}
     assert played.flows == trades
     assert len(feed.asked) == 1 + (cut_s > 0)
+    assert played.partial == {"1m": [], "5m": []}
+
+
+def minutes_that_judge(instrument_id: int) -> list[int]:
+    """Those by which signals may end, counted from noon."""
+    stored = quoted_minutes(instrument_id, ENDS_MS).order_by("opened_at")
+    return [(epoch_ms(row.opened_at) - NOON_MS) // MINUTE_MS for row in stored]
+
+
+@pytest.mark.parametrize(
+    ("back_s", "has_too_many", "partial"),
+    [(133, True, [0, 1, 2]), (205, False, [1])],
+    ids=["too many", "too late"],
+)
+async def test_minute_whose_trades_do_not_come_in_time_closes_as_it_was_seen_and_is_partial_for_ever(
+    back_s: int, has_too_many: bool, partial: list[int], clock: time_machine.Traveller
+) -> None:
+    frames = cut(110, back_s)
+    played = await asyncio.to_thread(Played, clock)
+    await played.play(frames, has_too_many=has_too_many)
+
+    heard = {frame.data["a"] for frame in frames if frame.kind == "aggTrade"}
+    assert played.partial == {"1m": partial, "5m": [0]}
+    for minute in partial:
+        opened_ms = NOON_MS + minute * MINUTE_MS
+        assert played.minutes[opened_ms] == (round(sum(folded(MINUTE_MS, heard)[opened_ms]), 8), "bid")
+    instrument_id = played.engine.instruments["BTCUSD"].facts.id
+    await flush_once(played.engine)
+    judged = await in_thread(minutes_that_judge, instrument_id)
+    assert not set(judged) & set(partial)
+    assert judged[-1] == MINUTES - 1

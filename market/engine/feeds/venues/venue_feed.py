@@ -215,12 +215,15 @@ class VenueFeed(ABC):
 
     async def _fill_missing(self, receiver: FeedReceiver, held: HeldTicks) -> None:
         failed: dict[str, str] = {}
+        receiver.begun()
         self._awaited.update({**receiver.missing(), **receiver.unheard()})
         if not self._awaited:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.clock_s):
                 await held.clocked.wait()
+                # Only now it is known which minute it is there.
+                receiver.begun()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.history_s):
                 # First, because the minutes of the history close those before them.
@@ -245,8 +248,7 @@ class VenueFeed(ABC):
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
                 failed[symbol] = str(error) or repr(error)
                 return
-            if trades:
-                receiver.heal(symbol, [trade.tick(symbol) for trade in trades])
+            receiver.heal(symbol, [trade.tick(symbol) for trade in trades], unheard.since_ms)
 
         await asyncio.gather(*starmap(heal, wanted.items()))
 
