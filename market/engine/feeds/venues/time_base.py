@@ -16,6 +16,9 @@ TOLD_AFTER_MS = 20
 # After a pause as long as this, what comes may have been under way for all of it.
 PAUSE_MS = 2_000
 
+# A venue that says no time for so long is taken to have ours.
+UNTIMED_MS = 10_000
+
 # The least of the lags of so long, and of as long before, is the difference of the clocks.
 LEAST_OF_MS = 60_000
 
@@ -32,6 +35,7 @@ class TimeBase:
         """Of the last event."""
         self._dated_ms = 0
         self._received_ms: int | None = None
+        self._began_ms = 0
         self._doubted_until_ms = 0
         self._lags: deque[int] = deque(maxlen=AGREEING)
         self._least_ms = self._least_before_ms = 0
@@ -49,7 +53,11 @@ class TimeBase:
 
     def receive(self, received_ms: int) -> None:
         """Any message came."""
-        if self._received_ms is not None and received_ms - self._received_ms > PAUSE_MS:
+        if self._received_ms is None:
+            self._began_ms = received_ms
+        elif not (self.is_known or self._lags) and received_ms - self._began_ms > UNTIMED_MS:
+            self.is_known = True
+        elif received_ms - self._received_ms > PAUSE_MS:
             self._doubted_until_ms = received_ms + PAUSE_MS
         self._received_ms = received_ms
 
@@ -73,7 +81,7 @@ class TimeBase:
         """From when a message is that does not say so: never from a window that has not begun for certain, or
         it would end the one that trades still come of."""
         dated_ms = certain_ms = self.told_ms - TOLD_AFTER_MS
-        if received_ms >= self._doubted_until_ms:
+        if received_ms >= self._doubted_until_ms or not self.told_ms:
             dated_ms = max(dated_ms, received_ms - self._lag_ms)
             ends_ms = interval_start(certain_ms, WINDOW_MS) + WINDOW_MS
             if ends_ms <= dated_ms < ends_ms + BELIEVED_MS:
