@@ -238,13 +238,13 @@ class Engine:
     def breaks(self, origin: str, symbol: str, at_ms: int, *, is_over: bool) -> None:
         """Its connection is over, or begins: in the present minute something was missed, and in the last one
         of which it was told."""
-        state = self.instruments.get(symbol)
-        if state is None or not state.choice.serves(origin):
+        state, told_ms = self.instruments.get(symbol), self.feed_state(origin).told_ms
+        if state is None or told_ms is None or not state.choice.serves(origin):
             return
-        feed_state, own_ms = self.feed_state(origin), self.own_ms(symbol, at_ms)
+        own_ms = self.own_ms(symbol, at_ms)
         broken = {interval_start(own_ms, MINUTE_MS)}
-        if is_over and feed_state.told_ms:
-            broken.add(interval_start(min(feed_state.told_ms, own_ms), MINUTE_MS))
+        if is_over and told_ms:
+            broken.add(interval_start(min(told_ms, own_ms), MINUTE_MS))
         # What is older is closed, and stays as it is.
         state.broken = {each for each in state.broken | broken if each >= own_ms - HEALED_MS}
         self._mark_partial(state)

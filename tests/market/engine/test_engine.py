@@ -201,3 +201,13 @@ def test_quote_that_stands_is_the_present_one_though_it_is_older_and_changes_not
     assert rows[0] == first
     assert [row.close for row in rows[1:]] == [1.09]
     assert engine.feed_state("push").lag_ms == 0
+
+
+def test_minute_that_a_connection_breaks_is_partial_and_one_of_a_feed_that_has_none_is_not() -> None:
+    engine = make_engine(GOOD)
+    minute = engine.prices.history(catalogue.get("EURUSD")).builder.forming("1m")
+    assert minute is not None
+    for told_ms, origin, is_partial in ((None, "push", False), (0, "kraken", False), (0, "push", True)):
+        engine.feed_state(origin).told_ms = told_ms
+        engine.breaks(origin, "EURUSD", NOON_MS + 5_000, is_over=True)
+        assert minute.partial is is_partial
