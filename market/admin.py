@@ -59,8 +59,18 @@ class TimeframeFilter(ChosenFilter):
 
 @admin.register(Candle)
 class CandleAdmin(ReadOnlyAdmin[Candle]):
-    list_display = ("opened_at", "symbol", "timeframe", *PRICES, "traded", "basis")
-    fields = ("opened_at", "instrument", "timeframe", *PRICES, "highest_ask", "lowest_ask", "traded", "basis")
+    list_display = ("opened_at", "symbol", "timeframe", *PRICES, "traded", "basis", "partial")
+    fields = (
+        "opened_at",
+        "instrument",
+        "timeframe",
+        *PRICES,
+        "highest_ask",
+        "lowest_ask",
+        "traded",
+        "basis",
+        "partial",
+    )
     list_select_related = ("instrument",)
     list_filter = (InstrumentFilter, TimeframeFilter, ("opened_at", RangeDateTimeFilter))
     # With both filters on this is the unique index read backwards.
