@@ -1,11 +1,11 @@
 """GETs of the contract on the short path: their caller is remembered, and memory alone answers them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.contract.answers import ON_EVERY_ANSWER, Answer, Body
 from core.contract.begun import Begun
@@ -53,7 +53,7 @@ def has_own_steps(view: type[KeyedViewSet]) -> bool:
 
 
 class KnownTarget(NamedTuple):
-    act: Callable[[], Answer]
+    act: Callable[[], Answer | Coroutine[Any, Any, Answer]]
     route: str
 
 
@@ -116,6 +116,10 @@ class KeyedAnswer(ShortAnswer):
 
     def _encode(self, caller: Caller, standing: Standing) -> tuple[bytes, bytes, Body] | None:
         answer = self._act()
+        if isinstance(answer, Coroutine):
+            # This one takes more than memory.
+            answer.close()
+            return None
         if answer.status != 200:
             return None
         own, content = answer.headers, answer.content

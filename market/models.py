@@ -65,6 +65,9 @@ class Candle(BarFields):
         db_default=False,
         help_text="The connection was lost or begun in it, and what was missed did not come later.",
     )
+    by_venue = models.BooleanField(
+        default=False, db_default=False, help_text="The venue's own bar of bid and ask, or partly so."
+    )
 
     class Meta:
         ordering = ("-opened_at",)

@@ -24,6 +24,7 @@ from core.contract.parameters import (
     QuerySerializer,
     TextParameter,
     TimeParameter,
+    WordListParameter,
     check_span,
 )
 from core.contract.schema import describes
@@ -38,7 +39,7 @@ from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, fin
 
 from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
 from .history_pages import open_pages, sent
-from .prices import Candles, CandleTimeframe, OhlcvCandle
+from .prices import BASIS, EXPAND_BASIS, Candles, CandleTimeframe, OhlcvCandle
 
 LONGEST_PAGE = 10_000
 MOST_OF_OUR_PAGES = 1_000
@@ -69,9 +70,10 @@ class HistoryQuerySerializer(QuerySerializer):
     end = TimeParameter(help_text="The end, which is excluded, in the same format. By default, now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")
     cursor = TextParameter(
-        help_text="`next` of the previous page, with the parameters of its request; only `limit` and the "
-        "format may differ."
+        help_text="`next` of the previous page, with the parameters of its request; only `limit`, `expand` "
+        "and the format may differ."
     )
+    expand = WordListParameter([BASIS], help_text=EXPAND_BASIS)
 
 
 class SymbolHistory(msgspec.Struct):
@@ -137,10 +139,10 @@ class HistoryViewSet(KeyedViewSet):
         examples={"The last minutes of a page": MINUTES},
         tag="Market",
         details="All stored candles, oldest first, in pages of up to 10,000 candles. `next` is the cursor of "
-        "the next page, to be sent with the same parameters (only `limit` and the format may differ). It is "
-        "null on the last page. A cursor remains valid when the service is restarted. No candle is left "
-        "out or repeated, even while candles close; a candle is available within about a second of its "
-        "close. "
+        "the next page, to be sent with the same parameters (only `limit`, `expand` and the format may "
+        "differ). It is null on the last page. A cursor remains valid when the service is restarted. No "
+        "candle is left out or repeated, even while candles close; a candle is available within about a "
+        "second of its close. "
         "`Accept` chooses "
         "JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in "
         "the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.",
@@ -164,7 +166,7 @@ class HistoryViewSet(KeyedViewSet):
         cursor = wanted["cursor"]
         place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
         self._check_own_pages(place.given + wanted["limit"], wanted)
-        form = asked_form(self.scope)
+        form, has_basis = asked_form(self.scope), bool(wanted["expand"])
         page = open_pages.enter(self.caller.counted_under)
         try:
             open_bar = OpenBar.of(facts, wanted["timeframe"])
@@ -179,8 +181,10 @@ class HistoryViewSet(KeyedViewSet):
                 asked, WalkPosition(bounds.last_ms, place.end_ms, series.simulated, given)
             )
         last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
-        candles = read_parts(series, place.after_ms, last_ms, form.text)
-        return self._answer(page, form, About(facts.symbol, wanted["timeframe"], following), candles)
+        text = form.text._replace(has_basis=has_basis)
+        candles = read_parts(series, place.after_ms, last_ms, text)
+        about = About(facts.symbol, wanted["timeframe"], following, has_basis)
+        return self._answer(page, form, about, candles)
 
     def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
         if self.caller.is_page and up_to > MOST_OF_OUR_PAGES:

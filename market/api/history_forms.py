@@ -20,6 +20,8 @@ NO_ARROW = (
     "have its operator install it (the extra `archive`)."
 )
 
+BASIS_FIELDS = "basis,partial"
+
 # More would take twice as long for a twentieth less.
 GZIP_LEVEL = 4
 GZIP = 16 + zlib.MAX_WBITS
@@ -34,6 +36,11 @@ class About(NamedTuple):
     symbol: str
     timeframe: str
     next: str | None
+    has_basis: bool = False
+
+    @property
+    def fields(self) -> str:
+        return f"{CSV_FIELDS},{BASIS_FIELDS}" if self.has_basis else CSV_FIELDS
 
 
 class Form(NamedTuple):
@@ -59,7 +66,7 @@ def json_end(about: About, count: int) -> bytes:
 
 
 def csv_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
-    yield f"{CSV_FIELDS}\n".encode()
+    yield f"{about.fields}\n".encode()
     for part in candles:
         yield part.text.encode()
 
@@ -69,8 +76,10 @@ def arrow_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]
     import pyarrow
     import pyarrow.csv
 
-    names = CSV_FIELDS.split(",")
+    names = about.fields.split(",")
     types = {name: pyarrow.float64() for name in names} | {"time": pyarrow.timestamp("ms", "UTC")}
+    if about.has_basis:
+        types |= {"basis": pyarrow.string(), "partial": pyarrow.bool_()}
     metadata = {"symbol": about.symbol, "timeframe": about.timeframe}
     schema = pyarrow.schema(types.items(), metadata=metadata)
     reading: dict[str, Any] = {

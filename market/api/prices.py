@@ -1,24 +1,34 @@
 """GET /api/market/{symbol} and its quote, answered from memory, already encoded."""
 
-from typing import Annotated, ClassVar
+from collections.abc import Coroutine, Sequence
+from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
 from core import clock
 from core.contract.answers import Answer
 from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
-from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
+from core.contract.parameters import (
+    BooleanParameter,
+    ChoiceParameter,
+    IntegerParameter,
+    QuerySerializer,
+    WordListParameter,
+)
 from core.contract.schema import describes
 from core.struct_schemas import Moment, Symbol, openapi
+from core.threads import in_thread_promptly
 from core.times import iso_s
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import KEPT, EncodedBars
+from market.prices.history import KEPT, CandleRow, EncodedBars, encode_row
 from market.prices.quotes import Quote
+from market.store import present_kind
+from market.store.candle_texts import StoredSeries, read_more
 
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
@@ -31,6 +41,12 @@ REFUSALS = (
 )
 
 
+BASIS = "basis"
+EXPAND_BASIS = "`basis`: what each candle is made of, and whether something of it was missed."
+# Of one that still forms, or is just being written.
+UNKNOWN = ',"basis":null,"partial":null'
+
+
 class BarsQuerySerializer(QuerySerializer):
     timeframe = ChoiceParameter(
         list(TIMEFRAMES),
@@ -40,6 +56,7 @@ class BarsQuerySerializer(QuerySerializer):
     )
     bars = IntegerParameter(default=100, max_value=KEPT, help_text="Number of candles.")
     closed_only = BooleanParameter(help_text="Leave out the candle that is still forming.")
+    expand = WordListParameter([BASIS], help_text=EXPAND_BASIS)
 
 
 CandleTimeframe = Annotated[
@@ -81,6 +98,22 @@ class OhlcvCandle(msgspec.Struct):
     volume: Annotated[
         float, Meta(ge=0, description="The size of the trades, or the number of ticks; see `volume_kind`.")
     ]
+    basis: Annotated[
+        str | None | UnsetType,
+        openapi(
+            enum=["ticks", "venue", "trades", "import", None],
+            description="Of what it is made, or partly made: `trades` of a venue, a file (`import`), a "
+            "`venue`'s own bars of bid and ask, or ticks alone. Null until it is closed and stored. Only on "
+            "request.",
+        ),
+    ] = UNSET
+    partial: Annotated[
+        bool | None | UnsetType,
+        Meta(
+            description="Whether something of it was missed, and did not come in time. Null until it is "
+            "closed and stored. Only on request."
+        ),
+    ] = UNSET
 
 
 Candles = Annotated[list[OhlcvCandle], Meta(description="Candles, oldest first.")]
@@ -122,17 +155,18 @@ class MarketViewSet(KeyedViewSet):
         refusals=REFUSALS,
         headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
     )
-    def retrieve(self, symbol: str) -> Answer:
+    def retrieve(self, symbol: str) -> Answer | Coroutine[Any, Any, Answer]:
         facts = catalogue.get(symbol)
         wanted = self.parameters(BarsQuerySerializer)
         quote, headers = quoted(facts)
-        bars = runtime.prices.candles(facts).bars(
-            wanted["timeframe"],
-            wanted["bars"],
-            closed_only=wanted["closed_only"] == "true",
-        )
+        chosen, closed_only = (wanted["timeframe"], wanted["bars"]), wanted["closed_only"] == "true"
+        candles = runtime.prices.candles(facts)
+        bars = candles.bars(*chosen, closed_only=closed_only)
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
+        if wanted["expand"]:
+            rows = candles.rows(*chosen, closed_only=closed_only)
+            return with_basis(facts, wanted["timeframe"], rows, quote, headers)
         answered = bars.answered
         if answered is None or answered[0] is not quote:
             answered = bars.answered = quote, framed(facts.symbol, wanted["timeframe"], bars, quote)
@@ -152,6 +186,20 @@ class MarketViewSet(KeyedViewSet):
     def quote(self, symbol: str) -> Answer:
         quote, headers = quoted(catalogue.get(symbol))
         return Answer(quote.whole, headers)
+
+
+async def with_basis(
+    facts: InstrumentFacts, timeframe: str, rows: Sequence[CandleRow], quote: Quote, headers: dict[str, str]
+) -> Answer:
+    """What a candle is made of only the database knows."""
+    more = await in_thread_promptly(basis_since, facts, timeframe, rows[0].opened_ms) if rows else {}
+    encoded = b",".join([encode_row(row, more.get(row.opened_ms, UNKNOWN)) for row in rows])
+    bars = EncodedBars(encoded, b"", None)
+    return Answer(b"".join(framed(facts.symbol, timeframe, bars, quote)), headers)
+
+
+def basis_since(facts: InstrumentFacts, timeframe: str, since_ms: int) -> dict[int, str]:
+    return read_more(StoredSeries(facts.id, facts.digits, timeframe, present_kind(facts.id)), since_ms)
 
 
 def framed(symbol: str, timeframe: str, bars: EncodedBars, quote: Quote) -> tuple[bytes, ...]:

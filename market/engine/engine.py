@@ -230,7 +230,7 @@ class Engine:
             if taken and closed_until_ms:
                 self._fill(state, closed_until_ms, opened_ms)
             self._end_windows(state, opened_ms)
-            own = msgspec.structs.replace(minute, source=state.source)
+            own = msgspec.structs.replace(minute, source=state.source, by_venue=basis != "trades")
             self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis))
             taken += 1
         return taken

@@ -14,4 +14,11 @@ class Migration(migrations.Migration):
                 help_text="The connection was lost or begun in it, and what was missed did not come later.",
             ),
         ),
+        migrations.AddField(
+            model_name="candle",
+            name="by_venue",
+            field=models.BooleanField(
+                db_default=False, default=False, help_text="The venue's own bar of bid and ask, or partly so."
+            ),
+        ),
     ]

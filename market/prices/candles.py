@@ -58,6 +58,8 @@ class PriceBar(msgspec.Struct, gc=False):
     """The feed it is of; several in their order: kraken+binance. Readers do not know it."""
     partial: bool = False
     """Something of it was missed, and did not come later. Readers do not know that either."""
+    by_venue: bool = False
+    """The venue's own bar of bid and ask, or partly so. Nor do they know this."""
 
     def take(self, later: PriceBar) -> None:
         """Add what came after, within the same interval."""
@@ -72,6 +74,8 @@ class PriceBar(msgspec.Struct, gc=False):
             self.source = joined(self.source, later.source)
         if later.partial:
             self.partial = True
+        if later.by_venue:
+            self.by_venue = True
 
     @property
     def closing_ask(self) -> float:
@@ -110,6 +114,7 @@ def whole(minutes: Sequence[PriceBar], span_ms: int) -> PriceBar:
         ask_low=min([minute.ask_low for minute in minutes]),
         source=reduce(joined_if_other, dict.fromkeys([minute.source for minute in minutes])),
         partial=any(minute.partial for minute in minutes),
+        by_venue=any(minute.by_venue for minute in minutes),
     )
 
 

@@ -50,19 +50,19 @@ def _rounded(row: CandleRow, digits: int) -> CandleRow:
     return CandleRow(opened_ms, *prices, round(volume, VOLUME_DECIMALS))
 
 
-def encode_row(row: CandleRow) -> bytes:
+def encode_row(row: CandleRow, more: str = "") -> bytes:
     opened, high, low, close, volume = map(number, row[1:])
     return (
         f'{{"time":"{iso_s(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
-        f'"volume":{volume}}}'
+        f'"volume":{volume}{more}}}'
     ).encode()
 
 
 CSV_FIELDS = "time,open,high,low,close,volume"
 
 
-def row_of_csv(row: CandleRow) -> str:
-    return ",".join([iso_s(row.opened_ms), *map(number, row[1:])]) + "\n"
+def row_of_csv(row: CandleRow, more: str = "") -> str:
+    return ",".join([iso_s(row.opened_ms), *map(number, row[1:])]) + f"{more}\n"
 
 
 class EncodedBars(msgspec.Struct):
@@ -82,7 +82,7 @@ class EncodedBars(msgspec.Struct):
 
 
 VALUES = len(CandleRow._fields) - 1
-StoredCandle = tuple[int, float, float, float, float, float, float, float, str, bool]
+StoredCandle = tuple[int, float, float, float, float, float, float, float, str, bool, bool]
 """The fields of a `PriceBar`, as they come out of the store."""
 
 

@@ -28,9 +28,10 @@ PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
 TABLE = Candle._meta.db_table
 KEY = ("instrument_id", "simulated", "timeframe", "opened_at")
-VALUES = (*PRICES, "basis", "partial", "source")
+VALUES = (*PRICES, "basis", "partial", "by_venue", "source")
 COLUMNS = (*KEY, *VALUES)
-TYPES = ("bigint", "boolean", "text", "timestamptz", *["numeric"] * len(PRICES), "text", "boolean", "text")
+NUMERIC = ["numeric"] * len(PRICES)
+TYPES = ("bigint", "boolean", "text", "timestamptz", *NUMERIC, "text", "boolean", "boolean", "text")
 INSERT = f"INSERT INTO {TABLE} ({', '.join(COLUMNS)})"
 REPLACE = (
     f"ON CONFLICT ({', '.join(KEY)}) "
@@ -53,7 +54,7 @@ OF_SERIES = "WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
     f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, "  # noqa: S608 - names of our own
-    f"source, partial FROM {TABLE} {OF_SERIES}"
+    f"source, partial, by_venue{{more}} FROM {TABLE} {OF_SERIES}"
 )
 
 
@@ -119,6 +120,7 @@ def _values(rows: list[CandleToWrite]) -> list[tuple[Any, ...]]:
             *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
             basis,
             c.partial,
+            c.by_venue,
             c.source,
         )
         for instrument_id, timeframe, c, basis in rows
@@ -178,7 +180,7 @@ def read_minutes_since(
 
 def _read(which: str, *parameters: Any) -> list[StoredCandle]:
     """Past the ORM, which would take three times as long to convert the rows."""
-    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
+    read = READ.format(opened_ms=OPENED_MS[connection.vendor], more="")
     with connection.cursor() as cursor:
         cursor.execute(f"{read} {which}", parameters)
         rows: list[StoredCandle] = cursor.fetchall()

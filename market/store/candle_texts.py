@@ -37,16 +37,35 @@ class TextForm(NamedTuple):
 
     marks: tuple[str, ...]
     separator: str
-    encode: Callable[[CandleRow], str]
-    """The same of a row that the database cannot round as it is rounded here."""
+    encode: Callable[[CandleRow, str], str]
+    """The same of a row that the database cannot round as it is rounded here, and what follows its fields."""
+    basis_marks: tuple[str, str]
+    """What stands before what it is made of, and before whether it is partial."""
+    has_basis: bool = False
+
+    @property
+    def more(self) -> str:
+        """What follows the fields, as the database says it."""
+        find = "strpos" if connection.vendor == "postgresql" else "instr"
+        before, between = self.basis_marks
+        basis = BASIS.format(find=find)
+        return f"'{before}' || {basis} || '{between}' || {PARTIAL}"
 
 
+# Of what contains several, the first.
+BASIS = (
+    "CASE WHEN basis IN ('trades', 'import') THEN basis"
+    " WHEN {find}('+' || source || '+', '+import+') > 0 THEN 'import'"
+    " WHEN by_venue THEN 'venue' ELSE 'ticks' END"
+)
+PARTIAL = "CASE WHEN partial THEN 'true' ELSE 'false' END"
 AS_JSON = TextForm(
     ('{"time":"', '","open":', ',"high":', ',"low":', ',"close":', ',"volume":', "}"),
     ",",
-    lambda row: encode_row(row).decode(),
+    lambda row, more: encode_row(row, more).decode(),
+    (',"basis":"', '","partial":'),
 )
-AS_CSV = TextForm(("", ",", ",", ",", ",", ",", "\n"), "", row_of_csv)
+AS_CSV = TextForm(("", ",", ",", ",", ",", ",", "\n"), "", row_of_csv, (",", ","))
 
 
 class StoredSeries(NamedTuple):
@@ -106,6 +125,15 @@ def read_parts(series: StoredSeries, after_ms: int, last_ms: int, form: TextForm
             return
 
 
+def read_more(series: StoredSeries, since_ms: int) -> dict[int, str]:
+    """Of each candle that opened since then, what follows its fields in JSON."""
+    which, parameters = _which(series, since_ms - 1)
+    columns = f"{OPENED_MS[connection.vendor]}, {AS_JSON.more}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM {TABLE} {OF_SERIES}{which}", parameters)  # noqa: S608 - names of our own
+        return dict(cursor.fetchall())
+
+
 def _find_first(series: StoredSeries, after_ms: int, last_ms: int) -> int | None:
     which, parameters = _which(series, after_ms)
     (first_ms,) = _ask_ms(f"min(opened_at) {{0}}{which} AND opened_at <= %s", [*parameters, _at(last_ms)])
@@ -140,14 +168,16 @@ def _read_part(series: StoredSeries, after_ms: int, end_ms: int, form: TextForm)
 def _write_part(
     series: StoredSeries, which: str, parameters: Sequence[Any], form: TextForm
 ) -> CandlesText | None:
-    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
+    read = READ.format(
+        opened_ms=OPENED_MS[connection.vendor], more=f", {form.more}" if form.has_basis else ", ''"
+    )
     with connection.cursor() as cursor:
         cursor.execute(f"{read}{which}", parameters)
         rows = cursor.fetchall()
     written = []
     for start in range(0, len(rows), WRITTEN_AT_ONCE):
         some = rows[start : start + WRITTEN_AT_ONCE]
-        written += [form.encode(row_of(PriceBar(*row), series.digits)) for row in some]
+        written += [form.encode(row_of(PriceBar(*row), series.digits), more) for *row, more in some]
         time.sleep(OTHERS_HAVE_S)
     return CandlesText(form.separator.join(written), len(rows)) if rows else None
 
@@ -190,7 +220,8 @@ def _pg_line(form: TextForm, digits: int) -> str:
     at = """to_char(opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
     fields = [at, *(_pg_number(name, digits) for name in OHLC), _pg_number("volume", VOLUME_DECIMALS)]
     marks = [f"'{_braced(mark)}'" for mark in form.marks]
-    line = " || ".join([*chain.from_iterable(zip(marks, fields, strict=False)), marks[-1]])
+    more = [form.more] if form.has_basis else []
+    line = " || ".join([*chain.from_iterable(zip(marks, fields, strict=False)), *more, marks[-1]])
     exact = (
         *(_pg_exact(name, digits) for name in OHLC),
         _pg_exact("volume", VOLUME_DECIMALS),
@@ -228,8 +259,9 @@ def _printed(form: TextForm, digits: int, volume_as: str, volume: str) -> str:
     """In one call: SQLite takes longer to begin one than to write a number."""
     time_mark, *price_marks, volume_mark, last_mark = map(_braced, form.marks)
     prices = "".join(f"{mark}%%!.{digits}g" for mark in price_marks)
-    template = f"{time_mark}%%.19sZ{prices}{volume_mark}{volume_as}{last_mark}"
-    return f"printf('{template}', opened_at, {', '.join(OHLC)}, {volume})"
+    shown, more = ("%%s", f", {form.more}") if form.has_basis else ("", "")
+    template = f"{time_mark}%%.19sZ{prices}{volume_mark}{volume_as}{shown}{last_mark}"
+    return f"printf('{template}', opened_at, {', '.join(OHLC)}, {volume}{more})"
 
 
 LEAST = 1e-4

@@ -33,6 +33,8 @@ WORDS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/news", "category", {"allowed": ["forex", "gold", "crypto", "macro"]}),
     ("/api/news", "expand", {"allowed": ["id", "url", "source", "summary", "symbols", "model"]}),
     ("/api/symbols", "expand", {"allowed": ["digits", "hours", "state", "order_flow_source", "volume_kind"]}),
+    ("/api/market/EURUSD", "expand", {"allowed": ["basis"]}),
+    ("/api/market/EURUSD/history", "expand", {"allowed": ["basis"]}),
     ("/api/analysis/EURUSD", "model", {"allowed": ["tickwire-analyst-1"]}),
     ("/api/archive", "kind", {"allowed": ["candles", "manifest", "ticks"]}),
 ]

@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Every closed candle of one instrument
-         * @description All stored candles, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the next page, to be sent with the same parameters (only `limit` and the format may differ). It is null on the last page. A cursor remains valid when the service is restarted. No candle is left out or repeated, even while candles close; a candle is available within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.
+         * @description All stored candles, oldest first, in pages of up to 10,000 candles. `next` is the cursor of the next page, to be sent with the same parameters (only `limit`, `expand` and the format may differ). It is null on the last page. A cursor remains valid when the service is restarted. No candle is left out or repeated, even while candles close; a candle is available within about a second of its close. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`. Responses are compressed with gzip for clients that accept it.
          */
         get: operations["getHistory"];
         put?: never;
@@ -161,7 +161,7 @@ export interface paths {
          *     | `cancel` | `cancel_reason`, `cancelled_at`, `written`; the signal closes at the next price |
          *     | `close` | `close_price`, `closed_at`, `close_reason`, `pnl`, `pnl_percent`, `pnl_r`, `best_r`, `worst_r`, `pip_size`, `evidence`, `written` |
          *     | `remove` | `written` |
-         *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel; or why the signal ends at once while a cancellation by staff waits: kind_changed, deactivated or withheld), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `written` |
+         *     | `arm` | `for` (what the engine begins to look for a tick for: fill, close_request or cancel; or why the signal ends at once while a cancellation by staff waits: kind_changed, deactivated or withheld), `number`, `at`, `epoch`, `seq`, `wait_ms`, `unsettled_ms`, `ahead_ms` (how far the engine's clock was ahead of the venue's, by which ticks are dated), `written` |
          *     | `fill` | `fill_price`, `evidence`, `written` |
          *     | `close_request` | `at`, `written` |
          *     | `archive` | `day`, `manifest_sha256`, `written`: a day of the archive was sealed, and its manifest has this SHA-256; `signal` is all zeros |
@@ -634,6 +634,13 @@ export interface components {
              * @description The size of the trades, or the number of ticks; see `volume_kind`.
              */
             volume: number;
+            /**
+             * @description Of what it is made, or partly made: `trades` of a venue, a file (`import`), a `venue`'s own bars of bid and ask, or ticks alone. Null until it is closed and stored. Only on request.
+             * @enum {string|null}
+             */
+            basis?: "ticks" | "venue" | "trades" | "import" | null;
+            /** @description Whether something of it was missed, and did not come in time. Null until it is closed and stored. Only on request. */
+            partial?: boolean | null;
         };
         ClosedBy: {
             /** @description The price reached the target. */
@@ -2070,6 +2077,8 @@ export interface operations {
                 bars?: number;
                 /** @description Leave out the candle that is still forming. */
                 closed_only?: boolean;
+                /** @description `basis`: what each candle is made of, and whether something of it was missed. */
+                expand?: "basis"[];
             };
             header?: never;
             path: {
@@ -2245,8 +2254,10 @@ export interface operations {
                 end?: string | number;
                 /** @description Number of candles. */
                 limit?: number;
-                /** @description `next` of the previous page, with the parameters of its request; only `limit` and the format may differ. */
+                /** @description `next` of the previous page, with the parameters of its request; only `limit`, `expand` and the format may differ. */
                 cursor?: string;
+                /** @description `basis`: what each candle is made of, and whether something of it was missed. */
+                expand?: "basis"[];
             };
             header?: never;
             path: {

@@ -18,6 +18,8 @@ from market.store.series import present_kind
 
 from .coarser import CoarserBars, CoarserKey, DayBefore
 
+MADE = ("source", "partial", "by_venue")
+
 
 class Changed(NamedTuple):
     """Which coarser candles."""
@@ -49,13 +51,13 @@ def store_minutes(facts: InstrumentFacts, minutes: Sequence[PriceBar], basis: st
 def minutes_of_day(facts: InstrumentFacts, day_ms: int) -> list[PriceBar]:
     rows = _of_day(facts, day_ms).filter(timeframe="1m")
     in_order = rows.order_by("opened_at").annotate(**FLOATS)
-    return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS, "source")]
+    return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS, *MADE)]
 
 
 def coarser_of_day(facts: InstrumentFacts, day_ms: int) -> CoarserBars:
     bars: CoarserBars = {timeframe: {} for timeframe in COARSER}
     rows = _of_day(facts, day_ms).filter(timeframe__in=COARSER).annotate(**FLOATS)
-    for timeframe, *values in rows.values_list("timeframe", "opened_at", *FLOATS, "source"):
+    for timeframe, *values in rows.values_list("timeframe", "opened_at", *FLOATS, *MADE):
         candle = candle_of(values)
         bars[timeframe][candle.opened_ms] = candle
     return bars

@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from time_machine import Traveller
+from msgspec import structs
 
 from core.clock import now_ms
 from core.times import MINUTE_MS
@@ -113,6 +113,41 @@ def test_row_is_the_bar_of_the_market_path_digit_for_digit(shared: Api) -> None:
     of_market, of_history = (text.partition('"ohlcv":[')[2].partition("]")[0] for text in texts)
     assert len(of_market) > 300
     assert of_history == of_market
+
+
+@pytest.mark.parametrize("digits", [5, 1], ids=["by the database", "by us"])
+def test_candle_says_on_request_what_it_is_made_of_and_whether_it_is_whole(shared: Api, digits: int) -> None:
+    symbol = f"MADE{digits}"
+    make_instrument(symbol, digits=digits)
+    facts, history = catalogue.get(symbol), runtime.prices.history(catalogue.get(symbol))
+    made = [
+        ("kraken", "trades", {}),
+        ("oanda", "bid", {"by_venue": True}),
+        ("oanda+import", "bid", {"by_venue": True, "partial": True}),
+        ("kraken", "bid", {"partial": True}),
+    ]
+    for bar, (source, basis, more) in zip(minutes(4), made, strict=True):
+        bar = structs.replace(bar, source=source, **more)
+        candle_rows.write_candles([(facts.id, "1m", bar, basis)])
+    history.restore_all("1m", candle_rows.read_candles(facts, "1m"))
+    put_quote(symbol)
+    history.add(NOON_MS + 4 * MINUTE_MS, 1.08, 1.08, 1.0)
+
+    stored = [("trades", False), ("venue", False), ("import", True), ("ticks", True)]
+    bodies = [
+        shared.ask(f"/api/market/{symbol}{rest}&expand=basis").json()
+        for rest in ("/history?", "?timeframe=1m")
+    ]
+    found = [[(candle["basis"], candle["partial"]) for candle in body["ohlcv"]] for body in bodies]
+    assert found == [stored, [*stored, (None, None)]]
+    path, header = (
+        f"/api/market/{symbol}/history?expand=basis",
+        "time,open,high,low,close,volume,basis,partial",
+    )
+    text = shared.ask(path, headers={"Accept": CSV}).text
+    assert [text.partition("\n")[0], text.splitlines()[3][-12:]] == [header, ",import,true"]
+    table = pyarrow.ipc.open_stream(shared.ask(path, headers={"Accept": ARROW}).content).read_all()
+    assert [*zip(*(table[name].to_pylist() for name in ("basis", "partial")), strict=True)] == stored
 
 
 def test_no_number_has_an_exponent(shared: Api) -> None:

@@ -60,10 +60,12 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "timeframe": one_of(TIMEFRAMES, "1h"),
         "bars": up_to_500(100),
         "closed_only": ("query", {"type": "boolean", "default": False}),
+        "expand": list_of(["basis"]),
     },
     "/api/market/{symbol}/history": {
         "timeframe": one_of(TIMEFRAMES, "1m"),
         "limit": ("query", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}),
+        "expand": list_of(["basis"]),
         **RANGE,
     },
     "/api/quotes": {
@@ -105,6 +107,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
 OPTIONAL = {
     "Evidence": {*("bid", "ask", "bid_open", "bid_high", "bid_low", "ask_high", "ask_low", "best", "worst")},
     "Refusal": {"field", "max", "allowed"},
+    "Candle": {"basis", "partial"},
     "Instrument": set(EXPANSIONS),
     "NewsItem": set(NEWS_EXTRAS),
     "SignalList": {"next"},

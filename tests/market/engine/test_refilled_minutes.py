@@ -59,6 +59,18 @@ def test_quiet_minute_between_trades_is_of_trades_as_well_and_so_is_what_holds_o
     assert kept(engine, "1h") == {-60: "bid"}
 
 
+@pytest.mark.parametrize(("basis", "marked"), [("bid", {"1m": [1, 6], "5m": [0]}), ("trades", {})])
+def test_venue_s_own_bar_of_bid_and_ask_is_marked_and_so_is_what_holds_one(
+    engine: Engine, basis: str, marked: dict[str, list[int]]
+) -> None:
+    fill(engine, bar(1), bar(6), basis=basis)
+    found: dict[str, list[int]] = {}
+    for _, timeframe, candle, _ in engine.rows:
+        if candle.by_venue:
+            found.setdefault(timeframe, []).append((candle.opened_ms - NOON_MS) // MINUTE_MS)
+    assert found == marked
+
+
 def test_quiet_minutes_after_trades_are_of_trades_until_a_tick_comes_also_for_a_successor(
     engine: Engine,
 ) -> None:

@@ -51,6 +51,8 @@ class Candle(TypedDict):
     low: float
     close: float
     volume: float
+    basis: NotRequired[Literal["ticks", "venue", "trades", "import", None]]
+    partial: NotRequired[bool | None]
 
 
 @final
