@@ -128,6 +128,8 @@ class BinanceReader(MessageReader):
             self._read_refusal(message)
         elif message.id is not None:
             self._asked.pop(message.id, None)
+            if message.id == PROBE_ID:
+                self.base.answer()
         elif not (message.stream or message.event):
             raise ValueError("neither a stream nor an answer")
 

@@ -98,6 +98,8 @@ class KrakenReader(MessageReader):
 
     def read_message(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         message = MESSAGE.decode(raw)
+        if message.method == "pong":
+            self.base.answer()
         if message.time_out:
             self.base.hear(to_ms(message.time_out), received_ms)
         self._is_snapshot = message.type == "snapshot"

@@ -22,10 +22,15 @@ UNTIMED_MS = 10_000
 # The least of the lags of so long, and of as long before, is the difference of the clocks.
 LEAST_OF_MS = 60_000
 
+# So long after it is asked for, at most, an answer is made and the next event told, as a rule.
+ANSWERED_MS = 2_000
+NEVER_MS = 1 << 52
+
 
 class TimeBase:
     """A lag, from an event to our receipt of it, is the difference of the clocks and the time under way. Only
-    the latter varies, and never below zero."""
+    the latter varies, and never below zero. A line that is always slow looks like a clock, but for this: what
+    is told after an answer was made after we had asked."""
 
     def __init__(self) -> None:
         self.is_known = False
@@ -40,6 +45,11 @@ class TimeBase:
         self._lags: deque[int] = deque(maxlen=AGREEING)
         self._least_ms = self._least_before_ms = 0
         self._turned_ms = 0
+        self._asked: deque[int] = deque()
+        """When, for what is not answered yet."""
+        self._answered_ms: int | None = None
+        """When that was asked for which the last answer is to, if nothing was told since."""
+        self._most_ms = NEVER_MS
 
     @property
     def is_doubted(self) -> bool:
@@ -49,7 +59,7 @@ class TimeBase:
     @property
     def ahead_ms(self) -> int:
         """How far our clock is ahead of the venue's."""
-        return min(self._least_ms, self._least_before_ms)
+        return min(self._least_ms, self._least_before_ms, self._most_ms)
 
     def receive(self, received_ms: int) -> None:
         """Any message came."""
@@ -60,6 +70,15 @@ class TimeBase:
         elif received_ms - self._received_ms > PAUSE_MS:
             self._doubted_until_ms = received_ms + PAUSE_MS
         self._received_ms = received_ms
+
+    def ask(self, asked_ms: int) -> None:
+        """The venue was asked for a sign of life."""
+        self._asked.append(asked_ms)
+
+    def answer(self) -> None:
+        """It gave one; each is answered in its turn."""
+        if self._asked:
+            self._answered_ms = self._asked.popleft()
 
     def hear(self, event_ms: int, received_ms: int) -> None:
         """It says from when it is."""
@@ -74,6 +93,8 @@ class TimeBase:
         elif not 0 <= received_ms - self._turned_ms < LEAST_OF_MS:
             self._least_before_ms, self._least_ms, self._turned_ms = self._least_ms, lag_ms, received_ms
         self._least_ms = min(self._least_ms, lag_ms)
+        if self._answered_ms is not None:
+            self._most_ms, self._answered_ms = self._answered_ms - event_ms + ANSWERED_MS, None
         self._lag_ms, self._doubted_until_ms = lag_ms, 0
         self.told_ms = max(self.told_ms, event_ms)
 

@@ -125,6 +125,7 @@ class WebSocketFeed(VenueFeed):
                     async with asyncio.timeout(self.pace.probe_s):
                         text = await to_say.get()
                 except TimeoutError:
+                    reader.base.ask(self.now_ms())
                     reader.probe()
                     continue
                 await connection.send(text, text=True)

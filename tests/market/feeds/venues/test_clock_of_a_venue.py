@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.feeds.venues.time_base import AGREEING, BELIEVED_MS, LEAST_OF_MS, UNTIMED_MS, TimeBase
+from market.engine.feeds.venues.time_base import (
+    AGREEING,
+    ANSWERED_MS,
+    BELIEVED_MS,
+    LEAST_OF_MS,
+    UNTIMED_MS,
+    TimeBase,
+)
 
 from .fakes.venue import NOON_MS
 
@@ -35,6 +42,20 @@ def test_clocks_are_as_far_apart_as_the_quickest_message_says(
     base = heard(*events)
     assert base.is_known
     assert base.ahead_ms == ahead_ms
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 3_600_000])
+def test_line_that_is_always_slow_is_no_clock_that_is_ahead(ahead_ms: int) -> None:
+    """What was asked for each second is answered half a minute later, as is all that the venue tells."""
+    base = TimeBase()
+    for sent_ms in range(0, 4 * LEAST_OF_MS, 1_000):
+        asked_ms, late_ms = NOON_MS + sent_ms + ahead_ms, 30_000
+        base.ask(asked_ms)
+        if sent_ms >= late_ms:
+            base.answer()
+            base.receive(asked_ms)
+            base.hear(NOON_MS + sent_ms - late_ms + 100, asked_ms)
+    assert ahead_ms <= base.ahead_ms <= ahead_ms + ANSWERED_MS
 
 
 def test_other_time_than_ours_is_doubted_until_three_events_agree() -> None:
