@@ -3,6 +3,7 @@ publication each altered fact, and without them each that the record's own evide
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, pairwise
@@ -39,6 +40,10 @@ from .record import (
 FILL_AFTER_MS, WRITTEN_WITHIN_MS = 1_000, 5_000
 # How late a feed was is measured up to here.
 MOST_WAIT_MS = 10_050
+# A clock that is further from the venue's is not reckoned with.
+MOST_AHEAD_MS = 86_400_000
+# Ticks from so shortly before and after an arm tell how far it was, and of so many not all are so late.
+NEAR_MS, SEVERAL, LATE_MS = 10_000, 3, 120_000
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
@@ -90,9 +95,17 @@ def _against_judge(
             yield from _differences("result", close, _figures(case, paid, close["close_price"]), "")
         return
     misplaced: dict[Arm, Tick] = {}
-    verdict = judge(entries, _compared(market, case, misplaced), until_ms)
+    lags: dict[Arm, dict[int, int]] = defaultdict(dict)
+    verdict = judge(entries, _compared(market, case, misplaced, lags), until_ms)
     for arm, tick in misplaced.items():
         yield f"the arm after tick {arm.seq} is dated {iso(arm.at_ms)}, and tick {tick.seq} tells otherwise"
+    for arm, near in lags.items():
+        # No tick is accepted before it was made.
+        least_ms = min(near.values())
+        is_late = len(near) >= SEVERAL and least_ms > arm.ahead_ms + LATE_MS
+        if is_late or least_ms < arm.ahead_ms - MOST_WAIT_MS:
+            apart = f"{arm.ahead_ms} ms apart, and ticks tell {least_ms} ms"
+            yield f"the arm after tick {arm.seq} says that clocks are {apart}"
     made = verdict.close
     if case.is_new:
         yield from _differences(FILL, fill, verdict.fill, verdict.state)
@@ -116,8 +129,11 @@ def _own_items(entries: Sequence[Payload]) -> list[Item]:
     return [item_of(each["evidence"]) for each in entries[1:] if each.get("evidence")]
 
 
-def _compared(market: Iterable[Item], case: Case, misplaced: dict[Arm, Tick]) -> Iterator[Item]:
-    """The same, and notes which `arm` did not come where it says among the ticks of its numbering."""
+def _compared(
+    market: Iterable[Item], case: Case, misplaced: dict[Arm, Tick], lags: dict[Arm, dict[int, int]]
+) -> Iterator[Item]:
+    """The same, and notes which `arm` did not come where it says among the ticks of its numbering, and how
+    much later than they are dated those near it were accepted."""
     arms = [*chain.from_iterable(case.arms.values())] if case.is_new else []
     for item in market:
         for arm in arms:
@@ -125,6 +141,8 @@ def _compared(market: Iterable[Item], case: Case, misplaced: dict[Arm, Tick]) ->
                 later_ms = item.accepted_ms - arm.at_ms
                 if later_ms > 0 >= item.seq - arm.seq or later_ms < 0 < item.seq - arm.seq:
                     misplaced.setdefault(arm, item)
+                if abs(later_ms) <= NEAR_MS:
+                    lags[arm][item.time_ms] = item.accepted_ms - item.time_ms
         yield item
 
 
@@ -248,6 +266,8 @@ def _misarmed(case: Case, told: Sequence[str]) -> Iterator[str]:
             yield f"the arms of {asked} are not numbered from 1"
         if any(not FILL_AFTER_MS <= arm.wait_ms <= MOST_WAIT_MS for arm in arms):
             yield f"an arm of {asked} does not wait for {FILL_AFTER_MS} to {MOST_WAIT_MS} ms"
+        if any(abs(arm.ahead_ms) > MOST_AHEAD_MS for arm in arms):
+            yield f"an arm of {asked} is by a clock more than {MOST_AHEAD_MS} ms from the venue's"
         # Within a numbering, a later engine has every tick since the first.
         if any(one.epoch == other.epoch for one, other in pairwise(arms)):
             yield f"an arm of {asked} was written again in the same numbering"

@@ -65,9 +65,10 @@ class Arming(NamedTuple):
     seq: int
     wait_ms: int
     unsettled_ms: int
+    ahead_ms: int = 0
 
     def as_arm(self) -> Arm:
-        return Arm(*self[1:6], unsettled_ms=self.unsettled_ms)
+        return Arm(*self[1:6], unsettled_ms=self.unsettled_ms, ahead_ms=self.ahead_ms)
 
     @property
     def payload(self) -> dict[str, Any]:

@@ -28,16 +28,18 @@ class Arm(NamedTuple):
     wait_ms: int
     written_ms: int = 0
     unsettled_ms: int = 0
+    ahead_ms: int = 0
+    """How far its clock was ahead of the one that dates the prices."""
 
     def precedes(self, item: Item) -> bool:
         if isinstance(item, Minute):
-            return item.opened_ms > self.at_ms
+            return item.opened_ms > self.at_ms - self.ahead_ms
         return item.seq > self.seq if item.epoch == self.epoch else item.accepted_ms > self.at_ms
 
     def makes_due(self, tick: Tick) -> bool:
         due_ms = self.at_ms + self.wait_ms
         # A feed that stood still sends what it missed: prices that somebody may have known at the request.
-        has_waited = tick.accepted_ms >= due_ms and tick.time_ms >= min(self.at_ms, due_ms)
+        has_waited = tick.accepted_ms >= due_ms and tick.time_ms >= min(self.at_ms, due_ms) - self.ahead_ms
         return tick.settled and self.precedes(tick) and has_waited
 
     @property
@@ -68,7 +70,8 @@ class Case:
         for each in entries:
             if each["kind"] == record.ARM:
                 how = each["epoch"], each["seq"], each["wait_ms"], ms_of(each["written"])
-                arm = Arm(each["number"], ms_of(each["at"]), *how, each.get("unsettled_ms", 0))
+                since = each.get("unsettled_ms", 0), each.get("ahead_ms", 0)
+                arm = Arm(each["number"], ms_of(each["at"]), *how, *since)
                 self.arms[each["for"]].append(arm)
         self.requested, ends_at, ending = MANUAL, publish["expires_at"], EXPIRED
         if not self.is_new and cancel:
@@ -128,7 +131,12 @@ class Walk:
 
     def __init__(self, case: Case, fill: Tick) -> None:
         self.case, self.fill, self.last = case, fill, fill
-        self.levels = case.levels._replace(since_ms=fill.time_ms) if case.is_new else case.levels
+        self.levels = case.levels
+        if case.is_new:
+            # From here on the clock counts that dates the prices.
+            ahead_ms = next((arm.ahead_ms for arm in reversed(case.arms[FILL])), 0)
+            ends_ms = case.levels.ends_ms - ahead_ms
+            self.levels = case.levels._replace(since_ms=fill.time_ms, ends_ms=ends_ms)
         self.is_buy = self.levels.is_buy
         self.tradable = fill.ask if self.is_buy else fill.bid
         self.seen = [self.exit_side(fill)]

@@ -34,7 +34,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # What entries by these rules say besides what those of before do. Entries by the old rules may say `written`,
 # and a `publish` its `number` and `demo`. Prices and times are text, but for `…_ms`.
-# An `arm` is `for` a fill, a close_request or a cancel.
+# An `arm` is `for` a fill, a close_request or a cancel; where its `ahead_ms` is missing it is 0.
 FIELDS = {
     PUBLISH: ("rules", "written", "number", "demo", "rank_unit", "pip_size", "stale_ms"),
     ARM: ("for", "number", "at", "epoch", "seq", "wait_ms", "unsettled_ms", "written"),

@@ -115,7 +115,8 @@ def _filled(signal: Signal, record: Sequence[Payload], days: ArchivedDays) -> tu
     if fill is None:
         return [], ""
     try:
-        ticks = map(as_judged, _archived(signal, signal.published_at, moment(fill.time_ms), days))
+        since = min(signal.published_at, moment(fill.time_ms))
+        ticks = map(as_judged, _archived(signal, since, moment(fill.time_ms), days))
         return [tick for tick in ticks if tick.accepted_ms <= fill.accepted_ms], ""
     except NotJudged as error:
         return [fill], f"its fill is not judged again: {error}"

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from archive.places import has_pyarrow
 from archive.stores import archive_store
 from signals_feed.exits import Tick
-from signals_feed.record import Payload
+from signals_feed.record import Payload, ms_of
 
 from .files import CheckedFile
 from .signals import NotJudged, as_judged, day_of
@@ -19,6 +19,13 @@ APART_MS = 60_000
 MOST_OPEN = 3
 
 
+def days_between(publish: Payload, since_ms: int, until_ms: int) -> tuple[date, date]:
+    """The quote of the publication shows how far the clocks were apart."""
+    quote = publish["evidence"]
+    late_ms = ms_of(publish["published_at"]) - ms_of(quote["at"]) if quote else 0
+    return day_of(since_ms - max(late_ms, 0) - APART_MS), day_of(until_ms - min(late_ms, 0) + APART_MS)
+
+
 class ArchivedWindows:
     """For one bundle."""
 
@@ -27,7 +34,7 @@ class ArchivedWindows:
 
     def __call__(self, publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
         """None where not all of them are archived. An archive that is away is an OSError."""
-        first, last = day_of(since_ms - APART_MS), day_of(until_ms + APART_MS)
+        first, last = days_between(publish, since_ms, until_ms)
         found: list[Tick] = []
         try:
             for number in range((last - first).days + 1):

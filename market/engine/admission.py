@@ -309,6 +309,11 @@ class FeedState:
     def told(self, told_ms: int, ahead_ms: int) -> None:
         self.told_ms, self.ahead_ms = max(self.told_ms or 0, told_ms), ahead_ms
 
+    @property
+    def known_ahead_ms(self) -> int | None:
+        """None while a venue has not said what time it is."""
+        return None if self.told_ms == 0 and not self.ahead_ms else self.ahead_ms
+
     def ended_ms(self, at_ms: int, grace_ms: int) -> int:
         """Of what ended by then, in its own time, nothing more comes: so long after it, and once it was told
         of what is later; where it is not, for a while."""

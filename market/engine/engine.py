@@ -189,14 +189,15 @@ class Engine:
     def fill_terms(self, symbol: str, at_ms: int) -> FillTerms:
         state = self.instruments.get(symbol)
         if state is None:
-            return FillTerms(self.fill_after_ms)
+            return FillTerms(self.fill_after_ms, ahead_ms=None)
         # The next engine counts on from what is told here.
         self.changed[symbol] = state
         # Also while the feed says that it has no prices of it.
         feed_state, settling = self.feed_states.get(state.origin or state.source), state.outliers.settling
         lag_ms = 0 if feed_state is None else feed_state.lags.p99_ms(feed_state.ticks)
         unsettled_ms = settling.count(at_ms)
-        return FillTerms(max(self.fill_after_ms, lag_ms), settling.is_settled, unsettled_ms)
+        ahead_ms = None if feed_state is None else feed_state.known_ahead_ms
+        return FillTerms(max(self.fill_after_ms, lag_ms), settling.is_settled, unsettled_ms, ahead_ms)
 
     def note_unsettled(self, state: InstrumentState) -> None:
         symbol = state.facts.symbol

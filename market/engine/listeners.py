@@ -23,6 +23,8 @@ class FillTerms(NamedTuple):
     settled: bool = True
     unsettled_ms: int = 0
     """As the ticks say it."""
+    ahead_ms: int | None = 0
+    """How far the engine's clock is ahead of the venue's; None where nobody knows yet."""
 
 
 class EngineStart(NamedTuple):

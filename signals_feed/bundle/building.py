@@ -126,7 +126,8 @@ class BundleBuilder:
         if instrument_of(publication) in self._withheld:
             return WITHHELD
         quote = market.quote(json.loads(publication.payload)["symbol"])
-        return UNTRADED if quote is None or quote.time_ms < epoch_ms(since) else ""
+        is_traded = quote is not None and quote.time_ms + quote.ahead_ms >= epoch_ms(since)
+        return "" if is_traded else UNTRADED
 
 
 def instrument_of(publication: LedgerEntry) -> int:

@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "0439f7bd91e6cb4af53b7402541992a141f476fc55f4b842caef09edebf7d05c"
+JUDGE = "17a473694b3fbefac8e586a07aeded54e04851580c54f72240cf79c65e3aacd6"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"
@@ -456,16 +456,16 @@ class Signals:
 
     def _without_end(self, signal: str, payloads: Sequence[Payload]) -> Iterator[str]:
         publish, ends_ms = payloads[0], self._ms_of(payloads[0]["expires_at"])
-        if payloads[-1]["kind"] == "close" or ends_ms + EXPIRED_MS > (
-            self._log.until_ms or self._bundle.made_ms
-        ):
+        until_ms = self._log.until_ms or self._bundle.made_ms
+        if payloads[-1]["kind"] == "close" or ends_ms + EXPIRED_MS > until_ms:
             return
         newest = self._ledger.newest.get(publish["instrument_id"], "") if self._ledger else ""
-        # By the tick of its fill it does not expire.
+        # Ticks are dated by another clock than what is written. By that of its fill it does not expire.
+        ahead_ms = min(each.get("ahead_ms", 0) for each in payloads)
         own = max((each["evidence"]["at"] for each in payloads if each.get("evidence")), default="")
         if signal not in self._bundle.waits:
             yield f"it expired at {shown(ends_ms)}, and has no end"
-        elif newest > own and self._ms_of(newest) > ends_ms + EXPIRED_MS:
+        elif newest > own and self._ms_of(newest) > ends_ms + EXPIRED_MS - ahead_ms:
             yield f"it expired at {shown(ends_ms)}, has no end, and its instrument had a tick at {newest}"
 
 

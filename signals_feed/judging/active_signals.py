@@ -15,6 +15,7 @@ from instruments.catalogue import catalogue
 from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
+from signals_feed.contradictions import MOST_AHEAD_MS
 from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, Decision
 from signals_feed.exits import Exit, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
@@ -428,9 +429,13 @@ class ActiveSignals:
         elif before is None and last_ms > walk.last.time_ms:
             walk.last = walk.last._replace(time_ms=last_ms)
 
-    def _snapshot(self, symbol: str, asked: str, number: int) -> Arming:
+    def _snapshot(self, symbol: str, asked: str, number: int, before_ms: int) -> Arming:
         watch, terms = self.watches.get(symbol), self._terms(symbol)
         seq, _ = self._last.get(symbol, (0, 0))
         if watch is not None and watch.recent:
             seq = watch.recent[-1].seq
-        return Arming(asked, number, clock.now_ms(), self.epoch(), seq, terms.wait_ms, terms.unsettled_ms)
+        # An engine that begins has not heard yet what time it is at a venue.
+        ahead_ms = before_ms if terms.ahead_ms is None else terms.ahead_ms
+        ahead_ms = max(-MOST_AHEAD_MS, min(ahead_ms, MOST_AHEAD_MS))
+        where = self.epoch(), seq, terms.wait_ms, terms.unsettled_ms, ahead_ms
+        return Arming(asked, number, clock.now_ms(), *where)

@@ -12,8 +12,8 @@ from signals_feed.exits import CANCELLED, CURRENT, Exit, Tick
 from signals_feed.judge import Case, Walk
 from signals_feed.record import CANCEL, CLOSE_REQUEST, FILL, Item, Payload
 
-TakeSnapshot = Callable[[str, int], Arming]
-"""Of what an arm is for, and its number."""
+TakeSnapshot = Callable[[str, int, int], Arming]
+"""Of what an arm is for, its number, and how far the clock was ahead when it was armed before."""
 
 
 class Followed:
@@ -165,7 +165,8 @@ class Followed:
         return Decision(self.id, self.unwritten, cancel=cancelling)
 
     def _arming(self, asked: str) -> Arming:
-        return self._snapshot(asked, len(self.case.arms[asked]) + 1)
+        before = [arm.ahead_ms for arms in self.case.arms.values() for arm in arms]
+        return self._snapshot(asked, len(self.case.arms[asked]) + 1, before[-1] if before else 0)
 
     def _cancelling(self, cause: str, at_ms: int, unsettled_ms: int) -> Cancelling:
         return Cancelling(cause, at_ms, unsettled_ms, self._arming(CANCEL))

@@ -61,6 +61,12 @@ class SignalToWatch(NamedTuple):
         )
         return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry, entries)
 
+    @property
+    def ahead_ms(self) -> int:
+        """How far the clock was ahead of the one that dates the prices."""
+        arms = (each for each in reversed(self.record) if each["kind"] == ARM)
+        return next((arm.get("ahead_ms", 0) for arm in arms), 0)
+
     def with_fill(self, decision: object) -> SignalToWatch:
         """That was decided and is not in the ledger yet."""
         is_filled = any(entry["kind"] == FILL for entry in self.record)
@@ -135,12 +141,15 @@ def read_missed(
     found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]
 ) -> dict[str, list[StoredMinute]]:
     """By symbol, the minutes that signals by rules 2 are judged by, between the same moments."""
-    since: dict[tuple[int, str], int] = {}
+    spans: dict[tuple[int, str], tuple[int, int]] = {}
     for each in found:
         if each.record:
             key = each.instrument_id, each.symbol
-            since[key] = min(since.get(key, each.levels.since_ms), each.levels.since_ms)
+            # By the clock that dates the minutes.
+            own_ms = each.levels.since_ms - each.ahead_ms, until_ms[each.symbol] - min(each.ahead_ms, 0)
+            first_ms, last_ms = spans.get(key, own_ms)
+            spans[key] = min(first_ms, own_ms[0]), max(last_ms, own_ms[1])
     return {
-        symbol: read_minutes(instrument_id, max(since_ms, first_ms), until_ms[symbol])
-        for (instrument_id, symbol), first_ms in since.items()
+        symbol: read_minutes(instrument_id, max(since_ms, first_ms), last_ms)
+        for (instrument_id, symbol), (first_ms, last_ms) in spans.items()
     }

@@ -34,8 +34,8 @@ def end_series(ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: 
     left, at_ms = list(own.values_list("pk", flat=True)), clock.now_ms()
     followed = {each.id: each for each in known}
 
-    def arming(asked: str, number: int) -> Arming:
-        return Arming(asked, number, at_ms, epoch, ending.seq, FILL_AFTER_MS, 0)
+    def arming(asked: str, number: int, ahead_ms: int) -> Arming:
+        return Arming(asked, number, at_ms, epoch, ending.seq, FILL_AFTER_MS, 0, ahead_ms)
 
     # Some are published in this moment, and not followed yet.
     entries = read_records([pk for pk in left if pk not in followed])

@@ -197,8 +197,10 @@ class SignalWatcher:
         waiting = [] if self.closer is None else self.closer.waiting()
         expected = [] if self.active is None else self.active.expected()
         is_settled = not (is_behind or self._is_new or self._is_reading or self.unread or self._judge_later)
-        # The minute that is forming has been judged in part.
-        until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
+        # The minute that is forming has been judged in part, and where clocks are wrong it is another one.
+        watches = () if self.active is None else self.active.watches
+        now_ms = min(map(market.own_ms, watches), default=clock.now_ms())
+        until_ms = interval_start(now_ms, MINUTE_MS) if is_settled else 0
         reached = Noted({}) if self.active is None else self.active.reached()
         return partial(write_notes, [*waiting, *expected], reached, until_ms, has_read=not self._is_new)
 
@@ -348,9 +350,8 @@ class SignalWatcher:
     def _end_what_is_over(self) -> None:
         """Close expired and cancelled signals at the current price, if there is one."""
         active, _ = self._parts()
-        now_ms = clock.now_ms()
         for symbol, watch in active.watches.items():
-            if watch.ends_ms <= now_ms:
+            if watch.ends_ms <= (now_ms := market.own_ms(symbol)):
                 facts = catalogue.find(symbol)
                 if facts is not None and market.state(facts) == "open":
                     active.end(symbol, now_ms)
@@ -383,7 +384,7 @@ class SignalWatcher:
             return record.DEACTIVATED
         if facts.is_withheld:
             return record.WITHHELD
-        if not facts.hours.is_open(now_ms):
+        if not facts.hours.is_open(market.own_ms(followed.symbol)):
             return MARKET_CLOSED
         return record.NO_TICK if followed.has_run_out(now_ms, unsettled_ms) else ""
 

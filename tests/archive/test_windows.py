@@ -12,14 +12,16 @@ from msgspec.structs import replace
 
 from archive.folding.merging import merged
 from archive.folding.parquet import write_table
-from archive.proving.windows import ArchivedWindows
+from archive.proving.signals import day_of
+from archive.proving.windows import ArchivedWindows, days_between
 from market.prices.records import TickAccepted
 from signals_feed.exits import Tick
+from signals_feed.record import iso
 from tests.archive.keeping import DAY_MS, HOUR_MS, archive, file_of, store_of, tick
 
 pytestmark = pytest.mark.usefixtures("eurusd")
 NOON_MS = DAY_MS + 12 * HOUR_MS
-PUBLISH = {"symbol": "EURUSD"}
+PUBLISH = {"symbol": "EURUSD", "evidence": None}
 
 
 def accepted(seq: int, at_ms: int, **known: Any) -> TickAccepted:
@@ -37,7 +39,18 @@ def test_ticks_are_those_that_were_accepted_in_between_with_all_that_judges_them
     ]
     # The next day is not archived, and ticks of these seconds may be dated in it.
     assert ArchivedWindows()(PUBLISH, NOON_MS, DAY_MS + 24 * HOUR_MS - 1_000) is None
-    assert ArchivedWindows()({"symbol": "GBPUSD"}, NOON_MS, NOON_MS + 500) is None
+    assert ArchivedWindows()(PUBLISH | {"symbol": "GBPUSD"}, NOON_MS, NOON_MS + 500) is None
+
+
+@pytest.mark.parametrize(("ahead_ms", "hour"), [(HOUR_MS, 0), (-HOUR_MS, 23)])
+def test_days_are_those_of_the_venue_s_clock_and_of_one_that_is_an_hour_away(
+    ahead_ms: int, hour: int
+) -> None:
+    at_ms = DAY_MS + hour * HOUR_MS + HOUR_MS // 2
+    publish = PUBLISH | {"published_at": iso(at_ms), "evidence": {"at": iso(at_ms - ahead_ms)}}
+    both = sorted((day_of(at_ms), day_of(at_ms - ahead_ms)))
+    assert [*days_between(publish, at_ms, at_ms)] == both
+    assert both[0] < both[1]
 
 
 def test_day_with_ticks_that_do_not_say_when_they_were_accepted_is_not_used(folder: Path) -> None:

@@ -28,6 +28,8 @@ class Plan(NamedTuple):
     expires_ms: int
     written_after_ms: int
     steps: list[tuple[int, str, tuple[int, ...]]]
+    ahead_ms: int = 0
+    """How far the engine's clock is ahead of the venue's."""
 
 
 def iso(at_ms: int) -> str:
@@ -51,7 +53,7 @@ class HonestEngine:
         self.feed = "kraken"
         self.market: list[Tick | Minute] = []
         self.entries: list[Entry] = []
-        self.last = self._tick(self.start_ms - 5_000, is_settled=True)
+        self.last = self._tick(self.start_ms - plan.ahead_ms - 5_000, is_settled=True)
         # Higher is better for the publisher, also of a sell.
         self.shown = self._pays(self.last)
         self.entry = self.shown + plan.worse
@@ -84,13 +86,17 @@ class HonestEngine:
         is_over = self.arms.keys() - {"fill"} or self.now_ms >= self.expires_ms
         return "waits for a tradable tick" if is_over else "is open"
 
+    @property
+    def venue_ms(self) -> int:
+        return self.now_ms - self.plan.ahead_ms
+
     # What happens.
 
     def tick(self, move: int, spread: int, lag_ms: int, settled: int) -> None:
         before, self.bid, self.spread = self.last, max(500, self.bid + move), spread
         self.seq += 1
         self._settle(is_settled=bool(settled))
-        self.last = self._tick(max(before.time_ms, self.now_ms - lag_ms), is_settled=bool(settled))
+        self.last = self._tick(max(before.time_ms, self.venue_ms - lag_ms), is_settled=bool(settled))
         self._time_passes()
         if not self.is_closed:
             self._fill(self.last) if self.filled is None else self._judge(self.last, before)
@@ -107,8 +113,8 @@ class HonestEngine:
 
     def minute(self, low: int, high: int, opened: int) -> None:
         """One that the engine does not see; afterwards it goes on in the same numbering."""
-        opened_ms = -(-self.now_ms // 60_000) * 60_000
-        self.now_ms = opened_ms + 60_000
+        opened_ms = -(-self.venue_ms // 60_000) * 60_000
+        self.now_ms = opened_ms + 60_000 + self.plan.ahead_ms
         bids = self.bid - low + min(opened, low + high), self.bid - low, self.bid + high
         self.market.append(Minute(opened_ms, *map(Decimal, (*bids, bids[1] + 2, bids[2] + 2))))
         if self.filled is not None and not self.is_closed and opened_ms >= self.filled.time_ms:
@@ -188,7 +194,7 @@ class HonestEngine:
     def _arm(self, asked: str) -> None:
         number = self.arms[asked]["number"] + 1 if asked in self.arms else 1
         where = {"epoch": f"e{self.numbering}", "seq": self.seq, "wait_ms": WAIT_MS}
-        where["unsettled_ms"] = self._unsettled_ms()
+        where |= {"unsettled_ms": self._unsettled_ms(), "ahead_ms": self.plan.ahead_ms}
         self._write("arm", **{"for": asked, "number": number, "at": iso(self.now_ms)}, **where)
         self.arms[asked] = where | {"number": number, "at_ms": self.now_ms}
         if asked == "cancel" and self.filled is None:
@@ -205,7 +211,7 @@ class HonestEngine:
 
     def _is_due(self, asked: str, tick: Tick) -> bool:
         arm = self.arms.get(asked)
-        if arm is None or tick.time_ms < arm["at_ms"]:
+        if arm is None or tick.time_ms + self.plan.ahead_ms < arm["at_ms"]:
             return False
         return tick.settled and self.now_ms >= arm["at_ms"] + WAIT_MS
 
@@ -268,7 +274,7 @@ class HonestEngine:
             self._close(tick, gets, "manual", "current", source)
         elif self._is_due("cancel", tick):
             self._close(tick, gets, "cancelled", "current", source)
-        elif tick.time_ms >= self.expires_ms and tick.settled:
+        elif tick.time_ms + self.plan.ahead_ms >= self.expires_ms and tick.settled:
             self._close(tick, gets, "expired", "current", source)
 
     def _judged_by(self, tick: Tick) -> None:
@@ -283,7 +289,7 @@ class HonestEngine:
             self._close(made, opened, "stop_loss", "stop_at_open", "candle")
         elif worst <= self.stop:
             self._close(made, worst, "stop_loss", "stop_at_worst", "candle")
-        elif opened_ms + 60_000 > self.expires_ms:
+        elif opened_ms + 60_000 + self.plan.ahead_ms > self.expires_ms:
             self._close(made, worst, "expired", "worst", "candle")
         elif best >= self.target:
             self._close(made, self.target, "take_profit", "target", "candle")

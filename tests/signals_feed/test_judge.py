@@ -20,7 +20,15 @@ from signals_feed import contradictions as contradicting
 from signals_feed import exits, record, venue_days
 from signals_feed import judge as judging
 from signals_feed.bundle.writing import windows
-from signals_feed.contradictions import MOST_WAIT_MS, by_windows, contradictions
+from signals_feed.contradictions import (
+    LATE_MS,
+    MOST_AHEAD_MS,
+    MOST_WAIT_MS,
+    NEAR_MS,
+    SEVERAL,
+    by_windows,
+    contradictions,
+)
 from signals_feed.exits import Minute, Tick
 from signals_feed.judge import judge
 from signals_feed.record import AT_LAST, Payload, ms_of
@@ -53,7 +61,8 @@ def plans(draw: Any) -> Plan:
     heard = draw(st.sampled_from([10, 10, 4_000, 5_001])), draw(st.sampled_from(["look", "look", "wait"])), ()
     distances = draw(st.integers(0, 3)), draw(st.integers(6, 40)), draw(st.integers(6, 40))
     times = draw(st.sampled_from([5_000, 100_000, 10**9])), draw(st.sampled_from([0, 40, 3_000]))
-    return Plan(draw(st.booleans()), *distances, *times, [heard, *draw(steps)])
+    ahead_ms = draw(st.sampled_from([0, 0, 70, HOUR_MS, -HOUR_MS]))
+    return Plan(draw(st.booleans()), *distances, *times, [heard, *draw(steps)], ahead_ms)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +73,7 @@ def _limits_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Record = list[Entry]
 Step = tuple[int, str, tuple[int, ...]]
-FAR_MS = 10**9
+FAR_MS, HOUR_MS = 10**9, 3_600_000
 
 
 def tick(move: int, settled: int = 1, after_ms: int = 1_100) -> Step:
@@ -80,8 +89,10 @@ PUSHED = 500, "source", (1,)
 MINUTE, MINUTE_DOWN = (500, "minute", (3, 5, 2)), (500, "minute", (60, 5, 0))
 
 
-def story(*steps: Step, is_buy: bool = True, expires_ms: int = FAR_MS, heard: Step = LOOK) -> Plan:
-    return Plan(is_buy, 1, 20, 30, expires_ms, 40, [heard, *steps])
+def story(
+    *steps: Step, is_buy: bool = True, expires_ms: int = FAR_MS, heard: Step = LOOK, ahead_ms: int = 0
+) -> Plan:
+    return Plan(is_buy, 1, 20, 30, expires_ms, 40, [heard, *steps], ahead_ms)
 
 
 STORIES: dict[tuple[str, ...], Plan] = {
@@ -106,7 +117,9 @@ STORIES: dict[tuple[str, ...], Plan] = {
     ("expired", "worst", "candle", ""): story(tick(1), MINUTE, expires_ms=90_000),
     ("cancelled", "current", "tick", "staff"): story(tick(1), tick(5), cancel(0), LOOK, tick(2)),
     ("cancelled", "current", "tick", "kind_changed"): story(tick(1), tick(5), tick(2), cancel(2), tick(9)),
-    ("cancelled", "current", "tick", "deactivated"): story(tick(1), tick(5), cancel(3), MINUTE_DOWN),
+    ("cancelled", "current", "tick", "deactivated"): story(
+        *(tick(1), tick(5), cancel(3), MINUTE_DOWN), ahead_ms=HOUR_MS
+    ),
     ("cancelled", "current", "tick", "withheld"): story(tick(1), tick(5), tick(2), cancel(4), tick(9)),
     ("cancelled", "current", "tick", "staff", "before its tick the kind changes"): story(
         *(tick(1), PUSHED, tick(5), cancel(0), LOOK, tick(-3, settled=0), cancel(2), tick(9))
@@ -120,6 +133,14 @@ STORIES: dict[tuple[str, ...], Plan] = {
     ),
     ("manual", "current", "tick", "not at a price from before it was requested"): story(
         *(tick(1), REQUEST, LOOK, (1_100, "tick", (-9, 2, 1_101, 1)), tick(5))
+    ),
+    ("manual", "current", "first_after_gap", "by a clock an hour ahead"): story(
+        *((1_100, "tick", (1, 2, 1_101, 1)), tick(1), MINUTE, REQUEST, LOOK, tick(5)), ahead_ms=HOUR_MS
+    ),
+    ("expired", "current", "tick", "by a clock an hour behind"): story(
+        *((1_100, "tick", (1, 2, 1_101, 1)), tick(1), tick(3, after_ms=2_000)),
+        expires_ms=4_000,
+        ahead_ms=-HOUR_MS,
     ),
     ("cancelled", "current", "tick", "beyond_target"): story(tick(60)),
     ("cancelled", "current", "tick", "beyond_target", "paid, but not offered"): story(tick(32)),
@@ -319,7 +340,12 @@ def altered_arms(entries: Record) -> Iterator[tuple[str, Record]]:
         yield "waits too little", put(entries, arm, wait_ms=999)
         # Whoever may choose the wait may choose the tick.
         yield "waits too long", put(entries, arm, wait_ms=MOST_WAIT_MS + 1)
-        yield "due at a price from before", put(entries, arm, at=later(by["at"], 1))
+        yield "due at a price from before", put(entries, arm, at=later(by["at"], arm["ahead_ms"] + 1))
+        late_ms = by["accepted_ms"] - ms_of(by["at"])
+        yield "a clock that is behind", put(entries, arm, ahead_ms=late_ms - wait_ms - 1)
+        if wait_ms <= NEAR_MS:
+            yield "a clock that is ahead", put(entries, arm, ahead_ms=late_ms + MOST_WAIT_MS + 1)
+        yield "a clock of another day", put(entries, arm, ahead_ms=MOST_AHEAD_MS + 1)
         yield "armed later", put(entries, arm, at=later(arm["at"], wait_ms - arm["wait_ms"] + 1))
         yield "another number", put(entries, arm, number=arm["number"] + 1)
         yield "armed again in the same numbering", [*entries[:place], again, *entries[place:]]
@@ -400,6 +426,19 @@ def test_each_altered_fact_that_the_record_contradicts_is_named_even_without_tic
     for what, entries in altered_facts(engine.entries):
         assert contradictions(entries), what
         assert faults(entries, engine), what
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "is_named"),
+    [(-LATE_MS - 1, True), (-LATE_MS, False), (MOST_WAIT_MS, False), (MOST_WAIT_MS + 1, True)],
+)
+def test_with_every_tick_a_clock_that_nobody_had_is_named_though_nothing_came_of_it(
+    ahead_ms: int, *, is_named: bool
+) -> None:
+    engine = HonestEngine(story(*[tick(1, after_ms=200)] * SEVERAL, (61_000, "wait", ())))
+    entries = put(engine.entries, last(engine.entries, "arm", "fill"), ahead_ms=ahead_ms)
+    assert bool(faults(entries, engine)) is is_named
+    assert contradictions(entries) == []
 
 
 CHANGES = ({"risk": 1}, {"reward": 1}, {"reward": -1}, {"expires_ms": 2_000}, {"expires_ms": -2_000})

@@ -82,8 +82,10 @@ def test_document_lists_what_is_recorded_of_the_other_kinds() -> None:
     always = {"position", "kind", "signal", "written"}
     assert listed_members("cancel") == {*always, *cancellation_payload(Signal())}
     assert listed_members("remove") == always
+    # An arm of before the offset was known lacks it.
+    recorded = FIELDS | {"arm": (*FIELDS["arm"], "ahead_ms")}
     for kind in ("arm", "fill", "close_request", "archive"):
-        assert listed_members(kind) - {"signal"} == always - {"signal"} | set(FIELDS[kind])
+        assert listed_members(kind) - {"signal"} == always - {"signal"} | set(recorded[kind])
     further = operation(LEDGER)["description"].rpartition("There is no")[2]
     members = {*FIELDS["publish"], *FIELDS["cancel"], *Tick._fields[5:], "simulated"}
     assert members - set(re.findall(r"`(\w+)`", further)) == {"written", "number", "demo"}

@@ -85,6 +85,17 @@ def test_a_feed_that_serves_an_instrument_no_more_is_as_late_as_it_was(engine: E
     assert engine.fill_terms("EURUSD", NOON_MS).wait_ms == 5_050
 
 
+def test_terms_say_how_far_the_clock_is_from_the_venue_s_once_that_is_known(engine: Engine) -> None:
+    make_instrument("XAUUSD", source="kraken")
+    state = engine.feed_state("kraken")
+    engine.accept(Tick("XAUUSD", 10.0, 10.0, NOON_MS), NOON_MS, "kraken")
+    found = [engine.fill_terms("XAUUSD", NOON_MS).ahead_ms]
+    for told_ms, ahead_ms in ((0, 0), (0, 70), (NOON_MS, 90)):
+        state.told(told_ms, ahead_ms)
+        found.append(engine.fill_terms("XAUUSD", NOON_MS).ahead_ms)
+    assert found == [0, None, 70, 90]
+
+
 def test_what_is_simulated_is_never_late_though_the_machine_slept(engine: Engine) -> None:
     make_instrument("XAUUSD", source="demo")
     engine.accept(Tick("XAUUSD", 10.0, 10.0, NOON_MS), NOON_MS + 60_000, "demo")

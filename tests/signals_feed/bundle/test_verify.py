@@ -206,7 +206,7 @@ def test_ledger_that_goes_back_in_time_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pk", ["s1", "s2"])
 def test_signal_that_is_left_out_is_named(tmp_path: Path, pk: str) -> None:
     world = make_told(WON, LOST, WON)
-    bundle = repacked(world.bundle(7), "entries.jsonl", lines_without(pk.encode()))
+    bundle = repacked(world.bundle(7), "entries.jsonl", lines_without(b'"signal": "%b"' % pk.encode()))
     found = verify(tmp_path, bundle, world.witness.verifier, world.texts)
     assert found.code == 1
     assert {line.partition(":")[0] for line in found.faults} >= {f"FAULT signal {pk}"}

@@ -66,7 +66,8 @@ def make_plan(rng: Random) -> Plan:
     steps = [(rng.choice([1, 999, rng.randint(1, 3_000), 25_000]), what, numbers(what)) for what in whats]
     heard = rng.choice([10, 10, 4_000, 5_001]), "look", ()
     distances = rng.randint(0, 3), rng.randint(6, 40), rng.randint(6, 40)
-    return Plan(rng.random() < 0.5, *distances, rng.choice([5_000, 10**9]), 40, [heard, *steps])
+    ahead_ms = 3_600_000 * (distances[1] % 3 - 1)
+    return Plan(rng.random() < 0.5, *distances, rng.choice([5_000, 10**9]), 40, [heard, *steps], ahead_ms)
 
 
 def old_record(rng: Random, start_ms: int) -> Told:

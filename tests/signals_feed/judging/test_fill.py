@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -24,10 +25,11 @@ from signals_feed import decisions
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.decisions import CAUSES
 from signals_feed.judge import ARM_WITHIN_MS
+from signals_feed.judging.watcher import read_mark_ms
 from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock
 from signals_feed.ledger.verify import verify
-from signals_feed.models import Evidence, Signal
+from signals_feed.models import LIFETIME, Evidence, Signal
 from signals_feed.publishing.actions import cancel, close_by_hand
 from signals_feed.publishing.pages import quote_of
 from signals_feed.record import NOT_ARMED, iso, ms_of
@@ -40,6 +42,7 @@ ARMED = ["publish", "arm fill:1"]
 FILLED = [*ARMED, "fill"]
 Step = tuple[Any, ...]
 FILL = (1_000, 1.0844)
+HOUR_MS, LIFETIME_MS = 3_600_000, LIFETIME // timedelta(milliseconds=1)
 
 
 def told() -> list[str]:
@@ -338,20 +341,36 @@ def test_evidence_names_whose_prices_judged_it_since_its_fill(
     assert Evidence.objects.get(kind="exit").feed == feed
 
 
-def test_beside_a_clock_that_is_hours_behind_its_venue_s_prices_are_fresh_and_a_signal_is_filled(
-    clock: time_machine.Traveller,
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ([(1, 1.0805)], "stop_loss"),
+        ([("ask",), (999, 1.0845), (1, 1.0846)], "manual"),
+        ([(LIFETIME_MS - 1_001, 1.0845), (1, 1.0846)], "expired"),
+    ],
+)
+def test_beside_a_clock_that_is_an_hour_off_a_signal_is_filled_and_closed_in_time(
+    clock: time_machine.Traveller, ahead_ms: int, steps: list[Step], reason: str
 ) -> None:
     async def act(watched: WatchedEngine) -> None:
-        watched.run_ahead(-2 * 3_600_000)
+        clock.shift(3 * HOUR_MS / 1000)
+        watched.run_ahead(ahead_ms)
         story = Story(watched, clock)
         await story.begin()
         await story.wait(500)
         shown = quote_of(catalogue.get("EURUSD"))
         assert (shown["state"], shown["age_ms"]) == ("open", 500)
-        await story.go((500, 1.0844))
+        await story.go((499, 1.0843), (1, 1.0844), *steps)
+        assert await watched.runner.writer.flush()
+        marked_ms = await in_thread(read_mark_ms)
+        assert 0 <= watched.now_ms() - ahead_ms - marked_ms < MINUTE_MS
 
     run(act)
-    assert told() == FILLED
+    signal = Signal.objects.get()
+    assert (signal.fill_price, signal.close_reason) == (Decimal("1.0845"), reason)
+    assert signal.close_price == Decimal("1.0805" if reason == "stop_loss" else "1.0846")
+    assert verify().fault == ""
 
 
 @pytest.mark.parametrize("seems_in_time", [False, True])

@@ -36,11 +36,12 @@ pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 Clock = time_machine.Traveller
 
 
-def armed_and_killed(clock: Clock, *steps: Step, flush_after: int = 0) -> list[AnyRecord]:
+def armed_and_killed(clock: Clock, *steps: Step, flush_after: int = 0, ahead_ms: int = 0) -> list[AnyRecord]:
     """Armed, then written, then nothing more is written to the ledger; returns what the journal has since the
     last checkpoint, which follows so many of the steps."""
 
     async def act(watched: WatchedEngine) -> None:
+        watched.run_ahead(ahead_ms)
         story = Story(watched, clock)
         await story.begin()
         await watched.stall()
@@ -78,14 +79,21 @@ def test_an_engine_that_goes_on_in_the_same_numbering_fills_by_the_arm_of_the_fi
     assert (told(), filled_by()) == (FILLED, 3)
 
 
-def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: Clock) -> None:
-    armed_and_killed(clock, (500, 1.0843), flush_after=1)
-    steps = (999, 1.0845), (1, 1.0846)
-    run(lambda watched: go(watched, clock, *steps), epoch="two")
+@pytest.mark.parametrize("ahead_ms", [0, 3_600_000])
+def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: Clock, ahead_ms: int) -> None:
+    """It has not heard yet how far the clocks are apart."""
+    armed_and_killed(clock, (500, 1.0843), flush_after=1, ahead_ms=ahead_ms)
+
+    async def act(watched: WatchedEngine) -> None:
+        watched.run_ahead(ahead_ms)
+        await go(watched, clock, (999, 1.0845), (1, 1.0846))
+
+    run(act, epoch="two")
     assert told() == [*ARMED, "arm fill:2", "fill"]
     assert filled_by() == 4
 
 
+@pytest.mark.parametrize("ahead_ms", [0, 3_600_000])
 @pytest.mark.parametrize(
     ("steps", "entries", "end"),
     [
@@ -100,11 +108,12 @@ def test_an_engine_of_another_numbering_arms_anew_before_its_first_tick(clock: C
     ids=["waits for its fill", "is open", "is to be closed"],
 )
 def test_after_an_engine_that_does_not_follow_these_rules(
-    clock: Clock, instrument: Instrument, steps: list[Step], entries: list[str], end: Any
+    clock: Clock, instrument: Instrument, steps: list[Step], entries: list[str], end: Any, ahead_ms: int
 ) -> None:
     """It wrote its own ticks in the same numbering, and a mark as if it had judged by them."""
 
     async def act(watched: WatchedEngine) -> None:
+        watched.run_ahead(ahead_ms)
         story = Story(watched, clock)
         await story.begin()
         await story.go(*steps)
@@ -112,12 +121,14 @@ def test_after_an_engine_that_does_not_follow_these_rules(
 
     async def after(watched: WatchedEngine) -> None:
         assert (watched.runner.epoch() == "one") == (steps == [FILL])
+        watched.run_ahead(ahead_ms)
         await go(watched, clock, (999, 1.0845), (1, 1.0846))
 
     killed(act, "one")
     EngineState.objects.update(position=F("position") + 1)
     WatchMark.objects.update(watched_until=NOON + timedelta(minutes=4))
-    minute_after(instrument, 2, low="1.0795" if steps == [FILL] else "1.0830")
+    number = 2 - ahead_ms // 60_000
+    minute_after(instrument, number, low="1.0795" if steps == [FILL] else "1.0830")
     clock.move_to(NOON + timedelta(minutes=5))
     run(after, epoch="one")
     assert told() == entries

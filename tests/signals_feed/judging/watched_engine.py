@@ -13,7 +13,7 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine.bus.local_bus import LocalBus
-from market.engine.engine import Engine
+from market.engine.engine import NEVER_MS, Engine
 from market.engine.runner import Runner
 from market.engine.status import EngineStatus
 from market.prices.records import AnyRecord, JournalPosition, Tick, TickAccepted
@@ -93,7 +93,7 @@ class WatchedEngine:
     def run_ahead(self, ms: int) -> None:
         """Its clock is so far ahead of the source's."""
         self.ahead_ms = ms
-        self.engine.feed_state("push").told(1, ms)
+        self.engine.feed_state("push").told(NEVER_MS, ms)
 
     def now_ms(self) -> int:
         return clock.now_ms()

@@ -21,6 +21,8 @@ from django.db import connection
 from accounts.models import Account, User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
+from market import runtime
+from market.prices.quotes import Quote
 from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
@@ -45,7 +47,7 @@ pytestmark = [
 ]
 QUOTE = Quoted(Decimal("1.0841"), Decimal("1.0843"), NOON_MS, "e1", 7)
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), Decimal("1.0843"))
-AT_ONCE = 8
+AT_ONCE, HOUR_MS = 8, 3_600_000
 Trade = Callable[[Quoted | None], object]
 SELL = SignalTerms("EURUSD", "sell", Decimal("1.0870"), Decimal("1.0800"), Decimal("1.0841"))
 
@@ -103,6 +105,16 @@ def test_nobody_publishes_what_may_have_another_price_by_now(anna: User, code: s
     told[code] = ("GBPUSD",)
     tell(**told)
     assert publish(BUY, anna, QUOTE).status == "active"
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, -4 * HOUR_MS])
+def test_quote_is_as_old_as_its_venue_s_clock_says(anna: User, ahead_ms: int) -> None:
+    at_ms = NOON_MS - ahead_ms
+    runtime.prices.quotes["EURUSD"] = Quote("EURUSD", 1.0841, 1.0843, 0.0002, at_ms, 7, ahead_ms)
+    assert publish(BUY, anna, QUOTE._replace(time_ms=at_ms)).status == "active"
+    with pytest.raises(SignalRefused) as refused:
+        publish(BUY, anna, QUOTE._replace(time_ms=at_ms - 61_000))
+    assert refused.value.code == "stale"
 
 
 def test_only_the_demo_publishes_on_a_replay_of_which_everybody_may_know_the_rest(anna: User) -> None:
