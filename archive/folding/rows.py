@@ -82,7 +82,7 @@ class SymbolDay:
         self._seq = None if known is None else known.seq
         """The last number that is accounted for; None before anything is known."""
         self._seq_of_day = self._seq
-        self._minutes: set[int] = set()
+        self._minutes: set[object] = set()
         self._is_over = False
 
     @property
@@ -133,9 +133,13 @@ class SymbolDay:
         opened_ms = minute.minute_ms if isinstance(minute, EmptyMinute) else minute.minute.opened_ms
         if opened_ms < self._start_ms:
             self.earlier_ms.add(opened_ms - opened_ms % DAY_MS)
-        elif opened_ms < self._end_ms and opened_ms not in self._minutes:
-            self._minutes.add(opened_ms)
-            self.events.append({"after_seq": self._seq or 0, **minute_values(minute)})
+            return
+        told = minute_values(minute)
+        # Of one minute several parts may have been missed, and then the whole may come.
+        once = opened_ms if told["kind"] in ("flat", "history") else tuple(told.values())
+        if opened_ms < self._end_ms and once not in self._minutes:
+            self._minutes.add(once)
+            self.events.append({"after_seq": self._seq or 0, **told})
             self.sources.number(self.events[-1]["source"])
 
     def end(self, seq: int) -> None:
@@ -163,6 +167,6 @@ def minute_values(record: EmptyMinute | HistoryMinute) -> dict[str, Any]:
     bar = record.minute
     prices = {name: getattr(bar, name) for name in ("open", "high", "low", "close", "volume")}
     asks = {"ask_high": bar.ask_high, "ask_low": bar.ask_low}
-    kind = "part" if record.is_part else "history"
+    kind = "part" if record.is_part else "whole" if record.replaces else "history"
     minute = {"minute": bar.opened_ms, "kind": kind, "source": bar.source, "basis": record.basis}
     return minute | prices | asks

@@ -81,7 +81,8 @@ class Rebuilding:
                 yield from self._kept(self._builder.add_part(bar), minute)
                 self._healed.add(opened_ms)
             else:
-                yield from self._kept(self._builder.refill(bar), minute)
+                replaces = minute["kind"] == "whole"
+                yield from self._kept(self._builder.refill(bar, replaces=replaces), minute)
 
     def _kept(
         self, closed: Iterable[tuple[str, PriceBar]], minute: dict[str, Any] | None
@@ -97,7 +98,7 @@ class Rebuilding:
     def _note(self, opened_ms: int, minute: dict[str, Any] | None) -> None:
         """A flat minute is of trade prices where the one is that it repeats."""
         is_own = minute is not None and minute["minute"] == opened_ms
-        if is_own and minute is not None and minute["kind"] == "history":
+        if is_own and minute is not None and minute["kind"] in ("history", "whole"):
             self._is_refilled = minute["basis"] == "trades"
         elif not is_own:
             self._is_refilled = False

@@ -224,15 +224,16 @@ class Engine:
         taken, own_ms = 0, self.own_ms(symbol, at_ms)
         for minute in minutes:
             opened_ms, closed_until_ms = minute.opened_ms, history.closed_until_ms
-            forming = history.builder.forming("1m")
-            is_known = opened_ms < closed_until_ms or (forming and forming.opened_ms == opened_ms)
+            forming, is_broken = history.builder.forming("1m"), opened_ms in state.broken
+            is_open = forming is not None and forming.opened_ms == opened_ms
+            is_known = opened_ms < closed_until_ms or (is_open and not is_broken)
             if is_known or opened_ms + MINUTE_MS > own_ms or not facts.hours.is_open(opened_ms):
                 continue
             if taken and closed_until_ms:
                 self._fill(state, closed_until_ms, opened_ms)
             self._end_windows(state, opened_ms)
             own = msgspec.structs.replace(minute, source=state.source, by_venue=basis != "trades")
-            self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis))
+            self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis, replaces=is_open))
             taken += 1
         return taken
 

@@ -225,9 +225,12 @@ class CandleBuilder:
         yield from self._merge(minute)
         yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
 
-    def refill(self, minute: PriceBar) -> Iterator[Closed]:
-        """Take a minute that was missed. One of which anything is known stays as it is."""
+    def refill(self, minute: PriceBar, *, replaces: bool = False) -> Iterator[Closed]:
+        """Take a minute that was missed. One of which anything is known stays as it is, unless this one
+        `replaces` what is known while it is open."""
         yield from self.close_until(minute.opened_ms)
+        if replaces and self._minute is not None and self._minute.opened_ms == minute.opened_ms:
+            self._minute = None
         forming = self._minute
         if self._is_closed("1m", minute.opened_ms) or (forming and forming.opened_ms == minute.opened_ms):
             return

@@ -216,9 +216,9 @@ class History:
         self._reopen(opened_ms)
         return self._keep(self.builder.fill(opened_ms))
 
-    def add_minute(self, minute: PriceBar) -> list[Closed]:
+    def add_minute(self, minute: PriceBar, *, replaces: bool = False) -> list[Closed]:
         self._answers.clear()
-        return self._keep(self.builder.refill(minute))
+        return self._keep(self.builder.refill(minute, replaces=replaces))
 
     def add_part(self, part: PriceBar) -> list[Closed]:
         self._answers.clear()

@@ -142,9 +142,9 @@ class Prices:
             case MarketClosed():
                 return history.halt(record.reopens_ms)
             case HistoryMinute():
-                return (
-                    history.add_part(record.minute) if record.is_part else history.add_minute(record.minute)
-                )
+                if record.is_part:
+                    return history.add_part(record.minute)
+                return history.add_minute(record.minute, replaces=record.replaces)
             case SeriesBegan():
                 self._begin(record, facts)
         return []

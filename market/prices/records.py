@@ -133,6 +133,8 @@ class HistoryMinute(JournalRecord, tag=4):
     closed: ClosedCandles = None
     is_part: bool = False
     """It is what was missed of a minute that is still open, and goes behind what is known of it."""
+    replaces: bool = False
+    """Something of the minute was missed, and it stands for what is known of that."""
 
 
 class AbsorptionFound(JournalRecord, tag=5):

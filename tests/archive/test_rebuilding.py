@@ -141,7 +141,7 @@ async def test_minutes_that_are_filled_in_after_the_files_were_made(
     assert holds(await in_thread(verify_day, store_of(folder), DAY), 110)
 
 
-async def test_minutes_of_which_parts_were_missed(folder: Path) -> None:
+async def test_minutes_of_which_parts_were_missed_and_one_that_came_as_a_whole(folder: Path) -> None:
     await in_thread(make_instrument, source="kraken", volume_kind="traded", order_flow_source="trades")
     async with KeptEngine(folder, "kraken") as kept:
         at_ms = DAY_MS + HOUR_MS
@@ -155,8 +155,14 @@ async def test_minutes_of_which_parts_were_missed(folder: Path) -> None:
         assert kept.engine.heal("EURUSD", missed, at_ms + 131_000) == 3
         kept.runner.publish()
         kept.tick(1.0804, at_ms + 140_000, volume=1.0, side=1, price=1.0805, source_seq=10)
+        again = Tick("EURUSD", 1.0806, 1.0806, at_ms + 150_000, 0.5, -1, 1.0806, 11)
+        assert kept.engine.heal("EURUSD", [again], at_ms + 151_000) == 1
+        kept.runner.publish()
         kept.tick(1.0804, at_ms + 181_000)
         kept.tick(1.0804, at_ms + 241_000)
+        kept.engine.instruments["EURUSD"].broken.add(at_ms + 240_000)
+        whole = PriceBar(at_ms + 240_000, 1.08, 1.09, 1.07, 1.0802, 7.5, 1.0901, 1.0701)
+        kept.backfill([whole], at_ms + 301_000, "bid")
         await kept.end_day()
     assert holds(await proved(folder), 5)
     stored = (
@@ -165,8 +171,8 @@ async def test_minutes_of_which_parts_were_missed(folder: Path) -> None:
     assert [
         (float(traded), float(close), basis) for traded, close, basis in await in_thread(list, stored)
     ] == [
-        *((1.5, 1.0805, "trades"), (0.5, 1.0803, "trades"), (1.5, 1.0804, "trades")),
-        *((0.0, 1.0804, "bid"), (0.0, 1.0804, "bid")),
+        *((1.5, 1.0805, "trades"), (0.5, 1.0803, "trades"), (2.0, 1.0806, "trades")),
+        *((0.0, 1.0804, "bid"), (7.5, 1.0802, "bid")),
     ]
 
 

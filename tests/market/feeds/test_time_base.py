@@ -21,7 +21,13 @@ from market.engine.engine import Engine
 from market.engine.feeds.supervisor import EngineReceiver
 from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
 from market.engine.feeds.venues.venue_feed import FeedLost
-from market.engine.feeds.venues.venue_history import TooManyTrades, TradesRequest, VenueTrade
+from market.engine.feeds.venues.venue_history import (
+    MinutesRequest,
+    TooManyTrades,
+    TradesRequest,
+    VenueTrade,
+)
+from market.prices.candles import PriceBar
 from market.prices.order_flow import WINDOW_MS, WINDOWS
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound
@@ -120,7 +126,7 @@ class PlayedBinance(PlayedFeed, BinanceFeed):
         self._frames, self._received, self._reach = iter(frames), received, reach
         self.next_message = self._next
         self.asked: list[TradesRequest] = []
-        self._sent_ms, self.has_too_many = 0, False
+        self._sent_ms, self.has_too_many, self.has_bars = 0, False, False
 
     async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
         self.asked.append(wanted)
@@ -132,6 +138,13 @@ class PlayedBinance(PlayedFeed, BinanceFeed):
         return [
             VenueTrade(at["a"], at["T"], float(at["p"]), float(at["q"]), -1 if at["m"] else 1)
             for at in (frame.data for frame in known)
+        ]
+
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        return [
+            PriceBar(ms, 91_842.0, 91_850.0, 91_840.0, 91_849.0, round(sum(each), 8), 91_850.0, 91_840.0)
+            for ms, each in folded(MINUTE_MS).items()
+            if self.has_bars and wanted.start_ms <= ms < wanted.end_ms
         ]
 
     async def _next(self) -> bytes:
@@ -163,10 +176,12 @@ class Played:
         self.absorptions: list[tuple[str, float, int]] = []
         self.engine.feed_state("binance").told_ms = 0
 
-    async def play(self, frames: list[Frame], *, has_too_many: bool = False) -> PlayedBinance:
+    async def play(
+        self, frames: list[Frame], *, has_too_many: bool = False, has_bars: bool = False
+    ) -> PlayedBinance:
         receiver = EngineReceiver(self.engine, "binance", ["BTCUSD"], self._publish)
         feed = PlayedBinance(frames, self._receipt, self._reach, lambda: self._now_ms)
-        feed.has_too_many = has_too_many
+        feed.has_too_many, feed.has_bars = has_too_many, has_bars
         await feed.play(receiver)
         return feed
 
@@ -273,6 +288,19 @@ async def test_trades_that_a_cut_swallowed_are_asked_for_and_count_in_their_minu
     assert played.flows == trades
     assert len(feed.asked) == 1 + (cut_s > 0)
     assert played.partial == {"1m": [], "5m": []}
+
+
+async def test_minute_that_a_cut_broke_closes_as_the_venue_s_own_if_that_is_there_while_it_is_open(
+    clock: time_machine.Traveller,
+) -> None:
+    played = await asyncio.to_thread(Played, clock)
+    await played.play(cut(110, 133), has_too_many=True, has_bars=True)
+
+    opened_ms = NOON_MS + MINUTE_MS
+    assert played.minutes[opened_ms] == (round(sum(folded(MINUTE_MS)[opened_ms]), 8), "trades")
+    assert played.partial == {"1m": [0, 2], "5m": [0]}
+    # What was seen of its order flow is not all.
+    assert opened_ms not in played.flows
 
 
 def minutes_that_judge(instrument_id: int) -> list[int]:
