@@ -97,6 +97,7 @@ from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, open_symbols, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
+from signals_feed.publishers.verdicts import verdicts
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
@@ -342,6 +343,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (news_tasks.start, news_tasks.stop),
     (None, archive_index.stop),
     (outgoing.start, outgoing.stop),
+    (verdicts.start, verdicts.stop),
     (backup_watch.start, backup_watch.stop),
     (pruner.start, pruner.stop),
     (resealer.start, resealer.stop),

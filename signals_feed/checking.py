@@ -27,25 +27,33 @@ class ResultCheck(NamedTuple):
     """Its publisher asked to close it, and it is still open."""
 
 
+class Records:
+    """Those of a few signals, in the ledger and in the tables."""
+
+    def __init__(self, signals: Collection[UUID]) -> None:
+        self.entries: dict[UUID, list[LedgerEntry]] = defaultdict(list)
+        for entry in LedgerEntry.objects.filter(signal__in=signals).order_by("position"):
+            self.entries[entry.signal].append(entry)
+        self.rows = CurrentRows([entry for own in self.entries.values() for entry in own])
+        self._lacking = untold(Signal.objects.filter(pk__in=signals))
+
+    def fault(self, signal: UUID) -> str:
+        """Why it does not hold; empty if it does."""
+        entries = self.entries[signal]
+        faults = (fault_of(each, self.rows) for each in entries)
+        fault = next(filter(None, faults), "") or self._lacking.get(signal, "")
+        # Together with the demo it may just have been removed.
+        return self.rows.contradiction(entries) if not fault and signal in self.rows.signals else fault
+
+
 def check_signals(signals: Sequence[Signal]) -> dict[UUID, ResultCheck]:
     """Judges each again, active ones as far as they have come."""
-    pks = [signal.pk for signal in signals]
-    found = LedgerEntry.objects.filter(signal__in=pks).order_by("position")
-    entries: dict[UUID, list[LedgerEntry]] = defaultdict(list)
-    for entry in found:
-        entries[entry.signal].append(entry)
-    rows = CurrentRows([entry for own in entries.values() for entry in own])
-    lacking = untold(Signal.objects.filter(pk__in=pks))
-    return {each.pk: check_signal(each, entries[each.pk], rows, lacking.get(each.pk, "")) for each in signals}
+    records = Records([signal.pk for signal in signals])
+    return {each.pk: check_signal(each, records) for each in signals}
 
 
-def check_signal(
-    signal: Signal, entries: Sequence[LedgerEntry], rows: CurrentRows, lacking: str
-) -> ResultCheck:
-    fault = next(filter(None, (fault_of(each, rows) for each in entries)), "") or lacking
-    # Together with the demo it may just have been removed.
-    if not fault and signal.pk in rows.signals:
-        fault = rows.contradiction(entries)
+def check_signal(signal: Signal, records: Records) -> ResultCheck:
+    fault, entries, rows = records.fault(signal.pk), records.entries[signal.pk], records.rows
     due = kinds_due(signal)
     decisions = [found for kind in due if (found := rows.evidence.get((signal.pk, kind))) is not None]
     why_not = fault or (NO_EVIDENCE if len(decisions) < len(due) else "")

@@ -20,6 +20,8 @@ from market.prices.records import Tick
 from news.models import NewsItem
 from signals_feed.exits import result
 from signals_feed.models import Signal
+from signals_feed.publishers.stored_events import stored_signals
+from signals_feed.publishers.verdicts import verdicts
 
 # Rank, requests a minute, streams, AI calls a day, as specified, and whether it has the archive.
 TIERS = {
@@ -144,13 +146,19 @@ def make_signal(instrument: Instrument | None = None, user: User | None = None, 
     } | fields
     terms.setdefault("tradable_price", terms["entry"])
     if terms.get("status") != "closed":
-        return Signal.objects.create(instrument=instrument, user=user or make_user(), **terms)
+        return vouch_for(Signal.objects.create(instrument=instrument, user=user or make_user(), **terms))
     # Nothing is published closed: the database refuses it.
     begun = {name: value for name, value in terms.items() if name not in RESULT}
     signal = Signal.objects.create(instrument=instrument, user=user or make_user(), **begun)
     ended = {name: value for name, value in closed_terms(terms, instrument).items() if name in RESULT}
     Signal.objects.filter(pk=signal.pk).update(**ended)
     signal.refresh_from_db()
+    return vouch_for(signal)
+
+
+def vouch_for(signal: Signal) -> Signal:
+    """It counts, though the ledger does not know of it."""
+    verdicts.know({hash(row): True for row in stored_signals(Signal.objects.filter(pk=signal.pk))})
     return signal
 
 

@@ -136,6 +136,22 @@ class PublisherRecord(msgspec.Struct):
     unfilled: Annotated[
         int, Meta(ge=0, description="Signals that ended without a fill; they are in no other figure.")
     ]
+    contradicted: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Signals whose record contradicts its own evidence, the rules or the ledger. None "
+            "of them counts as a gain in any figure; a loss counts.",
+        ),
+    ]
+    unjudged: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Signals that the service has not judged since it was started. Until it has, none "
+            "of them counts as a gain, and `ranks` is empty.",
+        ),
+    ]
     episodes: EpisodeCount
     win_rate: WinRate
     expectancy_r: ExpectancyR
@@ -184,6 +200,8 @@ SAMPLE = PublisherRecord(
     waiting=1,
     signals=2,
     unfilled=0,
+    contradicted=0,
+    unjudged=0,
     episodes=2,
     win_rate=0.5,
     expectancy_r=0.5,
@@ -239,6 +257,8 @@ def record_of(publisher: Publisher, card: Scorecard, found: CheckedResults) -> P
         waiting=publisher.waiting,
         signals=card.closed,
         unfilled=card.unfilled,
+        contradicted=card.contradicted,
+        unjudged=card.unjudged,
         episodes=figures.all.episodes,
         win_rate=number(figures.all.win_rate),
         expectancy_r=number(figures.all.expectancy_r),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -61,13 +62,15 @@ class Board(NamedTuple):
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     order, is_reversed = read_order(request.GET.get("sort", ""))
+    found = read_standings()
     context = {
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
         "boards": [
             board(name, standings, order, is_reversed=is_reversed)
-            for name, standings in read_standings().items()
+            for name, standings in found.items()
             if standings
         ],
+        "unjudged": sum(each.card.unjudged for each in chain.from_iterable(found.values())),
         "enough": ENOUGH,
         "proven": PROVEN,
         "stands": STANDS,

@@ -48,12 +48,11 @@ def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
     if publisher is None:
         raise Http404
     theme = "dark" if request.GET.get("theme") == "dark" else "light"
-    body = draw_scorecard(
-        publisher, scorecards.read(publisher), checked_results.of(publisher), COLOURS[theme]
-    ).encode()
+    card = scorecards.read(publisher)
+    body = draw_scorecard(publisher, card, checked_results.of(publisher), COLOURS[theme]).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {
-        "Cache-Control": f"public, max-age={KEPT_S}",
+        "Cache-Control": f"public, max-age={0 if card.unjudged else KEPT_S}",
         "ETag": etag,
         # The pages themselves stay where they are; this alone is meant for others.
         "Cross-Origin-Resource-Policy": "cross-origin",
@@ -74,6 +73,7 @@ def draw_scorecard(
         "name": name,
         "short_name": fitting(name, NAME_SIZES[-1]),
         "name_size": size_of(name),
+        "card": card,
         "figures": card.figures,
         "rank": card.standings.get(VENUE),
         "counts": found.counts,

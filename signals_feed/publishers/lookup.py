@@ -17,7 +17,8 @@ from signals_feed.models import Signal, SignalQuerySet
 
 from .present_prices import PresentPrices
 from .record import Event, Record, Scorecard, place
-from .stored_events import stored_signals
+from .stored_events import StoredSignal, stored_signals
+from .verdicts import Judging, verdicts
 
 # The same text for unknown names, so that it does not reveal who has an account.
 NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Use the name as the feed shows it."
@@ -87,18 +88,20 @@ class KeptScorecard:
     def closed(self) -> int:
         return self.record.closed + self.record.unfilled + self.record.late
 
-    def add_to(self, publisher: Publisher, of: SignalQuerySet) -> None:
+    def add_to(self, publisher: Publisher, of: SignalQuerySet, judging: Judging) -> None:
+        if self.record.unjudged and verdicts.knows(self.record.unjudged):
+            self.begin()
         if (self.closed, len(self.record.open)) == (publisher.closed, publisher.filled):
             return
         if self.closed > publisher.closed:
             # The demo took its signals away.
             self.begin()
-        if not self._read(of) or self.closed < publisher.closed:
+        if not self._read(of, judging) or self.closed < publisher.closed:
             # Some were filled or closed before the last that was known: signals judged after an outage are.
             self.begin()
-            self._read(of)
+            self._read(of, judging)
 
-    def _read(self, signals: SignalQuerySet) -> bool:
+    def _read(self, signals: SignalQuerySet, judging: Judging) -> bool:
         """False if something comes before what is known."""
         closed = CLOSED
         if self._last_closed is not None:
@@ -106,7 +109,9 @@ class KeptScorecard:
             closed &= Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk)
         new: list[Event] = []
         unfilled, late, last_closed = 0, 0, self._last_closed
-        for row in stored_signals(signals.filter(closed | ACTIVE & ~WAITING)):
+        rows = list(stored_signals(signals.filter(closed | ACTIVE & ~WAITING)))
+        judging.judge([row for row in rows if row.is_ahead])
+        for row in rows:
             if row.closed_at is not None:
                 last_closed = max(last_closed or (row.closed_at, row.key), (row.closed_at, row.key))
             if row.is_late:
@@ -115,9 +120,10 @@ class KeptScorecard:
             if not row.is_filled:
                 unfilled += 1
                 continue
+            holds = self._holds(row)
             if row.key not in self.record.open:
-                new.append(row.fill())
-            if (close := row.close()) is not None:
+                new.append(row.fill(holds=holds))
+            if (close := row.close(holds=holds)) is not None:
                 new.append(close)
         new.sort(key=place)
         if new and self._last is not None and place(new[0]) < place(self._last):
@@ -129,6 +135,14 @@ class KeptScorecard:
         self._last_closed, self._last = last_closed, new[-1] if new else self._last
         return True
 
+    def _holds(self, row: StoredSignal) -> bool:
+        holds = verdicts.of(row) if row.is_ahead else True
+        if holds is None:
+            self.record.unjudged.add(hash(row))
+        elif not holds:
+            self.record.contradicted.add(row.key)
+        return bool(holds)
+
 
 class Scorecards:
     """The records that this process keeps; closed signals never change, so all processes agree."""
@@ -137,11 +151,14 @@ class Scorecards:
         self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, publisher: Publisher, present: PresentPrices | None = None) -> Scorecard:
+    def read(
+        self, publisher: Publisher, present: PresentPrices | None = None, judging: Judging | None = None
+    ) -> Scorecard:
         """As it is now: nobody changes it."""
         present, kept = present or PresentPrices(), self._get(publisher.user_id)
         with kept.lock:
-            kept.add_to(publisher, Signal.objects.filter(user_id=publisher.user_id))
+            own = Signal.objects.filter(user_id=publisher.user_id)
+            kept.add_to(publisher, own, judging or Judging())
             marks = {key: present.mark(filled) for key, filled in kept.record.open.items()}
             return kept.record.read(marks, moment(clock.now_ms()))
 

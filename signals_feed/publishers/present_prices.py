@@ -23,7 +23,8 @@ class PresentPrices:
         quote = self._quotes[filled.symbol]
         if quote is None:
             return Mark(Decimal(0))
-        return Mark(gain(filled.direction, filled.paid, exit_price(filled.direction, *quote)))
+        gained = gain(filled.direction, filled.paid, exit_price(filled.direction, *quote))
+        return Mark(gained if filled.holds else min(gained, Decimal(0)))
 
 
 def bid_and_ask(symbol: str) -> tuple[Decimal, Decimal] | None:

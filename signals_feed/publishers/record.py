@@ -29,6 +29,8 @@ class Filled(NamedTuple):
     """The list of its feed; None for a signal that is never ranked."""
     listed_in: ListName = "push"
     """Where its publisher stands who is in no rank."""
+    holds: bool = True
+    """False if the judge contradicts it, or was not asked yet: then it gains nothing."""
 
     @property
     def distance(self) -> Decimal:
@@ -80,6 +82,10 @@ class Scorecard(NamedTuple):
     by_reason: Counter[str]
     unfilled: int
     late: int
+    contradicted: int
+    """Those among all of them that gain nothing because their records do not hold."""
+    unjudged: int
+    """Those that gain nothing as long as they are not judged. Until then there are no standings."""
     best_r: Decimal | None
     worst_r: Decimal | None
     standings: dict[ListName, Standing]
@@ -99,6 +105,9 @@ class Record:
         """Signals that ended without a fill, which are in no figure."""
         self.late = 0
         """Closed signals that count nowhere, because other rules had begun."""
+        self.contradicted: set[UUID] = set()
+        self.unjudged: set[int] = set()
+        """Hashes of their rows."""
         self._listed_in: ListName | None = None
         self._episodes = Episodes()
         self._ranks: dict[ListName, Rank] = {}
@@ -141,13 +150,16 @@ class Record:
             key: filled.in_rank_r(marks[key].gain, keeps_mark=marks[key].keeps_mark)
             for key, filled in self.open.items()
         }
+        ranks = {} if self.unjudged else self._ranks
         return Scorecard(
             self._episodes.read(open_r, now),
             self._by_reason.copy(),
             self.unfilled,
             self.late,
+            len(self.contradicted),
+            len(self.unjudged),
             self._best_r,
             self._worst_r,
-            {name: self._ranks[name].read(rank_marks) for name in LISTS if name in self._ranks},
+            {name: ranks[name].read(rank_marks) for name in LISTS if name in ranks},
             self._listed_in,
         )

@@ -19,6 +19,7 @@ from .present_prices import PresentPrices
 from .purses import Standing
 from .record import LISTS, ListName, Scorecard
 from .stored_events import DEMONSTRATION, PUSHED
+from .verdicts import Judging
 
 # The only backend that knows of permissions.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -67,10 +68,10 @@ def read_standings() -> dict[ListName, list[PublisherStanding]]:
     )
     allowed = set(may_publish().values_list("pk", flat=True))
     standings: dict[ListName, list[PublisherStanding]] = {name: [] for name in LISTS}
-    present = PresentPrices()
+    present, judging = PresentPrices(), Judging()
     for user_id, name, is_demo, *counted, since in rows:
         publisher = Publisher(user_id, name, bool(is_demo), *counted)
-        card = scorecards.read(publisher, present)
+        card = scorecards.read(publisher, present, judging)
         home = DEMONSTRATION if publisher.is_demo else card.listed_in or PUSHED
         for listed in card.standings or (home,):
             standing = card.standings.get(listed)

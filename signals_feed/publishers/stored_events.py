@@ -59,6 +59,11 @@ class StoredSignal(NamedTuple):
         return self.rules == 1 or self.fill_price is not None
 
     @property
+    def is_ahead(self) -> bool:
+        """Or may be, while it is open."""
+        return self.close_price is None or gain(self.direction, self.paid, self.close_price) > 0
+
+    @property
     def paid(self) -> Decimal:
         offered = self.tradable_price if self.fill_price is None else self.fill_price
         return paid_entry(self.direction, self.entry, offered)
@@ -75,7 +80,7 @@ class StoredSignal(NamedTuple):
         """Prices of which nobody knows who made them were at least recorded here."""
         return DEMONSTRATION if self.is_demo else list_of(self.fill_feed or "") or PUSHED
 
-    def fill(self) -> Filled:
+    def fill(self, *, holds: bool) -> Filled:
         return Filled(
             self.key,
             self.filled_at or self.published_at,
@@ -86,17 +91,19 @@ class StoredSignal(NamedTuple):
             self.rank_unit or Decimal(0),
             self.ranked_in,
             self.listed_in,
+            holds,
         )
 
-    def close(self) -> Closed | None:
+    def close(self, *, holds: bool) -> Closed | None:
         if self.close_price is None or self.closed_at is None:
             return None
+        gained = gain(self.direction, self.paid, self.close_price)
         return Closed(
             self.key,
             max(self.closed_at, self.filled_at or self.published_at),
-            gain(self.direction, self.paid, self.close_price),
+            gained if holds else min(gained, Decimal(0)),
             self.close_reason,
-            self.best_r,
+            self.best_r if holds else None,
             self.worst_r,
             keeps_mark=not self.exit_feed or list_of(self.exit_feed) == list_of(self.fill_feed or ""),
         )

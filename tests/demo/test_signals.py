@@ -22,6 +22,7 @@ from instruments.catalogue import catalogue
 from market.models import Candle, LastQuote
 from market.simulated_past import simulated_minutes
 from news.models import NewsItem
+from signals_feed.checking import check_signals
 from signals_feed.models import Signal
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
@@ -64,6 +65,11 @@ def test_seeding_again_changes_nothing() -> None:
     before = rows()
     seed()
     assert rows() == before
+
+
+def test_every_signal_holds_and_so_it_counts() -> None:
+    checks = check_signals(list(Signal.objects.select_related("instrument")))
+    assert {check.fault for check in checks.values()} == {""}
 
 
 def judged(signal: Signal) -> tuple[str, float]:

@@ -48,10 +48,10 @@ def make_filled(
     return signal
 
 
-def reach_target(signal: Signal) -> Signal:
-    feed = signal.evidence.get(kind="fill").feed
-    target, beyond = signal.take_profit, signal.take_profit + Decimal("0.0001")
-    evidence = tick_of(signal, "exit", "target", beyond, beyond, feed, best=target, worst=BID)
+def reach_target(signal: Signal, bid: Decimal = Decimal("1.0901"), later_ms: int = 0) -> Signal:
+    """Or so a forger says who names a lower bid."""
+    feed, reached = signal.evidence.get(kind="fill").feed, {"best": signal.take_profit, "worst": BID}
+    evidence = tick_of(signal, "exit", "target", bid, bid, feed, later_ms, **reached)
     return end_at_target(signal, evidence, evidence.at)
 
 

@@ -17,7 +17,7 @@ from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted
-from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
+from tests.factories import NOON, make_account, make_instrument, make_signal, make_user, vouch_for
 
 BID, ASK = Decimal("1.0841"), Decimal("1.0842")
 TERMS = {"entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900", "tradable_price": "1.0842"}
@@ -91,7 +91,7 @@ def make_filled(
         Evidence.objects.create(
             signal=signal, kind=kind, source="tick", rule="quote", at=at, bid=BID, ask=ASK, feed=seen
         )
-    return signal
+    return vouch_for(signal)
 
 
 def make_lucky(name: str, won: int = 0, lost: int = 0, *, minute: float = 0, **terms: Any) -> User:

@@ -33,7 +33,7 @@ PARTS = {
     ),
     "signals_feed": steps(
         "admin apps management page_urls stream → public_pages → api bundle judging → publishing"
-        " → checked → checking closing ledger_days → decisions publishers stored_minutes → ledger"
+        " → checked → publishers → checking closing ledger_days → decisions stored_minutes → ledger"
         " → contradictions marks → judge venue_days → levels models → record → figures rules wire → exits"
     ),
 }

@@ -1434,6 +1434,10 @@ export interface components {
             signals: number;
             /** @description Signals that ended without a fill; they are in no other figure. */
             unfilled: number;
+            /** @description Signals whose record contradicts its own evidence, the rules or the ledger. None of them counts as a gain in any figure; a loss counts. */
+            contradicted: number;
+            /** @description Signals that the service has not judged since it was started. Until it has, none of them counts as a gain, and `ranks` is empty. */
+            unjudged: number;
             /** @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price. */
             episodes: number;
             /**

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from html import unescape
@@ -10,7 +11,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from signals_feed.api.publishers import read_scorecard
 from signals_feed.models import Signal
+from signals_feed.publishers.lookup import find, scorecards
+from signals_feed.publishers.verdicts import Judging
 from tests.factories import make_user, put_quote
 from tests.signals_feed.filled_signals import make_filled, make_unfilled, make_waiting, reach_target
 from tests.signals_feed.ledger.by_hand import add_now
@@ -108,3 +112,29 @@ def test_what_is_asked_to_close_says_so() -> None:
     add_now("close_request", signal.pk)
     assert "Its publisher asked to close it." in page(f"/signals/{signal.pk}")
     assert "asked to close" in row_of(signal)
+
+
+WITH_FIGURES = "/publishers/anna", "/publishers", "/publishers/anna/scorecard.svg"
+
+
+def of_rest() -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(read_scorecard("anna") or "{}")
+    return answer
+
+
+def test_gain_that_does_not_count_is_named_wherever_figures_stand() -> None:
+    reach_target(make_filled(make_user("anna")), bid=Decimal("1.0800"))
+    said = "1 signal whose record", "1 not counted", "1 gain not counted"
+    assert all(words in Client().get(path).text for path, words in zip(WITH_FIGURES, said, strict=True))
+    assert (of_rest()["contradicted"], of_rest()["total_r"]) == (1, 0)
+
+
+def test_signal_that_is_not_judged_yet_is_named_wherever_figures_stand() -> None:
+    reach_target(make_filled(make_user("anna")))
+    anna = find("anna")
+    assert anna is not None
+    scorecards.read(anna, judging=Judging(at_once=0))
+    said = "has not judged 1 of these signals", "has not judged 1 signal yet", "Not ranked yet"
+    assert all(words in Client().get(path).text for path, words in zip(WITH_FIGURES, said, strict=True))
+    assert Client().get(WITH_FIGURES[-1])["Cache-Control"] == "public, max-age=0"
+    assert (of_rest()["unjudged"], of_rest()["ranks"]) == (1, [])

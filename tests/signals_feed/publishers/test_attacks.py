@@ -11,9 +11,12 @@ import pytest
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.models import Signal
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.record import Scorecard
 from tests.factories import NOON, make_instruments, put_quote
+from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import SELL, make_filled, make_lucky, make_publisher
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -93,3 +96,41 @@ def test_no_figure_tells_a_price_that_is_withheld() -> None:
     figures = card_of("hedger").figures
     assert (figures.all.open, figures.all.losses) == (PAIRS, 0)
     assert figures.all.total_r == PAIRS * Decimal("0.7188")
+
+
+def plant_wins(count: int, bid: Decimal) -> None:
+    """One after the other."""
+    user = make_publisher("forger")
+    for later_ms in range(0, 3_000 * count, 3_000):
+        filled = filled_signals.make_filled(user, later_ms=later_ms)
+        filled_signals.reach_target(filled, bid, later_ms)
+
+
+@pytest.mark.parametrize(("bid", "contradicted"), [("1.0901", 0), ("1.0800", 14)])
+def test_wins_count_unless_their_evidence_contradicts_them(bid: str, contradicted: int) -> None:
+    """Every trigger stands; the lower bid is beyond the stop."""
+    plant_wins(14, Decimal(bid))
+    card, holds = card_of("forger"), not contradicted
+    assert card.standings["venue"].is_told_from_luck == holds
+    assert card.contradicted == contradicted
+    assert (card.figures.all.total_r > 0, card.best_r is not None) == (holds, holds)
+
+
+def test_open_signal_whose_fill_is_false_may_lose_and_not_gain() -> None:
+    filled_signals.make_filled(make_publisher("forger"), price=Decimal("1.0842"))
+    put_quote("EURUSD", 1.0826, 1.0827)
+    assert card_of("forger").figures.all.total_r == Decimal("-0.5")
+    put_quote("EURUSD", 1.0890, 1.0891)
+    card = card_of("forger")
+    assert card.figures.all.total_r == 0
+    assert card.standings["venue"].evidence == 1
+
+
+def test_result_that_was_altered_after_it_was_judged_does_not_count() -> None:
+    plant_wins(1, Decimal("1.0901"))
+    assert card_of("forger").figures.all.wins == 1
+    take_down_triggers()
+    Signal.objects.update(close_price=Decimal("1.2"))
+    put_up_triggers()
+    scorecards.clear()
+    assert card_of("forger").figures.all.total_r == 0

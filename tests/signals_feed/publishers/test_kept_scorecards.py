@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from config.wiring import BACKGROUND
 from signals_feed.models import Signal
 from signals_feed.publishers.lookup import Scorecards, find
+from signals_feed.publishers.verdicts import Judging, verdicts
 from tests.factories import NOON, make_instrument
+from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import make_filled, make_publisher
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services, pytest.mark.usefixtures("clock", "own_market")]
@@ -41,3 +45,23 @@ def test_kept_scorecard_is_that_of_all_signals_in_whatever_order_they_became_kno
     for signal in (waits, stays):
         Signal.objects.filter(pk=signal.pk).update(closed_at=NOON + timedelta(minutes=15), **ended)
         assert is_whole()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_answer_does_not_judge_gains_nothing_until_the_background_has_judged_it() -> None:
+    names = "anna", "bert"
+    for name in names:
+        filled_signals.reach_target(filled_signals.make_filled(make_publisher(name)))
+    kept = Scorecards()
+
+    def found(judging: Judging) -> list[tuple[int, int, list[str]]]:
+        publishers = [publisher for name in names if (publisher := find(name)) is not None]
+        cards = [kept.read(publisher, judging=judging) for publisher in publishers]
+        return [(card.unjudged, card.figures.all.wins, [*card.standings]) for card in cards]
+
+    whole = (0, 1, ["venue"])
+    assert found(Judging(at_once=1)) == [whole, (1, 0, [])]
+    assert found(Judging()) == [whole, (1, 0, [])]
+    assert (verdicts.start, verdicts.stop) in BACKGROUND
+    asyncio.run(verdicts.judge_waiting())
+    assert found(Judging(at_once=0)) == [whole, whole]

@@ -169,6 +169,8 @@ class Publisher(TypedDict):
     waiting: int
     signals: int
     unfilled: int
+    contradicted: int
+    unjudged: int
     episodes: int
     win_rate: float | None
     expectancy_r: float | None

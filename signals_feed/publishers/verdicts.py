@@ -1,0 +1,92 @@
+"""What the judge says of each fill and each gain, asked once. Each process keeps it in memory alone: whoever
+writes a false result into the database could write a false verdict beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from threading import Lock
+from uuid import UUID
+
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from signals_feed.checking import Records
+
+from .stored_events import StoredSignal
+
+logger = logging.getLogger(__name__)
+# An answer that takes up more leaves the others to the background, which takes turns with requests.
+AT_ONCE = 500
+BATCH, PAUSE_S, LOOK_EVERY_S = 50, 0.02, 0.5
+
+
+class Verdicts:
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+        """By the hash of the row, so that one that was altered is judged again."""
+        self._waiting: dict[int, UUID] = {}
+        self._lock = Lock()
+        self._loop = BackgroundLoop(
+            "verdicts",
+            self.judge_waiting,
+            fault=LastingFault(logger, "Results wait to be judged"),
+            broke="Results could not be judged",
+            passing=UNANSWERED,
+            after=LOOK_EVERY_S,
+        )
+        self.start, self.stop = self._loop.start, self._loop.stop
+
+    def of(self, row: StoredSignal) -> bool | None:
+        """Whether its record holds; None as long as it is not judged."""
+        return self._known.get(hash(row))
+
+    def knows(self, hashes: set[int]) -> bool:
+        return hashes <= self._known.keys()
+
+    def know(self, found: Mapping[int, bool]) -> None:
+        self._known |= found
+
+    def judge(self, rows: Sequence[StoredSignal]) -> None:
+        for start in range(0, len(rows), BATCH):
+            self._judge({hash(row): row.key for row in rows[start : start + BATCH]})
+
+    def judge_later(self, rows: Sequence[StoredSignal]) -> None:
+        with self._lock:
+            self._waiting |= {hash(row): row.key for row in rows}
+
+    async def judge_waiting(self) -> None:
+        while self._waiting:
+            await in_thread(self._judge_some)
+            await asyncio.sleep(PAUSE_S)
+
+    def _judge_some(self) -> None:
+        with self._lock:
+            some = dict(islice(self._waiting.items(), BATCH))
+        self._judge(some)
+        with self._lock:
+            for each in some:
+                del self._waiting[each]
+
+    def _judge(self, asked: Mapping[int, UUID]) -> None:
+        records = Records(list(asked.values()))
+        self.know({each: not records.fault(pk) for each, pk in asked.items()})
+
+
+verdicts = Verdicts()
+
+
+class Judging:
+    """That of one answer."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._left = at_once
+
+    def judge(self, rows: Sequence[StoredSignal]) -> None:
+        unknown = [row for row in rows if verdicts.of(row) is None]
+        verdicts.judge(unknown[: self._left])
+        verdicts.judge_later(unknown[self._left :])
+        self._left = max(0, self._left - len(unknown))
