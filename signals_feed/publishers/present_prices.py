@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+from core import clock
+from core.times import moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.models import LastQuote
@@ -22,7 +24,9 @@ class PresentPrices:
             self._quotes[filled.symbol] = bid_and_ask(filled.symbol)
         quote = self._quotes[filled.symbol]
         if quote is None:
-            return Mark(Decimal(0))
+            # Nobody knows how it would have ended: a loser must not stay out of the figures for ever.
+            is_over = filled.expires_at < moment(clock.now_ms())
+            return Mark(-filled.distance if is_over else Decimal(0))
         gained = gain(filled.direction, filled.paid, exit_price(filled.direction, *quote))
         return Mark(gained if filled.holds else min(gained, Decimal(0)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
@@ -15,6 +15,7 @@ from .purses import Rank, Standing, rank_r
 
 ListName = Literal["venue", "push", "demonstration"]
 LISTS: tuple[ListName, ...] = get_args(ListName)
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Filled(NamedTuple):
@@ -31,6 +32,7 @@ class Filled(NamedTuple):
     """Where its publisher stands who is in no rank."""
     holds: bool = True
     """False if the judge contradicts it, or was not asked yet: then it gains nothing."""
+    expires_at: datetime = LAST
 
     @property
     def distance(self) -> Decimal:

@@ -38,6 +38,7 @@ class StoredSignal(NamedTuple):
     stop_loss: Decimal
     tradable_price: Decimal
     published_at: datetime
+    expires_at: datetime
     rules: int
     is_demo: bool | None
     rank_unit: Decimal | None
@@ -92,6 +93,7 @@ class StoredSignal(NamedTuple):
             self.ranked_in,
             self.listed_in,
             holds,
+            self.expires_at,
         )
 
     def close(self, *, holds: bool) -> Closed | None:

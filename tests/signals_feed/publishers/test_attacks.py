@@ -7,12 +7,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from time_machine import Traveller
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
-from signals_feed.models import Signal
+from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.record import Scorecard
 from tests.factories import NOON, make_instruments, put_quote
@@ -87,7 +88,7 @@ def test_losers_of_deactivated_instruments_count_at_their_last_quote() -> None:
     assert_nothing_is_won()
 
 
-def test_no_figure_tells_a_price_that_is_withheld() -> None:
+def test_no_figure_tells_a_price_that_is_withheld(clock: Traveller) -> None:
     hedge()
     for symbol in SYMBOLS:
         put_quote(symbol, *RISEN)
@@ -96,6 +97,9 @@ def test_no_figure_tells_a_price_that_is_withheld() -> None:
     figures = card_of("hedger").figures
     assert (figures.all.open, figures.all.losses) == (PAIRS, 0)
     assert figures.all.total_r == PAIRS * Decimal("0.7188")
+    # What has expired counts as stopped out.
+    clock.shift(LIFETIME + timedelta(milliseconds=1))
+    assert card_of("hedger").figures.all.total_r == PAIRS * Decimal("-0.2812")
 
 
 def plant_wins(count: int, bid: Decimal) -> None:
