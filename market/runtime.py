@@ -166,7 +166,9 @@ class MarketRuntime:
             await self._push_queue.start()
             url = settings.BUS_REPLICA_URL or bus_url()
             self.is_untold = True
-            listener = BusListener(self._hear, self._keep, self._begin, lambda: self.followed())
+            listener = BusListener(
+                self._hear, self._keep, self._begin, lambda: self.followed(), self._take_status
+            )
             self._reader = reader = BusReader(url, self.prices, listener)
             checkpoints = await reader.start()
             if settings.BUS_REPLICA_URL:
@@ -212,8 +214,11 @@ class MarketRuntime:
         self.runner = Runner(self.engine, self.make_feed, bus, listeners, self._note_status)
         return self.runner
 
+    def _take_status(self, status: bytes) -> None:
+        self._note_status(engine_status.read_status(status))
+
     def _note_status(self, status: engine_status.EngineStatus) -> None:
-        self.status = status
+        self.status, self.is_untold = status, False
 
     def is_unsettled(self, symbol: str) -> bool:
         return self.is_untold or symbol in self.status.unsettled
@@ -261,11 +266,18 @@ class MarketRuntime:
         self.liveness.heard(time.monotonic())
         for record in records:
             if type(record) is StatusRecord:
-                self.status, self.is_untold = engine_status.read_status(record), False
-                if self._reader is not None:
-                    clock.lead(self.status.at_ms)
+                self._hear_status(engine_status.read_status(record.status))
         for hear, _, _ in self._listeners:
             hear(records)
+
+    def _hear_status(self, told: engine_status.EngineStatus) -> None:
+        if self._reader is not None:
+            clock.lead(told.at_ms)
+        if told.epoch:
+            # Of an engine within this process, or of release 0.1.0.
+            self._note_status(told)
+        elif self._reader is not None:
+            self._reader.must_read_status = True
 
     def _keep(self, symbol: str, records: list[AnyRecord], came_ms: list[int]) -> None:
         for _, _, keep in self._listeners:

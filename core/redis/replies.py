@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import hiredis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, RedisError
+from redis.exceptions import InvalidResponse, OutOfMemoryError, RedisError
 
 INCOMPLETE = object()
 HAS_ENDED = "Redis closed the connection"
@@ -16,6 +16,12 @@ HAS_CHANGED = "Redis has become a replica and takes nothing"
 def is_of_replica(error: RedisError) -> bool:
     # Before Redis 7, what a script met comes as an error without a kind, which quotes this.
     return "READONLY" in str(error)
+
+
+def is_of_full(error: BaseException) -> bool:
+    """Redis has no memory left for what was to be written."""
+    # The client strips the kind of an error. Before Redis 7, what a script met quotes it.
+    return isinstance(error, OutOfMemoryError) or "-OOM" in str(error)
 
 
 class Replies(asyncio.Protocol):

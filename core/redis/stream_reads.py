@@ -1,4 +1,4 @@
-"""The entries of a Redis Stream, over one connection that costs little for each answer."""
+"""The entries of a Redis Stream, and a value, over one connection that costs little for each answer."""
 
 from __future__ import annotations
 
@@ -26,27 +26,34 @@ class StreamReads:
     def __init__(self, url: str, stream: str, count: int, block_ms: int) -> None:
         self._redis = connect_redis(url, socket_connect_timeout=PATIENCE_S)
         self._words = "XREAD", "COUNT", count, "BLOCK", block_ms, "STREAMS", stream
-        self._within_s = block_ms / 1000 + PATIENCE_S
+        self._block_s = block_ms / 1000
         self._connection: FollowingConnection | None = None
 
     async def after(self, last: str) -> list[StreamEntry]:
         """Waits for the next entry as long as it may, and returns all that are there."""
-        connection = None
-        try:
-            async with asyncio.timeout(self._within_s):
-                connection = await self._connected()
-                connection.send_now(pack(*self._words, last))
-                # Any: an answer of Redis may be of many types.
-                answer: Any = await connection.read_response()
-        except BaseException:
-            # What was asked may still be answered, and would be taken for the answer to the next question.
-            await self._hang_up()
-            raise
+        answer = await self._ask(*self._words, last, within_s=self._block_s + PATIENCE_S)
         return [StreamEntry(*entry) for entry in answer[0][1]] if answer else []
+
+    async def value(self, key: str) -> bytes | None:
+        """What stands under it, as new as the entries that were read before."""
+        value: bytes | None = await self._ask("GET", key, within_s=PATIENCE_S)
+        return value
 
     async def close(self) -> None:
         await self._hang_up()
         await self._redis.aclose()
+
+    # Any: an answer of Redis may be of many types.
+    async def _ask(self, *words: str | int, within_s: float) -> Any:
+        try:
+            async with asyncio.timeout(within_s):
+                connection = await self._connected()
+                connection.send_now(pack(*words))
+                return await connection.read_response()
+        except BaseException:
+            # What was asked may still be answered, and would be taken for the answer to the next question.
+            await self._hang_up()
+            raise
 
     async def _connected(self) -> FollowingConnection:
         if self._connection is None:

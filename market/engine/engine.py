@@ -1,7 +1,6 @@
 """The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import msgspec
@@ -39,6 +38,9 @@ from .listeners import FillTerms
 CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
 NO_FEED = FeedState()
+
+# The reason why nothing is taken while it could not be handed on.
+NO_ROOM = "no_room"
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
 MOST_AT_A_LOOK, TURNS = 100, 4
@@ -87,6 +89,8 @@ class Engine:
         """The symbols whose prices are not settled."""
         self.must_tell = False
         """One of them is among these only now, and nobody was told."""
+        self.has_room: Callable[[], bool] = lambda: True
+        """Whether what is taken can be handed on."""
         self._looked_ms, self._turn = -1, 0
         self._lag_minute: int | None = None
 
@@ -94,6 +98,11 @@ class Engine:
         """What a feed sent, with the key it came with: for each tick why it was refused. An empty batch is a
         sign of life."""
         feed_state = self.feed_state(origin)
+        if batch and not self.has_room():
+            # Minutes of which ticks are refused are no flat ones.
+            feed_state.lost(at_ms, "the bus is full")
+            feed_state.refused[NO_ROOM] += len(batch)
+            return [NO_ROOM] * len(batch)
         feed_state.heard(at_ms)
         feed_state.key = key
         return [self.accept(tick, at_ms, origin) for tick in batch]

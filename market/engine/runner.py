@@ -14,17 +14,17 @@ from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from market.engine.bus.local_bus import LocalBus
-from market.engine.bus.redis_bus import RedisBus
+from market.engine.bus.redis_bus import FULL, RedisBus
 from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
 from market.prices.records import Tick
 from market.store import retention
 from market.store.loading import LoadedMarket, load
 
-from .engine import Engine
+from .engine import NO_ROOM, Engine
 from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
-from .status import EngineStatus, status_of, status_record
+from .status import EngineStatus, status_of
 from .writer import EngineWriter
 
 fault = EachFault(logging.getLogger(__name__), "The market engine")
@@ -73,6 +73,7 @@ class Runner:
     ) -> None:
         self.engine = engine
         self.bus = bus
+        engine.has_room = lambda: bus.fault != FULL
         self.listeners = listeners
         self.writer = EngineWriter(engine, bus, listeners, self.publish)
         self.series = SeriesChanges(engine, self.writer)
@@ -172,6 +173,8 @@ class Runner:
             clock.hear(sent_ms, now_ms())
         reasons = self.engine.take(origin, ticks, now_ms(), key)
         self.publish()
+        if NO_ROOM in reasons:
+            raise NothingKept
         return reasons
 
     def fill_terms(self, symbol: str) -> FillTerms:
@@ -218,9 +221,10 @@ class Runner:
         # Between processes only one may speak; an engine within its process speaks to that alone.
         if self.writer.lease.is_held or isinstance(self.bus, LocalBus):
             writer = self.writer.writer if self.writer.lease.is_held else ""
-            position, has_hole = self.bus.journal_position, self.bus.has_hole
-            status = status_of(self.engine, now_ms(), writer, position.epoch, clock, has_hole=has_hole)
-            self.bus.publish([status_record(status)])
+            bus = self.bus
+            epoch, faults = bus.journal_position.epoch, (bus.has_hole, bus.fault)
+            status = status_of(self.engine, now_ms(), writer, epoch, clock, *faults)
+            self.bus.tell(status)
             self._on_status(status)
 
     async def _keep_writing(self) -> None:

@@ -42,7 +42,7 @@ class InstrumentStatus(msgspec.Struct, frozen=True):
     """The mid of the last of them."""
 
 
-class EngineStatus(msgspec.Struct, frozen=True):
+class EngineStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     at_ms: int = 0
     writer: str = ""
     """Empty while it may not write, because another engine does."""
@@ -59,6 +59,8 @@ class EngineStatus(msgspec.Struct, frozen=True):
     """The symbols whose prices come too late to be filled at."""
     has_hole: bool = False
     """The journal of an engine within its process lacks something that the database lacks too."""
+    bus_fault: str = ""
+    """Why Redis may not keep what the engine says: `full` or `away`."""
 
 
 # A feed that was not heard for this long is silent, though its connection stands.
@@ -71,8 +73,8 @@ def status_of(
     writer: str,
     epoch: str,
     clock: SteadyClock | None = None,
-    *,
     has_hole: bool = False,
+    bus_fault: str = "",
 ) -> EngineStatus:
     return EngineStatus(
         at_ms=at_ms,
@@ -89,6 +91,7 @@ def status_of(
         unsettled=tuple(sorted(engine.unsettled)),
         lagging=_lagging(engine),
         has_hole=has_hole,
+        bus_fault=bus_fault,
     )
 
 
@@ -102,12 +105,21 @@ def _lagging(engine: Engine) -> tuple[str, ...]:
     return tuple(sorted(found)) if late else ()
 
 
+encode_status = msgspec.json.Encoder().encode
+read_status = msgspec.json.Decoder(EngineStatus).decode
+
+
 def status_record(status: EngineStatus) -> StatusRecord:
-    return StatusRecord("", msgspec.json.encode(status))
+    return StatusRecord("", encode_status(status))
 
 
-def read_status(record: StatusRecord) -> EngineStatus:
-    return msgspec.json.decode(record.status, type=EngineStatus)
+# Of the name of the engine's process, so that a sign of life stays below 100 bytes.
+NAME_LENGTH = 48
+
+
+def sign_of_life(status: EngineStatus) -> StatusRecord:
+    """Without an epoch, as nothing else is: all of the status stands under a key."""
+    return status_record(EngineStatus(at_ms=status.at_ms, writer=status.writer[:NAME_LENGTH]))
 
 
 def _feed(name: str, feed_state: FeedState, at_ms: int) -> FeedStatus:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.clock import now_ms
-from market.engine.status import EngineStatus, FeedStatus, InstrumentStatus, read_status, status_record
+from market.engine.status import EngineStatus, FeedStatus, InstrumentStatus, encode_status, read_status
 from market.runtime import market
 
 
@@ -41,7 +41,7 @@ def tell(
     """As over the bus."""
     defaults: dict[str, Any] = {"at_ms": now_ms(), "writer": "host:1:a", "epoch": "e1"}
     status = EngineStatus(feeds=list(feeds), instruments=list(instruments), **(defaults | facts))
-    market.status = read_status(status_record(status))
+    market.status = read_status(encode_status(status))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from market.prices.records import AnyRecord, JournalPosition
 from market.store.checkpoints import Checkpoint
 from market.store.loading import load
 
-from .journal import STREAM, decode, number_of
+from .journal import STATUS, STREAM, decode, number_of
 from .price_follower import BusListener, PriceFollower
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,9 @@ class BusReader:
     def __init__(self, url: str, prices: Prices, listener: BusListener, quiet_s: float = QUIET_S) -> None:
         self._entries = StreamReads(url, key_of(STREAM), COUNT, BLOCK_MS)
         self._prices, self._quiet_s = prices, quiet_s
-        self.follower = PriceFollower(prices, listener)
+        self._listener, self.follower = listener, PriceFollower(prices, listener)
+        self.must_read_status = False
+        """The engine has a new one."""
         self._loop = BackgroundLoop(
             "market reader",
             self._read,
@@ -86,6 +88,7 @@ class BusReader:
         self.follower.wanted.check(time.monotonic())
         try:
             await self._take(entries)
+            await self._read_status()
         except OutOfStep as error:
             logger.warning("The prices are loaded again: %s", error)
             await self._catch_up(error.needed)
@@ -118,6 +121,12 @@ class BusReader:
             self._heard = position if heard else self._heard
         if fault is not None:
             raise fault
+
+    async def _read_status(self) -> None:
+        if self.must_read_status:
+            self.must_read_status = False
+            if status := await self._entries.value(key_of(STATUS)):
+                self._listener.told(status)
 
     async def _catch_up(self, needed: JournalPosition) -> None:
         """Load what the engine has written, once it has written that much or another engine has written

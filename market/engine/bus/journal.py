@@ -19,7 +19,7 @@ from market.prices.records import (
     closed_by,
 )
 
-STREAM, HEAD = "bus", "bus:head"
+STREAM, HEAD, STATUS = "bus", "bus:head", "bus:status"
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(list[AnyRecord]).decode
 
@@ -30,13 +30,18 @@ if not head[1] then return 'empty' end
 if head[1] ~= ARGV[1] then return 'deposed' end
 if head[2] ~= ARGV[2] or tonumber(head[3]) < ARGV[3] - 1 then return 'behind' end
 if tonumber(head[3]) >= tonumber(ARGV[3]) then return 'known' end
-redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[5], ARGV[3] .. '-0', 'e', ARGV[2], 'd', ARGV[4])
+redis.call('XADD', KEYS[1], 'MINID', '~', ARGV[5], ARGV[3] .. '-0', 'e', ARGV[2], 'd', ARGV[4])
 redis.call('HSET', KEYS[2], 'n', ARGV[3])
+if ARGV[6] ~= '' then redis.call('SET', KEYS[3], ARGV[6]) end
 return 'ok'
 """
+
+# A full Redis refuses a script only its first write, and never one that deletes. So the successor of an
+# engine that filled it can claim the stream, write what is in it, and make room.
 CLAIM = """
 local writer = redis.call('HGET', KEYS[2], 'writer')
 if ARGV[5] == 'own' and writer and writer ~= ARGV[1] then return 'deposed' end
+redis.call('HDEL', KEYS[2], 'writer')
 redis.call('HSET', KEYS[2], 'writer', ARGV[1])
 if ARGV[4] == 'anew' then
   redis.call('DEL', KEYS[1])

@@ -13,6 +13,7 @@ import msgspec
 
 from core.clock import now_ms
 from core.fault_log import LastingFault
+from market.engine.status import EngineStatus, status_record
 from market.prices.records import AnyRecord, JournalPosition, StatusRecord
 
 from .journal import (
@@ -265,6 +266,9 @@ class LocalBus:
                 self._recent.add(at_ms, records)
         self._hear(records)
 
+    def tell(self, status: EngineStatus) -> None:
+        self.publish([status_record(status)])
+
     def seal(self) -> JournalPosition:
         """Everything published so far has a number; returns the last. A number for nothing would be a gap."""
         if self._is_open:
@@ -287,6 +291,11 @@ class LocalBus:
     @property
     def has_hole(self) -> bool:
         return self._journal.has_hole
+
+    @property
+    def fault(self) -> str:
+        """Who hears is in this process, and what the journal lacks is told apart."""
+        return ""
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""

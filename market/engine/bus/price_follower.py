@@ -36,6 +36,8 @@ class BusListener(NamedTuple):
     keep: RecordKeeper
     missed: NumberingListener
     followed: FollowedSymbols
+    told: Callable[[bytes], None] = lambda status: None
+    """Gets the engine's status where the reader was asked for it."""
 
 
 class PriceFollower:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from redis.exceptions import BusyLoadingError, RedisError
@@ -14,20 +15,17 @@ from core.clock import now_ms
 from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
+from core.redis.replies import is_of_full
+from market.engine.status import EngineStatus, encode_status, sign_of_life
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
 
-from .journal import APPEND, CLAIM, HEAD, STREAM, JournalWriter, decode, encode, new_epoch, number_of
+from .held_entries import MOST_BYTES, HeldEntries
+from .journal import APPEND, CLAIM, HEAD, STATUS, STREAM, JournalWriter, decode, encode, new_epoch, number_of
 
 logger = logging.getLogger(__name__)
 bus_waits = LastingFault(logger, "The bus waits for Redis")
-too_much = LastingFault(logger, "Redis holds too much that waits for the database, and the oldest goes")
-
-# Some minutes of a busy market; a reader that stayed away for longer starts from the database.
-MAX_ENTRIES = 50_000
-
-# What the database does not hold yet is kept for a successor, however much: as far as memory allows.
-MOST_BYTES = 256 * 1024 * 1024
+bus_full = LastingFault(logger, "The bus is full, and no more ticks are taken")
 
 # Records that wait while Redis is away. Beyond it the readers start anew from the database.
 MAX_WAITING = 100_000
@@ -38,15 +36,22 @@ ENTRIES_AT_ONCE = 1_000
 
 # So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
 AWAITED_S = 30.0
+FULL, AWAY = "full", "away"
 RETRY_S = 0.25
 PATIENCE_S = patient(2.0)
 WINDOW_S = 0.002
 
 
 class RedisBus:
-    def __init__(self, url: str, awaited_s: float = AWAITED_S, max_entries: int = MAX_ENTRIES) -> None:
-        self._awaited_s, self._max_entries = awaited_s, max_entries
-        self._keys = [key_of(STREAM), key_of(HEAD)]
+    def __init__(
+        self,
+        url: str,
+        awaited_s: float = AWAITED_S,
+        held: HeldEntries | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._awaited_s, self._held, self._clock = awaited_s, held or HeldEntries(), clock
+        self._keys = [key_of(name) for name in (STREAM, HEAD, STATUS)]
         self._redis = connect_redis(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
         # Any: the types of redis-py allow for its client without await too.
         self._append: Any = self._redis.register_script(APPEND)
@@ -59,9 +64,11 @@ class RedisBus:
         """The last entries that Redis took."""
         self.waiting = 0
         """Records that Redis has not taken yet."""
+        self._fault = ""
+        """Why Redis took nothing when it was last asked."""
+        self._status = b""
+        """The newest of the engine, until Redis has it."""
         self._written = JournalPosition("", 0)
-        self._unwritten_bytes = 0
-        """About how much Redis has taken since."""
         self._lacks_until = 0
         """Up to here Redis, which had come back empty, has not all that the database lacks."""
         self._must_begin_anew = False
@@ -77,7 +84,7 @@ class RedisBus:
         self._has_claimed = False
         self._sent.clear()
         self._writer, self._wake, self._moved = writer, asyncio.Event(), asyncio.Event()
-        self._written, self._unwritten_bytes, self._lacks_until = position, 0, 0
+        self._written, self._lacks_until = position, 0
         tail = await self._await_tail(writer, position)
         if tail is None:
             self.journal_position = position
@@ -99,6 +106,11 @@ class RedisBus:
             self._drop()
             self._must_begin_anew = True
 
+    def tell(self, status: EngineStatus) -> None:
+        """All of it stands under a key, and the stream has only that there is one."""
+        self._status = encode_status(status)
+        self.publish([sign_of_life(status)])
+
     def seal(self) -> JournalPosition:
         """Everything published so far has a number; returns the last."""
         if self._open:
@@ -110,9 +122,8 @@ class RedisBus:
 
     def written(self, position: JournalPosition) -> None:
         """The stream keeps what it has: others may start from an older state."""
-        self._written, self._unwritten_bytes = position, 0
+        self._written = position
         self._tell_those_who_wait()
-        too_much.over()
 
     @property
     def is_whole(self) -> bool:
@@ -122,6 +133,11 @@ class RedisBus:
     @property
     def has_hole(self) -> bool:
         return False
+
+    @property
+    def fault(self) -> str:
+        """Why what is published now may not be kept: `full` or `away`; empty where it is."""
+        return self._fault or (FULL if self._held.are_too_many else "")
 
     async def settle(self) -> None:
         """Wait until a successor would know of all that was published so far."""
@@ -175,7 +191,7 @@ class RedisBus:
         if epoch is None or epoch.decode() != position.epoch or int(n) < position.number:
             return None
         records: list[AnyRecord] = []
-        last = position.number
+        last, size = position.number, 0
         # Page by page: it may be of hours, and the lease has to be kept meanwhile.
         while entries := await self._redis.xrange(self._keys[0], f"({last}-0", "+", count=ENTRIES_AT_ONCE):
             for entry_id, fields in entries:
@@ -183,8 +199,10 @@ class RedisBus:
                 if number_of(entry_id) != last:
                     return None
                 records += decode(fields[b"d"])
+                size += len(fields[b"d"])
         if last != int(n):
             return None
+        self._held.begin(last, size, self._clock())
         self.journal_position = JournalPosition(position.epoch, int(n))
         return records
 
@@ -209,6 +227,7 @@ class RedisBus:
         args = [writer.writer, self.journal_position.epoch, number, "anew", whose]
         if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
+        self._held.begin(number, 0, self._clock())
         self._has_claimed, self._must_begin_anew = True, False
 
     async def _fill_up(self, writer: JournalWriter) -> None:
@@ -219,6 +238,7 @@ class RedisBus:
         args = [writer.writer, self.journal_position.epoch, first - 1, "anew", "own"]
         if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
+        self._held.begin(first - 1, 0, self._clock())
         self._lacks_until = first - 1
         self.waiting += sum(len(records) for _, records in self._sent)
         self._sealed.extendleft(reversed(self._sent))
@@ -244,15 +264,21 @@ class RedisBus:
                 writer.lose_lease()
                 return
             except (RedisError, OSError) as error:
-                bus_waits.tell(error)
+                await self._note_fault(error)
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                self._fault = AWAY
                 logger.exception("The bus broke and goes on")
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
             else:
+                self._fault = ""
                 bus_waits.over()
+                if self._held.are_too_many:
+                    bus_full.tell(f"more than {MOST_BYTES} bytes are new, or wait for the database")
+                else:
+                    bus_full.over()
                 # What comes within this time leaves together.
                 await asyncio.sleep(WINDOW_S)
 
@@ -260,9 +286,9 @@ class RedisBus:
         if self._must_begin_anew:
             await self._start_anew(writer)
             return
-        number, records = self._sealed[0]
-        data = encode(records)
-        args = [writer.writer, self.journal_position.epoch, number, data, self._entries_to_keep(number)]
+        (number, records), status = self._sealed[0], self._status
+        data, epoch = encode(records), self.journal_position.epoch
+        args = [writer.writer, epoch, number, data, self._trimmed(), status]
         answer = await self._append(keys=self._keys, args=args)
         if answer == b"deposed":
             raise LeaseLost
@@ -270,14 +296,24 @@ class RedisBus:
             await self._fill_up(writer)
         elif self._sealed and self._sealed[0][0] == number:
             self._sent.append(self._sealed.popleft())
-            self._unwritten_bytes += len(data)
+            self._held.add(number, len(data), self._clock())
+            self._status = b"" if self._status is status else self._status
             self.waiting -= len(records)
             self._tell_those_who_wait()
 
-    def _entries_to_keep(self, number: int) -> int:
-        if self._unwritten_bytes > MOST_BYTES:
-            too_much.tell(f"more than {MOST_BYTES} bytes")
-            return self._max_entries
-        if self._written.epoch != self.journal_position.epoch:
-            return number
-        return max(self._max_entries, number - self._written.number)
+    async def _note_fault(self, error: Exception) -> None:
+        if not is_of_full(error):
+            self._fault = AWAY
+            bus_waits.tell(error)
+            return
+        self._fault = FULL
+        bus_full.tell(error)
+        with contextlib.suppress(RedisError, OSError):
+            # To append would need memory before it trims.
+            await self._redis.xtrim(self._keys[0], minid=self._trimmed(all_that_may=True), approximate=False)
+
+    def _trimmed(self, *, all_that_may: bool = False) -> str:
+        """The first entry that stays."""
+        is_known = self._written.epoch == self.journal_position.epoch
+        self._held.trim(self._written.number if is_known else 0, self._clock(), all_that_may=all_that_may)
+        return f"{self._held.first}-0"

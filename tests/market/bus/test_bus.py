@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ from redis import Redis
 
 from core.background import cancel_and_wait
 from core.redis.connections import key_of
-from market.engine.bus import redis_bus
-from market.engine.bus.journal import HEAD, STREAM
-from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
+from market.engine.bus import held_entries, redis_bus
+from market.engine.bus.held_entries import KEEP_S, STEP_S, HeldEntries
+from market.engine.bus.journal import HEAD, STATUS, STREAM
+from market.engine.bus.redis_bus import FULL, MAX_WAITING, RedisBus
+from market.engine.status import EngineStatus, encode_status
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
+from tests.market.engine_status import make_instrument_status
+from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S, until
+from tests.programs.debian import require_debian
+from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.programs.services import redis as redis_server
 from tests.reliability.services.private_servers import PrivateRedis
 
@@ -260,22 +267,123 @@ def test_what_the_database_lacks_stays_however_much_it_is(
     monkeypatch.setattr(redis_bus, "ENTRIES_AT_ONCE", 300)
 
     async def run() -> list[AnyRecord]:
-        first = RedisBus(url, max_entries=10)
+        now_s = 0.0
+        first, second = (RedisBus(url, held=HeldEntries(10, 10), clock=lambda: now_s) for _ in range(2))
         await first.open(JournalWriter(), NOWHERE)
         first.written(written := first.journal_position)
         await publish(first, 1, 1000)
         await until(lambda: first.waiting == 0)
-        second = RedisBus(url, max_entries=10)
+        now_s += 2 * KEEP_S
+        await publish(first, 1001, 1001)
+        await until(lambda: first.waiting == 0)
         tail = await second.open(JournalWriter("second"), written)
         second.written(second.journal_position)
-        await publish(second, 1001, 1001)
-        await until(lambda: second.waiting == 0)
+        for seq, pause_s in ((1002, KEEP_S), (1003, 1.0)):
+            assert number_of_entries(client) == seq - 1
+            now_s += pause_s
+            await publish(second, seq, seq)
+            await until(lambda: second.waiting == 0)
         await first.close()
         await second.close()
         return tail
 
-    assert seqs_of(asyncio.run(run())) == list(range(1, 1001))
+    assert seqs_of(asyncio.run(run())) == list(range(1, 1002))
     assert number_of_entries(client) < 1000
+
+
+def test_status_is_overwritten_and_the_stream_has_only_short_signs_of_life(url: str, client: Redis) -> None:
+    def told(at_ms: int) -> EngineStatus:
+        return EngineStatus(
+            at_ms, f"host:1:{'m' * 100}", "epoch", instruments=[make_instrument_status()] * 100
+        )
+
+    async def run() -> None:
+        bus = await opened(url)
+        for at_ms in (NOON_MS, NOON_MS + 1_000):
+            bus.tell(told(at_ms))
+            bus.seal()
+        await until(lambda: bus.waiting == 0)
+        await bus.close()
+
+    asyncio.run(run())
+
+    entries: Any = client.xrange(key_of(STREAM))
+    assert [len(fields[b"d"]) <= 100 for _, fields in entries] == [True, True]
+    assert client.get(key_of(STATUS)) == encode_status(told(NOON_MS + 1_000))
+
+
+def test_bus_is_full_while_what_has_to_stay_is_too_much(
+    url: str, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_entries, "MOST_BYTES", 10_000)
+    faults = []
+
+    async def run() -> None:
+        now_s = 0.0
+        bus = RedisBus(url, held=HeldEntries(kept_bytes=0), clock=lambda: now_s)
+        await bus.open(JournalWriter(), NOWHERE)
+        bus.written(bus.journal_position)
+        for seq, pause_s, is_written in ((1, 0, False), (501, KEEP_S + 1, False), (502, 0, True)):
+            now_s += pause_s
+            if is_written:
+                bus.written(bus.journal_position)
+            await publish(bus, seq, max(seq, 500))
+            await until(lambda: bus.waiting == 0)
+            faults.append(bus.fault)
+        await bus.close()
+
+    asyncio.run(run())
+
+    assert faults == [FULL, FULL, ""]
+
+
+@pytest.fixture(params=["of the wheel", "of Debian"])
+def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisNode]:
+    """Older servers say otherwise that they are full."""
+    binary = require_debian("redis-server") if request.param == "of Debian" else ""
+    node = RedisNode(tmp_path, FORGETFUL, binary)
+    with node.running():
+        yield node
+
+
+def test_redis_that_is_full_settles_nothing_and_loses_nothing_and_gets_room_from_what_may_go(
+    small: RedisNode,
+) -> None:
+    url = f"redis://127.0.0.1:{small.port}/0"
+
+    async def run() -> None:
+        now_s = 0.0
+        first, second = (RedisBus(url, clock=lambda: now_s) for _ in range(2))
+        await first.open(JournalWriter(), NOWHERE)
+        first.written(written := first.journal_position)
+        await publish(first, 1, 3)
+        await first.settle()
+        small.client.config_set("maxmemory", 1)
+        await publish(first, 4, 4)
+        settling = asyncio.create_task(first.settle())
+        await until(lambda: first.fault == FULL)
+        assert not settling.done()
+        await cancel_and_wait(settling)
+        assert seqs_of(await second.open(JournalWriter("second"), written)) == [1, 2, 3]
+        now_s += STEP_S
+        await publish(second, 5, 5)
+        await until(lambda: second.fault == FULL)
+        small.client.config_set("maxmemory", 0)
+        await second.settle()
+        assert seqs(small.client) == [1, 2, 3, 5]
+        second.written(second.journal_position)
+        small.client.config_set("maxmemory", 1)
+        now_s += KEEP_S + 1
+        await publish(second, 6, 6)
+        await until(lambda: seqs(small.client) == [])
+        small.client.config_set("maxmemory", 0)
+        await second.settle()
+        assert seqs(small.client) == [6]
+        await until(lambda: second.fault == "")
+        await second.close()
+        await first.close()
+
+    asyncio.run(run())
 
 
 def test_redis_that_comes_up_late_still_hands_on_what_it_holds_and_is_not_waited_for_for_ever(

@@ -10,14 +10,18 @@ from typing import Any
 import httpx
 import pytest
 from pytest_django import Settings
+from redis import Redis
 
+from core.clock import now_ms
 from core.threads import in_thread
 from market.engine.bus.local_bus import LocalBus, LocalJournal
-from market.engine.engine import Engine
+from market.engine.bus.redis_bus import FULL, RedisBus
+from market.engine.engine import NO_ROOM, Engine
 from market.engine.push_queue import NothingKept
 from market.engine.runner import Runner
 from market.models import EngineState
 from market.prices.quotes import Prices
+from market.prices.records import Tick
 from market.push.keys import issue_ingest_key
 from market.runtime import market
 from tests.client import Server
@@ -25,13 +29,13 @@ from tests.factories import make_instrument
 from tests.market.push.conftest import make_tick
 from tests.market.running import make_runner, no_feed
 from tests.market.store.test_engine_store import broken_database
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import PATIENCE_S, until, wait_until
 
 pytestmark = [pytest.mark.served, pytest.mark.services]
 
 
 @pytest.fixture
-def client(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterator[httpx.Client]:
+def pushing(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterator[httpx.Client]:
     settings.REDIS_URL, settings.VAR_DIR = "", tmp_path
     make_instrument("EURUSD")
     key = issue_ingest_key("desk", "", by="test")[1]
@@ -41,13 +45,13 @@ def client(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterat
 
 
 def test_ticks_are_taken_as_long_as_the_database_or_the_journal_keeps_them(
-    client: httpx.Client, tmp_path: Path
+    pushing: httpx.Client, tmp_path: Path
 ) -> None:
     def push() -> httpx.Response:
-        return client.post("/ingest/ticks", json=make_tick("EURUSD"))
+        return pushing.post("/ingest/ticks", json=make_tick("EURUSD"))
 
     def degraded() -> Any:
-        return client.get("/readyz").json()["degraded"]
+        return pushing.get("/readyz").json()["degraded"]
 
     journal = tmp_path / "journal"
     with broken_database("market_lastquote"):
@@ -86,6 +90,27 @@ def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_i
     written, given = asyncio.run(start())
 
     assert written == given
+
+
+def test_engine_whose_redis_is_full_takes_no_ticks(url: str, client: Redis, transactional_db: None) -> None:
+    async def push() -> None:
+        runner = Runner(Engine(Prices("bid")), no_feed, RedisBus(url))
+        assert await runner.writer.try_lease()
+        client.config_set("maxmemory", 1)
+        await runner.start()
+        try:
+            await until(lambda: runner.bus.fault == FULL)
+            with pytest.raises(NothingKept):
+                runner.push("push:desk", [Tick("EURUSD", 1.0, 1.1, now_ms())])
+            client.config_set("maxmemory", 0)
+            await until(lambda: not runner.bus.fault)
+            assert runner.push("push:desk", [Tick("EURUSD", 1.0, 1.1, now_ms())]) != [NO_ROOM]
+        finally:
+            client.config_set("maxmemory", 0)
+            await runner.stop()
+            await in_thread(runner.writer.lease.leave)
+
+    asyncio.run(push())
 
 
 def test_process_that_lost_the_lease_takes_no_ticks(transactional_db: None) -> None:

@@ -162,7 +162,7 @@ def test_engine_without_the_lease_says_that_it_writes_nothing() -> None:
         def hear(records: list[AnyRecord]) -> None:
             for record in records:
                 if isinstance(record, StatusRecord) and not told.done():
-                    told.set_result(read_status(record))
+                    told.set_result(read_status(record.status))
 
         runner = make_runner(Engine(Prices("bid")), hear=hear)
         await runner.start()

@@ -11,7 +11,7 @@ import pytest
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market.engine.engine import Engine
+from market.engine.engine import NO_ROOM, Engine
 from market.engine.feeds.supervisor import EngineReceiver
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -106,6 +106,17 @@ def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     day.go_on(310, "push:desk")
 
     assert day.closed == [0, 3, 4]
+
+
+def test_minute_of_which_ticks_were_refused_for_want_of_room_is_not_flat() -> None:
+    day = quoted_day()
+    day.go_on(70, "push:desk")
+    day.engine.has_room = lambda: False
+    assert day.send("push:desk", changed(time_ms=day.at_ms)) == NO_ROOM
+    day.engine.has_room = lambda: True
+    day.go_on(310, "push:desk")
+
+    assert day.closed == [0, 2, 3, 4]
 
 
 def test_tick_right_after_a_quiet_minute_does_not_hide_it() -> None:

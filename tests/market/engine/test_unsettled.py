@@ -120,7 +120,9 @@ def test_every_process_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, ...]] = []
 
     def hear(records: list[AnyRecord]) -> None:
-        told.extend(read_status(record).unsettled for record in records if type(record) is StatusRecord)
+        told.extend(
+            read_status(record.status).unsettled for record in records if type(record) is StatusRecord
+        )
 
     async def act() -> None:
         engine = Engine(Prices("bid"))

@@ -21,6 +21,7 @@ from market.engine.push_queue import (
     MAX_WAITING,
     REQUESTS,
     IngestUnavailable,
+    NothingKept,
     PushQueue,
     PushRequest,
     encode,
@@ -78,6 +79,8 @@ class Engine:
         self.sent_ms, self.key = sent_ms, key
         if origin == "faulty":
             raise ValueError("this one cannot be worked")
+        if origin == "full":
+            raise NothingKept
         return ["crossed" if tick.ask < tick.bid else None for tick in ticks]
 
 
@@ -163,11 +166,14 @@ async def test_two_engines_work_each_request_once_and_each_sender_gets_its_own(r
     assert sorted(worked) == sorted(f"{name}:{number}" for name in ("one", "other") for number in range(100))
 
 
-async def test_request_that_breaks_the_engine_is_unavailable_and_the_next_is_worked(
-    redis: PrivateRedis,
+async def test_request_that_breaks_the_engine_or_has_no_room_is_unavailable_and_the_next_is_worked(
+    redis: PrivateRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with sending(redis) as inbox, serving(redis, Engine()):
-        assert not await answered(inbox.send("faulty", [TICK]))
+        for origin in ("faulty", "full"):
+            assert not await answered(inbox.send(origin, [TICK]))
+        # A service that is full is sent thousands a second.
+        assert [record.args for record in caplog.records if record.exc_info] == [("faulty",)]
         assert await inbox.send("push:desk", [TICK]) == [None]
 
 

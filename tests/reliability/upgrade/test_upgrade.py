@@ -11,12 +11,12 @@ from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import ROOT
 from tools.lint.migrations.last import Release, last_release
 
-from .upgrading import ReleaseMissing, over, unpack, upgraded
+from .upgrading import ReleaseMissing, mixed, over, unpack
 
 
 @pytest.mark.row("upgrade", "nothing acknowledged lost, no connection closed without notice")
 async def test_an_upgrade_loses_nothing(tmp_path: Path, tell: Tell) -> None:
-    await over(upgraded, tmp_path, tell)
+    await over(mixed, tmp_path, tell)
 
 
 release = pytest.mark.row("upgrade", "the release under test is exactly what was committed")

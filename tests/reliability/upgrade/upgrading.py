@@ -215,6 +215,12 @@ def told_version(port: int) -> str:
     return "".join(re.findall(r'^tickwire_version\{version="([^"]+)"\}', ran.stdout, re.MULTILINE))
 
 
+def hears_engine(port: int, pid: int) -> bool:
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).text
+    named = re.search(rf'^tickwire_engine_info{{[^}}]*writer="[^":]*:{pid}:', text, re.MULTILINE)
+    return named is not None and "\ntickwire_engine_up 1.0\n" in text
+
+
 STREAMS, POLLERS, SOURCES = 8, 3, 2
 DRAIN_S = 2.0
 # Releases whose processes end before their slots are free: some who come back are refused for a moment.
@@ -272,7 +278,7 @@ class Service:
         if before is not None:
             before.close()
         wait_until(lambda: engine.said(RUNS))
-        self.engine_log = engine.log
+        self.engine_log, self.engine_pid = engine.log, engine.pid
 
 
 class Made(NamedTuple):
@@ -363,6 +369,11 @@ class Upgrade:
             verified = code.manage("verify_ledger")
             assert verified.returncode == 0, verified.stderr
 
+    def hear_the_engine(self) -> None:
+        """In both web processes: what this one says of itself, and after the one before."""
+        for port in self.service.metrics_ports:
+            wait_until(partial(hears_engine, port, self.service.engine_pid))
+
     def check_version(self, number: int) -> None:
         assert told_version(self.service.metrics_ports[number]) == VERSION
 
@@ -392,7 +403,7 @@ async def over(steps: Steps, directory: Path, tell: Tell) -> None:
                 # Leaving the context would keep the streams waiting.
                 await asyncio.to_thread(publisher.stop)
             await asyncio.to_thread(publisher.wait_for_the_ticks)
-            await asyncio.to_thread(upgrade.check_ledger, upgrade.released, upgrade.here)
+            await asyncio.to_thread(upgrade.check_ledger, upgrade.here)
         tell(f"release {last_release()}")
         check(traffic, tell)
         check_signals(publisher, tell)
@@ -404,6 +415,20 @@ async def upgraded(upgrade: Upgrade) -> None:
     await upgrade.do(upgrade.check_keys)
     await upgrade.do(upgrade.check_version, 0)
     await upgrade.do(upgrade.put_web, 1, upgrade.here)
+
+
+async def mixed(upgrade: Upgrade) -> None:
+    """Each of the two engines serves web processes of both."""
+    await upgrade.do(migrate, upgrade.here)
+    await upgrade.do(upgrade.put_web, 0, upgrade.here)
+    await upgrade.do(upgrade.check_keys)
+    await upgrade.do(upgrade.check_version, 0)
+    await upgrade.do(upgrade.hear_the_engine)
+    # It takes for altered what another engine than its own closes.
+    await upgrade.do(upgrade.check_ledger, upgrade.released)
+    await upgrade.do(upgrade.service.put_engine, upgrade.here)
+    await upgrade.do(upgrade.hear_the_engine)
+    await upgrade.do(upgrade.put_web, 1, upgrade.released)
 
 
 def check_signals(publisher: PagePublisher, tell: Tell) -> None:

@@ -12,7 +12,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, save, withhold
 from market import runtime as market
-from market.engine.status import status_of, status_record
+from market.engine.status import status_of
 from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
@@ -137,7 +137,7 @@ async def speak(ticker: Ticker) -> asyncio.Task[None]:
     async def keep_telling() -> None:
         while True:
             status = status_of(engine, now_ms(), "", bus.journal_position.epoch)
-            bus.publish([status_record(status)])
+            bus.tell(status)
             await asyncio.sleep(0.1)
 
     return asyncio.create_task(keep_telling())

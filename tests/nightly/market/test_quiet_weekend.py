@@ -1,0 +1,56 @@
+"""What Redis holds of a market that is open, and of which no tick comes for 48 hours of the test's clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from core.times import MINUTE_MS
+from market.engine.bus.redis_bus import RedisBus
+from market.engine.status import EngineStatus, sign_of_life
+from market.prices.records import AnyRecord, ClosedCandle, EmptyMinute
+from market.store.process_names import own_name
+from tests.market.bus.buses import NOWHERE, JournalWriter
+from tests.market.engine_status import make_instrument_status
+from tests.market.ticking import NOON_MS
+from tests.nightly.figures import note
+from tests.programs.services import redis
+
+HOURS, MEGABYTE = 48, 1_000_000
+
+
+def flat_minutes(symbols: list[str], minute: int) -> list[AnyRecord]:
+    """As all instruments close them at once."""
+    opened_ms = NOON_MS + minute * MINUTE_MS
+    candle = ClosedCandle("1m", minute, opened_ms + MINUTE_MS, opened_ms, 1.08, 1.08, 1.08, 1.08, 0.0)
+    return [EmptyMinute(symbol, opened_ms, "kraken", [candle]) for symbol in symbols]
+
+
+@pytest.mark.parametrize(("instruments", "most_mb"), [(100, 64), (5_000, 256)])
+async def test_redis_stays_small_over_a_quiet_weekend(tmp_path: Path, instruments: int, most_mb: int) -> None:
+    symbols, now_s = [f"SYMBOL{number}" for number in range(instruments)], 0.0
+    statuses = [make_instrument_status(symbol) for symbol in symbols]
+    with redis(tmp_path) as url, Redis.from_url(url) as client:
+        bus = RedisBus(url, clock=lambda: now_s)
+        await bus.open(JournalWriter(), NOWHERE)
+        bus.written(bus.journal_position)
+        for minute in range(HOURS * 60):
+            status = EngineStatus(NOON_MS + minute * MINUTE_MS, own_name(), "epoch", instruments=statuses)
+            # It is overwritten: how often changes nothing.
+            bus.tell(status)
+            for _ in range(59):
+                bus.seal()
+                bus.publish([sign_of_life(status)])
+            bus.publish(flat_minutes(symbols, minute))
+            now_s += 60
+            await bus.settle()
+            bus.written(bus.journal_position)
+        memory = client.info("memory")
+        await bus.close()
+    peak = memory["used_memory_peak"]
+    figure = f"Redis over a quiet weekend, {instruments} instruments"
+    held = peak < most_mb * MEGABYTE
+    note(figure, f"below {most_mb} MB", f"at most {peak / MEGABYTE:.1f} MB", held=held)
+    assert held
