@@ -23,7 +23,8 @@ from core import clock
 from core.database import UNANSWERED
 from core.deadlines import patient
 from core.events.event_feed import EVENT_METRICS
-from core.redis.connections import AWAY, connect_redis
+from core.redis.connections import AWAY, connect_redis, key_of
+from core.redis.replies import is_of_full
 from market.metrics import MarketMetrics
 from market.overview import GONE_MS
 from market.runtime import bus_url, market
@@ -33,6 +34,7 @@ Role = Literal["starting", "standby", "leader", "stopping"]
 
 # Kubernetes gives up a probe after a second unless it is told otherwise.
 ASKED_WITHIN_S = patient(0.8)
+PROBE, PROBE_MS = "bus:probe", 1_000
 
 
 class EngineHealth(Collector):
@@ -82,6 +84,7 @@ class EngineHealth(Collector):
         if self.role == "leader":
             age_ms = clock.now_ms() - market.status.at_ms
             checks["engine"] = "ok" if age_ms <= GONE_MS else "silent"
+            checks["bus"] = market.status.bus_fault or "ok"
         reasons: list[str] = [self.role] if self.role in ("starting", "stopping") else []
         reasons += [name for name, found in checks.items() if found != "ok"]
         body: dict[str, Any] = {"status": "not ready" if reasons else "ready", "role": self.role}
@@ -102,10 +105,10 @@ class EngineHealth(Collector):
             return "away"
         try:
             async with asyncio.timeout(ASKED_WITHIN_S):
-                # Its types name the answer of the synchronous client, too.
-                await cast(Any, self._redis).ping()
-        except (*AWAY, TimeoutError):
-            return "away"
+                # Its types name the answer of the synchronous client, too. One that is full answers a ping.
+                await cast(Any, self._redis).set(key_of(PROBE), "", px=PROBE_MS)
+        except (*AWAY, TimeoutError) as error:
+            return "full" if is_of_full(error) else "away"
         return "ok"
 
 

@@ -73,8 +73,13 @@ def _memory(facts: dict[str, Any]) -> Iterator[Diagnosis]:
         yield fail(ABOUT, says, fix) if most else warn(ABOUT, says, fix)
     used = int(facts.get("used_memory", 0))
     if most and used > 0.9 * most:
-        says = f"Redis has used {used / most:.0%} of its memory (maxmemory)."
-        yield warn(ABOUT, says, "Raise maxmemory. A full Redis refuses writes, and prices stand still.")
+        says = f"Redis has used {used / most:.0%} of its memory (maxmemory)"
+        if used < most:
+            fix = "Raise maxmemory. A full Redis refuses writes, and prices stand still."
+            yield warn(ABOUT, f"{says}.", fix)
+        else:
+            fix = "Raise maxmemory, or remove what else is in it: redis-cli --bigkeys names the largest."
+            yield fail(ABOUT, f"{says}: it is full and refuses writes, and prices stand still.", fix)
 
 
 def _writes(variable: str, facts: dict[str, Any]) -> Iterator[Diagnosis]:

@@ -62,12 +62,12 @@ class ReadinessMetrics(Collector):
         ready.add_metric((), not found.reasons)
         yield ready
         text = "1 while it is away for all processes, as far as this one knows."
-        degraded = GaugeMetricFamily("tickwire_degraded", text, labels=("what",))
+        degraded = GaugeMetricFamily("tickwire_degraded", text, labels=("what", "why"))
         alone = GaugeMetricFamily(
             "tickwire_cut_off", "1 while it is away for this process alone.", labels=("what",)
         )
-        for name in found.checks:
-            degraded.add_metric((name,), name in found.degraded)
+        for name, why in found.checks.items():
+            degraded.add_metric((name, why), name in found.degraded)
             alone.add_metric((name,), name in found.reasons)
         yield degraded
         yield alone

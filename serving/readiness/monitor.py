@@ -21,6 +21,7 @@ from core.deadlines import patient
 from core.events.event_feed import feed
 from core.fault_log import EachFault
 from core.redis.connections import connect_redis, key_of
+from core.redis.replies import is_of_full
 from serving.draining import draining
 
 from .findings import OK, Findings, Readiness
@@ -185,7 +186,7 @@ class ReadinessMonitor:
             async with asyncio.timeout(REDIS_PATIENCE_S):
                 others = await self._exchange_over_redis(redis, now)
         except (RedisError, OSError, TimeoutError) as error:
-            self.findings.note("redis", "full" if "OOM" in str(error) else "away", now)
+            self.findings.note("redis", FULL if is_of_full(error) else AWAY, now)
             return
         self.findings.note("redis", OK, now)
         for ages_s in others:

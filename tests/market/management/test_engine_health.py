@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from redis import Redis
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port, redis
@@ -34,8 +35,9 @@ def is_ready(port: int, role: str) -> bool:
 
 
 class Engines:
-    def __init__(self, leader: EngineProcess, leads_at: int, stands_in_at: int) -> None:
+    def __init__(self, leader: EngineProcess, leads_at: int, stands_in_at: int, redis_url: str) -> None:
         self.leader, self.leads_at, self.stands_in_at = leader, leads_at, stands_in_at
+        self.redis_url = redis_url
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
         wait_until(lambda: is_ready(first, "leader"))
         stack.enter_context(engine_process(installation, 2, {"ENGINE_PORT": str(second)}))
         wait_until(lambda: is_ready(second, "standby"))
-        yield Engines(leader, first, second)
+        yield Engines(leader, first, second, url)
 
 
 def test_leader_has_the_market_and_a_stand_in_only_itself(engines: Engines) -> None:
@@ -67,6 +69,20 @@ def test_leader_has_the_market_and_a_stand_in_only_itself(engines: Engines) -> N
 @pytest.mark.parametrize("path", ["/livez", "/healthz"])
 def test_both_live(engines: Engines, path: str) -> None:
     assert [ask(port, path).status_code for port in (engines.leads_at, engines.stands_in_at)] == [200, 200]
+
+
+def test_neither_is_ready_while_redis_is_full(engines: Engines) -> None:
+    def said() -> list[tuple[int, dict[str, str]]]:
+        answers = [ask(port, "/readyz") for port in (engines.leads_at, engines.stands_in_at)]
+        return [(answer.status_code, answer.json()["checks"]) for answer in answers]
+
+    with Redis.from_url(engines.redis_url) as client:
+        client.config_set("maxmemory", 1)
+        full = {"database": "ok", "redis": "full"}
+        wait_until(lambda: said() == [(503, full | {"engine": "ok", "bus": "full"}), (503, full)])
+        assert "tickwire_bus_full 1.0" in ask(engines.leads_at, "/metrics").text
+        client.config_set("maxmemory", 0)
+    wait_until(lambda: is_ready(engines.leads_at, "leader") and is_ready(engines.stands_in_at, "standby"))
 
 
 def test_stand_in_leads_when_the_leader_is_killed(engines: Engines) -> None:

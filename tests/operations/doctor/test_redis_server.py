@@ -61,11 +61,12 @@ def test_a_policy_that_drops_what_it_holds_is_told(redis: Redis, most: str, leve
     assert "maxmemory-policy volatile-lru" in says
 
 
-def test_memory_that_runs_out_is_told(redis: Redis) -> None:
+@pytest.mark.parametrize(("share", "level", "is_full"), [(1.05, "warn", False), (0.95, "fail", True)])
+def test_memory_that_runs_out_is_told(redis: Redis, share: float, level: str, is_full: bool) -> None:
     redis.set("filler", b"0" * 10_000_000)
-    redis.config_set("maxmemory", int(ask(redis, "memory", "used_memory") * 1.05))
-    level, says = only_fault(check_redis())
-    assert (level, says.endswith("of its memory (maxmemory).")) == ("warn", True)
+    redis.config_set("maxmemory", int(ask(redis, "memory", "used_memory") * share))
+    found, says = only_fault(check_redis())
+    assert (found, "of its memory (maxmemory)" in says, "it is full" in says) == (level, True, is_full)
 
 
 def test_a_replica_is_a_fault_unless_it_is_that_of_the_bus(redis: Redis, settings: Settings) -> None:

@@ -15,6 +15,7 @@ from tests.reliability.services.private_servers import PrivateRedis
 from tests.reliability.services.processes import Installation, Process, manage
 
 FALLBACKS = "tickwire_limit_fallbacks_total"
+FULL = 'tickwire_degraded{what="redis",why="full"}'
 PROCESSES, LIMIT = 2, 60
 
 
@@ -111,6 +112,7 @@ def test_each_process_counts_alone_while_redis_is_full(counted: Counted, tell: T
         client.config_set("maxmemory-policy", "noeviction")
         client.config_set("maxmemory", 1)
         statuses = rush(counted.servers, [key], 200)
+        wait_until(lambda: all(server.metric(FULL) for server in counted.servers))
         client.config_set("maxmemory", 0)
     tell(f"admitted {statuses[200]} on {PROCESSES} processes")
     assert statuses == {200: PROCESSES * LIMIT, 429: 200 - PROCESSES * LIMIT}
