@@ -1,8 +1,6 @@
 """/status: for people, for programs and as a feed. Nobody needs a key to see whether the service is up."""
 
 import logging
-import threading
-import time
 from collections import Counter
 
 from django.contrib.syndication.views import Feed
@@ -12,6 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from core.kept import Kept
 from core.plain_json import encode
 
 from . import summary as summaries
@@ -21,40 +20,31 @@ from .picture import latency_picture
 
 logger = logging.getLogger(__name__)
 
-# The database is asked at most once in this time.
-FRESH_S = 5.0
 WORST_FIRST = ("stale", "open", "closed")
 
 
-class SummaryCache:
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.made_at = float("-inf")
-        self._summary: summaries.Summary | None = None
-
-    def get(self) -> summaries.Summary:
-        with self._lock:
-            if self._summary is None or time.monotonic() - self.made_at > FRESH_S:
-                self._summary = self._look()
-                self.made_at = time.monotonic()
-            return self._summary
-
-    def _look(self) -> summaries.Summary:
-        try:
-            return summaries.summary()
-        except DatabaseError as error:
-            if self._summary is None:
-                raise
-            logger.warning("The status is that of %s: %s", self._summary.at, error)
-            return summaries.without_database(self._summary)
+def look(before: summaries.Summary | None) -> summaries.Summary:
+    try:
+        return summaries.summary()
+    except DatabaseError as error:
+        if before is None:
+            raise
+        logger.warning("The status is that of %s: %s", before.at, error)
+        return summaries.without_database(before)
 
 
-summary_cache = SummaryCache()
+# The database is asked at most once in this time.
+FRESH_S = 5.0
+summary_cache: Kept[summaries.Summary] = Kept()
+
+
+def seen_now() -> summaries.Summary:
+    return summary_cache.get(FRESH_S, look)
 
 
 @require_safe
 def status_page(request: HttpRequest) -> HttpResponse:
-    seen = summary_cache.get()
+    seen = seen_now()
     incidents = seen.incidents
     page = {
         "seen": seen,
@@ -72,7 +62,7 @@ def status_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def status_json(request: HttpRequest) -> HttpResponse:
-    answer = HttpResponse(encode(summary_cache.get()), content_type="application/json")
+    answer = HttpResponse(encode(seen_now()), content_type="application/json")
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Cache-Control"] = f"max-age={FRESH_S:.0f}"
     return answer

@@ -15,7 +15,7 @@ from instruments.facts import TEST_SYMBOL
 from pages.terminal import ComingPast, terminal, watchlist
 from pages.watchlist import WatchlistGroup, WatchlistRow, grouped
 from signals_feed.ledger_days import position_now
-from status.views import summary_cache
+from status.views import seen_now
 
 MOST_ROWS = 8
 LEAST_DAYS = 7
@@ -47,7 +47,7 @@ def about(request: HttpRequest) -> HttpResponse:
 
 def uptime_of_days() -> float | None:
     """None for a service that is too young to speak of days."""
-    seen = summary_cache.get()
+    seen = seen_now()
     return seen.uptime_percent if len(seen.days) > LEAST_DAYS else None
 
 

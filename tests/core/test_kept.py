@@ -1,0 +1,26 @@
+"""What is made at most once in so many seconds."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from core.kept import Kept
+from tests.patience import PATIENCE_S
+
+
+def test_while_it_is_made_again_the_others_get_the_last() -> None:
+    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+
+    def make(last: int | None) -> int:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        return (last or 0) + 1
+
+    assert [kept.get(PATIENCE_S, lambda _: number) for number in (1, 2)] == [1, 1]
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(kept.get, -1, make)
+        assert begun.wait(PATIENCE_S)
+        assert kept.get(-1, make) == 1
+        go_on.set()
+        assert making.result(PATIENCE_S) == 2
