@@ -17,7 +17,7 @@ from django.db.models import CharField, Exists, OuterRef, QuerySet
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from accounts.models import Attempt, PageSession, User
+from accounts.models import Attempt, PageSession, User, VisitorAiUsage
 from core.background import BackgroundLoop, scattered
 from core.database import UNANSWERED
 from core.events.outbox import ControlEvent
@@ -45,6 +45,7 @@ def old_rows(now: datetime) -> tuple[QuerySet[Any], ...]:
         without_session(UserSession.objects.filter(last_seen_at__lt=orphaned)),
         without_session(PageSession.objects.filter(last_used_at__lt=orphaned)),
         Attempt.objects.filter(expires__lt=now),
+        VisitorAiUsage.objects.filter(day__lt=orphaned.date()),
         events.filter(account_id=None, created_at__lt=now - EVENTS_KEPT),
         events.filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT),
         unconfirmed_users(now),

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from accounts.keys import Caller
-from accounts.limits import AiCallReservation, AiCallStanding
+from accounts.limits import AiCallReservation, AiCallStanding, Whose
 from core.contract.errors import AiQuotaExceeded
 from core.database import UNANSWERED
 from core.threads import in_thread_promptly
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class AiCallCharge:
-    """The caller of one request, and what is left of the account's AI calls."""
+    """The caller of one request, and what is left of the AI calls."""
 
     def __init__(self, caller: Caller, standing: AiCallStanding) -> None:
         self.standing = standing
@@ -26,7 +26,9 @@ class AiCallCharge:
 
     @classmethod
     async def of(cls, caller: Caller) -> AiCallCharge:
-        return cls(caller, await in_thread_promptly(AiCallStanding.of, *_account(caller), datetime.now(UTC)))
+        return cls(
+            caller, await in_thread_promptly(AiCallStanding.of, *_allowance(caller), datetime.now(UTC))
+        )
 
     @property
     def has_none_left(self) -> bool:
@@ -41,7 +43,7 @@ class AiCallCharge:
         now = datetime.now(UTC)
         reservation = await self._reserve(now)
         if reservation is None:
-            self.standing = await in_thread_promptly(AiCallStanding.of, *_account(self._caller), now)
+            self.standing = await in_thread_promptly(AiCallStanding.of, *_allowance(self._caller), now)
             raise self.refusal()
         self.standing = reservation.standing
         try:
@@ -51,7 +53,7 @@ class AiCallCharge:
             raise
 
     async def _reserve(self, now: datetime) -> AiCallReservation | None:
-        reserving = CancellableReservation(*_account(self._caller), now)
+        reserving = CancellableReservation(*_allowance(self._caller), now)
         try:
             return await in_thread_promptly(reserving.run)
         except BaseException:
@@ -64,16 +66,16 @@ class AiCallCharge:
         try:
             self.standing = await in_thread_promptly(reservation.give_back)
         except UNANSWERED as error:
-            logger.error("Account %d may have lost an AI call: %s", reservation.account_id, error)
+            logger.error("%s may have lost an AI call: %s", reservation.whose, error)
 
 
-def _account(caller: Caller) -> tuple[int, int]:
-    return caller.account_id, caller.allowances.ai_calls
+def _allowance(caller: Caller) -> tuple[Whose, int]:
+    return caller.ai_calls_of, caller.allowances.ai_calls
 
 
 class CancellableReservation:
-    def __init__(self, account_id: int, limit: int, now: datetime) -> None:
-        self._asked = account_id, limit, now
+    def __init__(self, whose: Whose, limit: int, now: datetime) -> None:
+        self._asked = whose, limit, now
         self._lock = threading.Lock()
         self._made: AiCallReservation | None = None
         self._is_given_up = False

@@ -26,16 +26,19 @@ def is_of_keys(counted_under: str) -> bool:
     return counted_under.isdigit()
 
 
+OF_VISITORS = "visitors:"
+
+
 def of_pages(account_id: int, visitor_from: str = "") -> str:
     """What those of our own pages are counted under."""
-    return f"visitors:{visitor_from}" if visitor_from else f"pages:{account_id}"
+    return f"{OF_VISITORS}{visitor_from}" if visitor_from else f"pages:{account_id}"
 
 
 class Allowances(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a tier, or of our own pages."""
 
     tier: str
-    """The account's, for pages too: it gives them their AI calls."""
+    """The account's, for pages too: it says how many AI calls they have."""
     requests: int
     streams: int
     ai_calls: int
@@ -60,6 +63,12 @@ class Caller(msgspec.Struct, frozen=True):
         return self.key_id == NO_KEY
 
     @property
+    def ai_calls_of(self) -> int | str:
+        """Whose AI calls count: the account's, or those of all visitors from one network."""
+        network = self.counted_under.removeprefix(OF_VISITORS)
+        return self.account_id if network == self.counted_under else network
+
+    @property
     def policy(self) -> str:
         """What the limits of its requests are called in headers."""
         return "pages" if self.is_page else self.allowances.tier
@@ -77,7 +86,7 @@ class Caller(msgspec.Struct, frozen=True):
         )
 
     def on_page(self, visitor_from: str) -> Caller:
-        """The same account's, on one of our own pages. AI calls stay those of the account."""
+        """The same account's, on one of our own pages."""
         return msgspec.structs.replace(
             self,
             key_id=NO_KEY,

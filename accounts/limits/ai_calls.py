@@ -1,29 +1,46 @@
-"""The AI calls of an account: so many a UTC day, counted in the database, exactly."""
+"""AI calls: so many a UTC day for an account, or for all visitors from a network, counted in the database,
+exactly."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import msgspec
-from django.db.models import F
+from django.db.models import F, Manager
 
-from accounts.models import AiUsage
+from accounts.models import AiUsage, VisitorAiUsage
 from core.contract.errors import AiQuotaExceeded
 from core.daily_allowance import spend
 from core.times import hours_and_minutes
 
+Whose = int | str
+"""An account, or the network of visitors."""
+
+
+def uses_of(whose: Whose, day: date) -> tuple[Manager[Any], dict[str, Any]]:
+    """The table, and which row of it."""
+    if isinstance(whose, int):
+        return AiUsage.objects, {"account_id": whose, "day": day}
+    return VisitorAiUsage.objects, {"network": whose, "day": day}
+
+
+def used_on(whose: Whose, day: date) -> int:
+    uses, which = uses_of(whose, day)
+    return uses.filter(**which).values_list("used", flat=True).first() or 0
+
 
 class AiCallStanding(msgspec.Struct, frozen=True):
-    """Where an account stands on one UTC day."""
+    """How many there are of one UTC day."""
 
     day: date
     limit: int
     used: int
 
     @classmethod
-    def of(cls, account_id: int, limit: int, now: datetime) -> AiCallStanding:
-        return cls(now.date(), limit, AiUsage.used_on(account_id, now.date()))
+    def of(cls, whose: Whose, limit: int, now: datetime) -> AiCallStanding:
+        return cls(now.date(), limit, used_on(whose, now.date()))
 
     @property
     def remaining(self) -> int:
@@ -61,19 +78,17 @@ class AiCallStanding(msgspec.Struct, frozen=True):
 class AiCallReservation(msgspec.Struct, frozen=True):
     """A call that was counted before it is made. A crash before it is made uses it up."""
 
-    account_id: int
+    whose: Whose
     standing: AiCallStanding
 
     @classmethod
-    def make(cls, account_id: int, limit: int, now: datetime) -> AiCallReservation | None:
+    def make(cls, whose: Whose, limit: int, now: datetime) -> AiCallReservation | None:
         """None where the day has no room for it."""
-        if not spend(AiUsage.objects, limit, account_id=account_id, day=now.date()):
-            return None
-        return cls(account_id, AiCallStanding.of(account_id, limit, now))
+        uses, which = uses_of(whose, now.date())
+        return cls(whose, AiCallStanding.of(whose, limit, now)) if spend(uses, limit, **which) else None
 
     def give_back(self) -> AiCallStanding:
         """The call came to nothing. It is given back to the day that it was counted on."""
-        of_day = AiUsage.objects.filter(account_id=self.account_id, day=self.standing.day)
-        of_day.filter(used__gt=0).update(used=F("used") - 1)
-        used = AiUsage.used_on(self.account_id, self.standing.day)
-        return msgspec.structs.replace(self.standing, used=used)
+        uses, which = uses_of(self.whose, self.standing.day)
+        uses.filter(**which, used__gt=0).update(used=F("used") - 1)
+        return msgspec.structs.replace(self.standing, used=used_on(self.whose, self.standing.day))

@@ -88,7 +88,7 @@ async def look(caller: Caller) -> bytes:
     allowed = caller.allowances
     standing = await throttle.look(caller)
     now = datetime.now(UTC)
-    ai = await in_thread_promptly(AiCallStanding.of, caller.account_id, allowed.ai_calls, now)
+    ai = await in_thread_promptly(AiCallStanding.of, caller.ai_calls_of, allowed.ai_calls, now)
     body = Limits(
         tier=allowed.tier,
         requests=RequestWindow(standing.limit, standing.remaining, standing.reset),

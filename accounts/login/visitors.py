@@ -54,7 +54,7 @@ def find_visitor(request: HttpRequest) -> PageSession | None:
 @transaction.atomic
 def open_account(address: str) -> Account:
     # Visitors who arrive at the same time take turns, so that all of them are counted.
-    tier = Tier.objects.select_for_update(no_key=True).get(name="pro" if settings.DEMO else "free")
+    tier = Tier.objects.select_for_update(no_key=True).get(name="free")
     check_room(address)
     user = User(username=f"visitor-{secrets.token_hex(8)}")
     user.set_unusable_password()

@@ -5,7 +5,7 @@ from core.events.outbox import ControlEvent as ControlEvent
 from .accounts import TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, Key, PageSession
 from .requests import LONGEST_REASON, RequestState, StaffRequest, request_constraints
-from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
+from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts, VisitorAiUsage
 from .usernames import LOOKS_LIKE_ANOTHER, PSEUDONYM, PUBLISHER, RESERVED, fault_of_new
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Usage",
     "UsageCounts",
     "User",
+    "VisitorAiUsage",
     "fault_of_new",
     "request_constraints",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection, models, transaction
@@ -27,9 +27,21 @@ class AiUsage(models.Model):
     def __str__(self) -> str:
         return f"{self.used} on {self.day}"
 
-    @classmethod
-    def used_on(cls, account_id: int, day: date) -> int:
-        return cls.objects.filter(account_id=account_id, day=day).values_list("used", flat=True).first() or 0
+
+class VisitorAiUsage(models.Model):
+    """AI calls of all visitors from one network on one UTC day. Their accounts come and go with cookies."""
+
+    network = models.CharField(max_length=43)
+    day = models.DateField()
+    used = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("network", "day"), name="visitor_ai_usage_one_row_a_day"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.used} on {self.day}"
 
 
 MINUTE_S, DAY_S = 60, 86_400

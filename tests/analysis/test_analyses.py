@@ -10,7 +10,7 @@ import redis.asyncio
 from django.conf import settings
 
 from accounts.keys.caller import Allowances, Caller
-from accounts.limits.ai_calls import AiCallStanding
+from accounts.limits.ai_calls import AiCallStanding, used_on
 from accounts.models import Account, AiUsage
 from analysis.ai_call_charge import AiCallCharge, CancellableReservation
 from analysis.analyses import Analyses, Answered
@@ -193,14 +193,14 @@ def test_call_that_is_counted_too_late_is_given_back(account: Account) -> None:
     reserving = CancellableReservation(account.pk, LIMIT, NOON)
     assert reserving.give_up() is None
     assert reserving.run() is None
-    assert AiUsage.used_on(account.pk, NOON.date()) == 0
+    assert used_on(account.pk, NOON.date()) == 0
 
 
 def test_call_that_was_counted_in_the_last_moment_is_known(account: Account) -> None:
     reserving = CancellableReservation(account.pk, LIMIT, NOON)
     made = reserving.run()
     assert made is not None
-    assert made.standing.used == AiUsage.used_on(account.pk, NOON.date()) == 1
+    assert made.standing.used == used_on(account.pk, NOON.date()) == 1
     assert reserving.give_up() is made
 
 

@@ -12,8 +12,9 @@ import time_machine
 from django.utils import timezone
 
 from accounts.keys.caller import PAGE_REQUESTS, PAGE_STREAMS
+from accounts.limits.ai_calls import used_on
 from accounts.limits.tiers import change_tier, save_user_access
-from accounts.models import Account, AiUsage, User
+from accounts.models import Account, User
 from tests.accounts.browser import browser, logged_in, token_of
 from tests.client import Api, Server
 from tests.contract.answers import PATHS, refusal
@@ -28,7 +29,8 @@ SYMBOLS = "/api/symbols"
 @pytest.fixture(scope="module", autouse=True)
 def rows(shared: Api) -> None:
     make_tiers()
-    make_instrument("EURUSD")
+    for symbol in ("EURUSD", "XAUUSD"):
+        make_instrument(symbol)
 
 
 @pytest.fixture
@@ -177,6 +179,19 @@ def test_ai_calls_count_as_the_accounts(api: Api, account: Account) -> None:
     key, token = make_key(account), token_of(logged_in(account.user))
     answer = api.ask("/api/analysis/EURUSD", key=token)
     assert (answer.status_code, answer.headers["X-AI-Limit"]) == (200, "5")
-    assert AiUsage.used_on(account.pk, NOON.date()) == 1
+    assert used_on(account.pk, NOON.date()) == 1
     calls = [api.ask("/api/limits", key=each).json()["ai_calls"]["remaining"] for each in (key, token)]
     assert calls == [4, 4]
+
+
+@pytest.mark.usefixtures("clock")
+def test_ai_calls_of_visitors_count_by_network_whatever_becomes_of_their_accounts(
+    api: Api, settings: Any
+) -> None:
+    settings.DEMO = settings.PUBLIC_TERMINAL = True
+    answer = api.ask("/api/analysis/XAUUSD", key=token_of(browser("2001:db8::1")))
+    assert (answer.status_code, answer.headers["X-AI-Limit"]) == (200, "5")
+    User.objects.filter(account__visitor_from__gt="").delete()
+    tokens = [token_of(browser(each)) for each in ("2001:db8::2", "2001:db8:0:1::1")]
+    limits = [api.ask("/api/limits", key=each).json()["ai_calls"] for each in tokens]
+    assert [each["remaining"] for each in limits] == [4, 5]
