@@ -216,6 +216,7 @@ def test_entities_of_its_own_are_refused(body: bytes) -> None:
         (b"<!doctype html><html><body>Sign in</body></html>", "the answer is a web page, not a feed"),
         (b'{"items": []}', "the answer is neither RSS nor Atom"),
         (b"\x89PNG\r\n", "the answer is neither RSS nor Atom"),
+        pytest.param(b"<rss>" + b"<a>" * 300_000, "it has more than 100,000 tags", id="nested for ever"),
     ],
 )
 def test_what_is_no_feed_is_named(body: bytes, reason: str) -> None:
