@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
+from core.kept import Kept
 from signals_feed.checking import check_signals
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.witnessed import witnessed_before_end
@@ -24,7 +25,9 @@ from .publishers.lookup import Publisher
 MOST_CHECKED = 500
 # A result never changes. This is how soon a visitor sees that somebody changed it all the same.
 FRESH_S = 300
-MOST_KEPT = 1_000
+# And this is how soon after a new one, however many come.
+AGAIN_S = 5
+MOST_KEPT, MOST_SIGNALS = 1_000, 20_000
 
 
 class CheckedResults(NamedTuple):
@@ -42,15 +45,10 @@ class CheckedResults(NamedTuple):
         return [(mark, self.marks[mark]) for mark in Mark if self.marks[mark]]
 
 
-class Kept(NamedTuple):
+class PublisherCheck(NamedTuple):
     found: CheckedResults
     filled: int
     closed: int
-    at_s: float
-
-    def is_fresh(self, publisher: Publisher) -> bool:
-        is_same = (self.filled, self.closed) == (publisher.filled, publisher.closed)
-        return is_same and time.monotonic() - self.at_s < FRESH_S
 
 
 class CheckedPublishers:
@@ -58,23 +56,28 @@ class CheckedPublishers:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[int, Kept] = OrderedDict()
+        self._kept: OrderedDict[int, Kept[PublisherCheck]] = OrderedDict()
 
     def clear(self) -> None:
         self._kept.clear()
 
     def of(self, publisher: Publisher) -> CheckedResults:
-        kept = self._kept.get(publisher.user_id)
-        if kept is not None and kept.is_fresh(publisher):
-            return kept.found
+        counts = publisher.filled, publisher.closed
+        kept = self._get(publisher.user_id)
+        is_same = kept.last is not None and kept.last[1:] == counts
         # Not under the lock: others need not wait for what is about somebody else.
-        kept = Kept(check_publisher(publisher), publisher.filled, publisher.closed, time.monotonic())
+        check = kept.get(
+            FRESH_S if is_same else AGAIN_S, lambda _: PublisherCheck(check_publisher(publisher), *counts)
+        )
+        return check.found
+
+    def _get(self, user_id: int) -> Kept[PublisherCheck]:
         with self._lock:
-            self._kept[publisher.user_id] = kept
-            self._kept.move_to_end(publisher.user_id)
+            kept = self._kept.setdefault(user_id, Kept())
+            self._kept.move_to_end(user_id)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-        return kept.found
+            return kept
 
 
 def check_publisher(publisher: Publisher) -> CheckedResults:
@@ -92,4 +95,41 @@ def how_many_witnessed(signals: Collection[UUID]) -> int:
     return sum(map(bool, witnessed_before_end(list(entries)).values()))
 
 
-checked_results = CheckedPublishers()
+class SignalCheck(NamedTuple):
+    mark: Mark | None
+    state: tuple[object, ...]
+    at_s: float
+
+    def is_fresh(self, signal: Signal) -> bool:
+        fresh_s = AGAIN_S if signal.closed_at is None else FRESH_S
+        return self.state == state_of(signal) and time.monotonic() - self.at_s < fresh_s
+
+
+def state_of(signal: Signal) -> tuple[object, ...]:
+    return signal.fill_price, signal.closed_at
+
+
+class CheckedSignals:
+    """The marks of single signals, as they were found a short while ago."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[UUID, SignalCheck] = OrderedDict()
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def of(self, signals: Sequence[Signal]) -> dict[UUID, Mark | None]:
+        kept = {each.pk: self._kept.get(each.pk) for each in signals}
+        fresh = {each.pk: check for each in signals if (check := kept[each.pk]) and check.is_fresh(each)}
+        stale = [each for each in signals if each.pk not in fresh]
+        found, at_s = check_signals(stale), time.monotonic()
+        new = {each.pk: SignalCheck(found[each.pk].mark, state_of(each), at_s) for each in stale}
+        with self._lock:
+            self._kept |= new
+            while len(self._kept) > MOST_SIGNALS:
+                self._kept.popitem(last=False)
+        return {pk: check.mark for pk, check in (fresh | new).items()}
+
+
+checked_results, checked_marks = CheckedPublishers(), CheckedSignals()

@@ -1,4 +1,4 @@
-"""The marks of results, for lists: checked against evidence and ledger when asked."""
+"""The marks of results, for lists: checked against evidence and ledger a short while before, at most."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from django.views.decorators.http import require_safe
 
 from core.plain_json import encode
 from signals_feed.api.signals import uuid_of
-from signals_feed.checked import FRESH_S, checked_results
-from signals_feed.checking import check_signals
+from signals_feed.checked import FRESH_S, checked_marks, checked_results
 from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import find
 
@@ -19,11 +18,11 @@ MOST_ASKED = 100
 def checked_signals(request: HttpRequest) -> HttpResponse:
     """The marks of those that are asked for. What waits for its fill has none yet."""
     signals = list(asked_for(request))
-    checks, active = check_signals(signals), {each.pk for each in signals if each.closed_at is None}
+    found, active = checked_marks.of(signals), {each.pk for each in signals if each.closed_at is None}
     marks = {
-        str(pk): ["", "Unfilled"] if check.mark is None else [check.mark, check.mark.label]
-        for pk, check in checks.items()
-        if check.mark is not None or pk not in active
+        str(pk): ["", "Unfilled"] if mark is None else [mark, mark.label]
+        for pk, mark in found.items()
+        if mark is not None or pk not in active
     }
     return answer({"marks": marks}, "no-store" if active else f"private, max-age={FRESH_S}")
 

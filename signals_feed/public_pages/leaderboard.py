@@ -21,7 +21,7 @@ from signals_feed.publishers.standings import (
     QUIET,
     PublisherStanding,
     rank,
-    read_standings,
+    recent_standings,
 )
 from signals_feed.publishers.stored_events import DEMONSTRATION, PUSHED, VENUE
 
@@ -67,7 +67,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
         "boards": [
             board(name, standings, order, is_reversed=is_reversed)
-            for name, standings in found.items()
+            for name, standings in recent_standings().items()
             if standings
         ],
         "unjudged": sum(each.card.unjudged for each in chain.from_iterable(found.values())),

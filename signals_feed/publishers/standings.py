@@ -11,6 +11,7 @@ from django.db.models import Count, Max, Min, QuerySet
 
 from accounts.models import User
 from core import clock
+from core.kept import Kept
 from core.times import moment
 from signals_feed.models import PERMISSION, Signal
 
@@ -54,7 +55,10 @@ def may_publish() -> QuerySet[User]:
     return User.objects.with_perm(PERMISSION, backend=BACKEND)
 
 
-def read_standings() -> dict[ListName, list[PublisherStanding]]:
+Standings = dict[ListName, list[PublisherStanding]]
+
+
+def read_standings() -> Standings:
     """Of every publisher, also of those who stopped or whose account is gone: their signals stay. Who has
     signals of several kinds stands in several lists."""
     counts = {
@@ -67,8 +71,8 @@ def read_standings() -> dict[ListName, list[PublisherStanding]]:
         .annotate(**counts, last=Max("published_at"), since=Min("published_at"))
     )
     allowed = set(may_publish().values_list("pk", flat=True))
-    standings: dict[ListName, list[PublisherStanding]] = {name: [] for name in LISTS}
-    present, judging = PresentPrices(), Judging()
+    standings: Standings = {name: [] for name in LISTS}
+    present = PresentPrices()
     for user_id, name, is_demo, *counted, since in rows:
         publisher = Publisher(user_id, name, bool(is_demo), *counted)
         card = scorecards.read(publisher, present, judging)
@@ -78,6 +82,15 @@ def read_standings() -> dict[ListName, list[PublisherStanding]]:
             own = PublisherStanding(publisher, card, since, user_id in allowed, standing)
             standings[listed].append(own)
     return standings
+
+
+# All that is open is counted at its present price, however much that is.
+FRESH_S = 5.0
+kept_standings: Kept[Standings] = Kept()
+
+
+def recent_standings() -> Standings:
+    return kept_standings.get(FRESH_S, lambda _: read_standings())
 
 
 class Order(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from signals_feed.checked import checked_results
 from signals_feed.publishers.lookup import scorecards
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
@@ -136,6 +137,7 @@ def test_unchanged_scorecard_costs_one_query_and_a_new_result_five_more(shared: 
             card(shared, user)
     card(shared, "ranked")
     make_filled(User.objects.get(username="ranked"), minute=60, close_price=Decimal("1.0826"))
+    checked_results.clear()
     with count_queries() as changed:
         card(shared, "ranked")
     assert len(unchanged) == 2, unchanged

@@ -22,7 +22,7 @@ from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.paging import PER_PAGE, read_page
-from signals_feed.publishers.standings import ORDERS
+from signals_feed.publishers.standings import ORDERS, kept_standings
 from tests.factories import NOON, make_account, make_signal, make_user, put_quote
 from tests.signals_feed.published_signals import (
     close_at,
@@ -44,6 +44,8 @@ def _today(clock: Traveller) -> None:
 
 
 def page(query: str = "") -> str:
+    """As it is now, and not seconds ago."""
+    kept_standings.clear()
     return unescape(Client().get(f"/publishers{query}").text)
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from signals_feed import checked
 from signals_feed.api.proof import look_up_proof
 from signals_feed.checking import check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
@@ -196,6 +197,23 @@ def test_signal_without_evidence_is_not_verified() -> None:
     assert of_publisher() == {"not_verified": 1}
 
 
+def test_mark_is_found_once_and_again_when_its_signal_has_ended(closed: list[Signal]) -> None:
+    signal = make_published(user=closed[0].user)
+
+    def asked() -> dict[str, list[str]]:
+        ids = f"{closed[0].pk},{signal.pk}"
+        found: dict[str, list[str]] = Client().get("/signals/checked", {"ids": ids}).json()["marks"]
+        return found
+
+    before = asked()
+    with count_queries() as queries:
+        assert asked() == before
+    assert len(queries) == 1, queries
+    # That its target was reached, its own tick denies.
+    close_at(signal, Decimal("1.0874"), Decimal("1.0875"), "take_profit")
+    assert asked()[str(signal.pk)][0] == "not_verified"
+
+
 def test_unknown_signals_and_nonsense_are_left_out(closed: list[Signal]) -> None:
     assert marks(uuid4(), "x", "", "\0") == {}
 
@@ -205,14 +223,18 @@ def test_no_more_are_checked_than_a_list_shows(closed: list[Signal]) -> None:
     assert len(marks(*others, *(signal.pk for signal in closed))) == 1
 
 
-def test_publisher_is_not_checked_again_at_once_but_after_the_next_fill_and_close(
-    closed: list[Signal],
+def test_publisher_is_not_checked_again_at_once_but_seconds_after_the_next_fill_and_close(
+    closed: list[Signal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_publisher()
+    filled = make_published(user=closed[0].user)
+    with count_queries() as asked:
+        assert of_publisher() == {"recorded_here": 3}
+    assert len(asked) == 1, asked
+    monkeypatch.setattr(checked, "AGAIN_S", 0)
+    assert of_publisher() == {"recorded_here": 4}
     with count_queries() as asked:
         of_publisher()
     assert len(asked) == 1, asked
-    filled = make_published(user=closed[0].user)
-    assert of_publisher() == {"recorded_here": 4}
     close_at(filled, Decimal("1.0874"), Decimal("1.0875"), "take_profit")
     assert of_publisher() == {"recorded_here": 3, "not_verified": 1}
