@@ -21,6 +21,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.template.loader import render_to_string
 from django.urls import set_script_prefix
 
+from core.addresses import address_of
 from core.background import retrieve
 from core.contract.errors import ApiError, Overloaded, as_refusal, refusal_response
 from core.events.event_feed import AWAY, feed
@@ -28,9 +29,11 @@ from core.request_headers import check_host, header
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
 
+from . import strangers
 from .static_files import StaticFiles
+from .strangers import kept_pages, strangers_work
 from .threads import PageThreads
-from .visits import PageVisit, note_route
+from .visits import USER, PageVisit, note_route
 
 
 class StaffOnly(ApiError):
@@ -45,16 +48,17 @@ def may_be_large(scope: dict[str, Any]) -> bool:
     return bool(length or header(scope, b"transfer-encoding"))
 
 
-def is_from_staff(scope: dict[str, Any]) -> bool:
-    """Asks the database, so it needs a thread."""
+def session_key(scope: dict[str, Any]) -> str:
     cookies = b"; ".join(value for name, value in scope["headers"] if name == b"cookie").decode("latin-1")
-    key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
-    if not key:
-        return False
+    return parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "")
+
+
+def is_from_user(scope: dict[str, Any], *, staff: bool) -> bool:
+    """Asks the database, so it needs a thread."""
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key(scope))
     user = get_user(request)
-    return user.is_active and getattr(user, "is_staff", False)
+    return user.is_active and (not staff or getattr(user, "is_staff", False))
 
 
 T = TypeVar("T")
@@ -75,9 +79,15 @@ class PageHandler(ASGIHandler):
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         visit = PageVisit(scope)
-        at_once = await self._refuse(scope) or await self._static_files.serve(scope)
+        try:
+            at_once = await self._answer_at_once(scope)
+        except ApiError as refusal:
+            at_once = refuse_page(scope, refusal)
         if at_once is not None:
             visit.answered(at_once)
+            if at_once.status_code == TOO_MANY:
+                # Told at once, they would come again at once, and refusals cost something, too.
+                await asyncio.sleep(strangers.REFUSED_AFTER_S)
             await self._finish(at_once, send)
             return
         try:
@@ -97,47 +107,61 @@ class PageHandler(ASGIHandler):
             visit.answered(response)
             await self._finish(response, send)
 
-    async def _refuse(self, scope: dict[str, Any]) -> HttpResponse | None:
-        """Before a body is read or a thread is waited for."""
-        try:
-            # Without a Host header Django would take the server's own name, and of a wrong one it logs a lot.
-            check_host(scope)
-            if is_import(scope["path"]) and may_be_large(scope):
-                await self._ask_for_staff(scope)
-        except ApiError as refusal:
-            return refuse_page(scope, refusal)
+    async def _answer_at_once(self, scope: dict[str, Any]) -> HttpResponseBase | None:
+        """Before a body is read or a thread is waited for. Raises ApiError."""
+        # Without a Host header Django would take the server's own name, and of a wrong one it logs a lot.
+        check_host(scope)
+        if is_import(scope["path"]) and may_be_large(scope) and not await self._knows(scope, staff=True):
+            raise StaffOnly(max=MOST_BODY_BYTES)
         if scope["path"] == METRICS_PATH:
             # There is one thread for them, for which strangers would keep operators waiting.
             return refuse_metrics(header(scope, b"authorization") or "")
-        return None
+        if (file := await self._static_files.serve(scope)) is not None:
+            return file
+        await self._refuse_busy(scope)
+        return kept_pages.get(scope)
 
-    async def _ask_for_staff(self, scope: dict[str, Any]) -> None:
+    async def _refuse_busy(self, scope: dict[str, Any]) -> None:
+        """People who are logged in are served, whatever others at their address do."""
+        refusal = strangers_work.refusal(address_of(scope))
+        if refusal is not None and not await self._knows(scope, staff=False):
+            raise refusal
+
+    async def _knows(self, scope: dict[str, Any], *, staff: bool) -> bool:
         async def ask() -> bool:
             async with self._threads.lease():
-                return await sync_to_async(is_from_staff)(scope)
+                return await sync_to_async(is_from_user)(scope, staff=staff)
 
         try:
-            if not await unless_database_stops(asyncio.ensure_future(ask())):
-                raise StaffOnly(max=MOST_BODY_BYTES)
+            return bool(session_key(scope)) and await unless_database_stops(asyncio.ensure_future(ask()))
         except Error as error:
             raise as_refusal(error) from error
 
     async def _make(
         self, threads: PageThreads, scope: dict[str, Any], receive: Any, body: Any
     ) -> HttpResponseBase | None:
+        def worked(seconds: float) -> None:
+            if scope.get(USER) is None:
+                strangers_work.add(address_of(scope), seconds)
+
         try:
-            async with threads.lease():
-                return None if await has_left(receive) else await self._respond(scope, body)
+            async with threads.lease(worked):
+                if await has_left(receive):
+                    return None
+                # It may have been made while this one waited.
+                return kept_pages.get(scope) or await self._respond(scope, body)
         finally:
             body.close()
 
     async def _respond(self, scope: dict[str, Any], body: Any) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))
         await signals.request_started.asend(sender=self.__class__, scope=scope)
+        kept_pages.renew(scope)
         request, refusal = self.create_request(scope, body)
         response: Any = refusal if request is None else await self.run_get_response(request)
         if request is not None:
             note_route(scope, request)
+            kept_pages.put(scope, request, response)
         if not isinstance(response, StreamingHttpResponse):
             await sync_to_async(response.close)()
         elif not response.is_async:
@@ -170,7 +194,8 @@ async def has_left(receive: Any) -> bool:
     return message.done()
 
 
-WITH_PAGE = (400, 503)
+TOO_MANY = 429
+WITH_PAGE = (400, TOO_MANY, 503)
 
 
 def refuse_page(scope: dict[str, Any], refusal: ApiError) -> HttpResponse:

@@ -1,8 +1,10 @@
 """The few threads in which pages run, and the queue in front of them."""
 
 import asyncio
+import threading
+import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
@@ -16,6 +18,17 @@ from core.deadlines import patient
 PATIENCE_S = patient(5.0)
 RETRY_AFTER_S = 2
 
+Worked = Callable[[float], object]
+of_thread = threading.local()
+
+
+def end_page() -> float:
+    """For how long its thread kept the processor busy since the page before ended."""
+    close_old_connections()
+    before_s: float = getattr(of_thread, "worked_s", 0.0)
+    of_thread.worked_s = worked_s = time.thread_time()
+    return worked_s - before_s
+
 
 class PageThreads:
     """A page has a thread to itself until it is made. Each thread keeps its connection to the database, so
@@ -27,13 +40,14 @@ class PageThreads:
         self._waiting: deque[asyncio.Future[ThreadPoolExecutor]] = deque()
 
     @asynccontextmanager
-    async def lease(self) -> AsyncIterator[None]:
+    async def lease(self, worked: Worked | None = None) -> AsyncIterator[None]:
+        """Tells `worked` for how long the thread kept the processor busy."""
         thread = await self._take()
         try:
             async with ThreadSensitiveContext(executor=thread):
                 yield
         finally:
-            self._give_back(thread)
+            self._give_back(thread, worked)
 
     async def _take(self) -> ThreadPoolExecutor:
         if self._free:
@@ -56,18 +70,23 @@ class PageThreads:
             with suppress(ValueError):
                 self._waiting.remove(turn)
 
-    def _give_back(self, thread: ThreadPoolExecutor) -> None:
+    def _give_back(self, thread: ThreadPoolExecutor, worked: Worked | None) -> None:
         """Waits for the pages that still run, because one whose client has gone cannot be stopped."""
         loop = asyncio.get_running_loop()
 
-        def is_idle(_: Future[None]) -> None:
+        def hand_on(seconds: float) -> None:
+            self._hand_on(thread)
+            if worked is not None:
+                worked(seconds)
+
+        def is_idle(ended: Future[float]) -> None:
             try:
-                loop.call_soon_threadsafe(self._hand_on, thread)
+                loop.call_soon_threadsafe(hand_on, 0.0 if ended.exception() else ended.result())
             except RuntimeError:
                 # The loop has ended, and so have all who waited on it.
                 self._free.append(thread)
 
-        thread.submit(close_old_connections).add_done_callback(is_idle)
+        thread.submit(end_page).add_done_callback(is_idle)
 
     def _hand_on(self, thread: ThreadPoolExecutor) -> None:
         while self._waiting:

@@ -56,6 +56,9 @@ from accounts.login import sessions  # noqa: E402
 from core.fault_log import LastingFault, RepeatedWarning, unavailable, unexpected  # noqa: E402
 from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
+from pages import strangers  # noqa: E402
+from pages.strangers import kept_pages  # noqa: E402
+from signals_feed.publishers.standings import kept_standings  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
 from tests.databases.emptying import empty_database  # noqa: E402
 from tests.factories import make_user  # noqa: E402
@@ -147,6 +150,9 @@ def _fast_passwords(settings: object) -> None:
 def _new_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tests come from one address."""
     monkeypatch.setattr(sessions, "strangers", sessions.Strangers())
+    monkeypatch.setattr(strangers, "WORK_S", 100 * strangers.WORK_S)
+    monkeypatch.setattr(strangers, "REFUSED_AFTER_S", 0)
+    strangers.strangers_work.clear()
 
 
 @pytest.fixture(scope="session")
@@ -173,6 +179,8 @@ def office(db: None) -> Office:
 def _nothing_is_known_from_before() -> None:
     """What one test caused is new to the next one."""
     remembered.forget()
+    kept_pages.clear()
+    kept_standings.clear()
     Path(_var.name, FILE).unlink(missing_ok=True)
     unexpected.forget()
     unavailable.kinds.clear()

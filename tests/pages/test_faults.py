@@ -74,7 +74,7 @@ def test_stranger_is_refused_and_staff_are_heard(server: Server) -> None:
 def test_database_that_is_away_is_503(
     server: Server, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(handler, "is_from_staff", raising(error))
+    monkeypatch.setattr(handler, "is_from_user", raising(error))
     answer = send(server, "a" * 32)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
     assert answer.headers["Retry-After"]
@@ -84,7 +84,7 @@ def test_database_that_is_away_is_503(
 def test_forged_host_is_refused_before_anybody_is_asked(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "is_from_staff", raising(DatabaseError("asked")))
+    monkeypatch.setattr(handler, "is_from_user", raising(DatabaseError("asked")))
     assert send(server, "a" * 32, Host="elsewhere.example").status_code == 400
 
 
@@ -92,14 +92,14 @@ def test_it_is_asked_in_a_thread_of_the_pages(server: Server, monkeypatch: pytes
     """The API has those of its own, which nobody takes without a key."""
     threads = []
     monkeypatch.setattr(
-        handler, "is_from_staff", lambda scope: threads.append(threading.current_thread().name)
+        handler, "is_from_user", lambda scope, staff: threads.append(threading.current_thread().name)
     )
     assert send(server, "a" * 32).status_code == 413
     assert threads[0].startswith("pages-")
 
 
 def raising(error: Exception) -> object:
-    def raise_it(scope: object) -> bool:
+    def raise_it(scope: object, *, staff: bool) -> bool:
         raise error
 
     return raise_it

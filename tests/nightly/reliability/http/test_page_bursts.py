@@ -20,7 +20,8 @@ from tests.reliability.services.stream_services import Flow, StreamService, stre
 AT_ONCE, WARM_S, BURST_S = 60, 3.0, 15.0
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
 GROWN_MIB = 40
-HTML = "Accept: text/html"
+# Without a cookie they would all get the page that was made for the first.
+NOT_KEPT = "Cookie: theme=dark"
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +41,10 @@ def server(service: StreamService) -> Process:
 
 @pytest.mark.row("37", "connections and threads bounded, memory flat, no 500")
 def test_bursts_of_pages_add_neither_connections_nor_threads_nor_memory(server: Process, tell: Tell) -> None:
-    with asking(server.url + PATH, AT_ONCE, WARM_S, HTML):
+    with asking(server.url + PATH, AT_ONCE, WARM_S, NOT_KEPT):
         pass
     memory, before = Memory(server.pid), threads(server.pid)
-    with asking(server.url + PATH, AT_ONCE, BURST_S, HTML) as asked:
+    with asking(server.url + PATH, AT_ONCE, BURST_S, NOT_KEPT) as asked:
         pass
     memory.look()
     # On SQLite, they are open files.
@@ -86,7 +87,7 @@ def test_quotes_and_streams_do_not_wait_for_slow_pages(
 
         def beside_pages() -> BesidePages:
             meter.take()
-            with asking(server.url + PATH, AT_ONCE, BESIDE_S, HTML) as pages:
+            with asking(server.url + PATH, AT_ONCE, BESIDE_S, NOT_KEPT) as pages:
                 quotes_ms = quote_for(BESIDE_S / 2, server, key)
                 during = meter.take()
             return BesidePages(pages.answered, pages.median_ms, quotes_ms, during)

@@ -1,0 +1,137 @@
+"""What people who are not logged in cost: pages that are the same for all of them are kept for a few seconds,
+and an address gets only so much of the processor's time."""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from core.addresses import address_of, network_of
+from core.contract.errors import RateLimitExceeded
+from core.deadlines import patient
+from core.request_headers import header
+
+from .visits import ROUTE
+
+KEPT_S = 5.0
+MOST_BYTES, SIZE_OF_REST = 16_000_000, 2_000
+# Pages that are dear to make, and the same for all who are not logged in.
+SHARED = frozenset(("publishers", "publisher_page", "publisher_scorecard", "publisher_marks", "signal_page"))
+
+PageKey = tuple[object, ...]
+
+
+def key_of(scope: dict[str, Any]) -> PageKey | None:
+    """Equal for requests that are answered alike; None where the answer may be somebody's own."""
+    if scope["method"] != "GET" or header(scope, b"cookie") is not None:
+        return None
+    # By these a page writes the addresses in it.
+    origin = header(scope, b"host"), header(scope, b"x-forwarded-proto"), scope["scheme"]
+    return *origin, scope["path"], scope["query_string"]
+
+
+class KeptPage(NamedTuple):
+    content: bytes
+    headers: dict[str, str]
+    route: str
+    renewed_at: float
+
+    @property
+    def size(self) -> int:
+        return len(self.content) + SIZE_OF_REST
+
+
+class KeptPages:
+    """Answers of one process to strangers. While one waits for a new one, the others get the last."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self.clear()
+
+    def clear(self) -> None:
+        self._kept: OrderedDict[PageKey, KeptPage] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, scope: dict[str, Any]) -> HttpResponse | None:
+        key = key_of(scope)
+        kept = None if key is None else self._kept.get(key)
+        if kept is None or self._now() - kept.renewed_at >= KEPT_S:
+            return None
+        scope[ROUTE] = kept.route
+        strangers_work.add(address_of(scope), SENDING_S)
+        return HttpResponse(kept.content, headers=kept.headers)
+
+    def renew(self, scope: dict[str, Any]) -> None:
+        """Called when a new one is being made."""
+        key = key_of(scope)
+        if key is not None and key in self._kept:
+            self._kept[key] = self._kept[key]._replace(renewed_at=self._now())
+
+    def put(self, scope: dict[str, Any], request: HttpRequest, response: HttpResponseBase) -> None:
+        """What cannot be kept takes the place of what was."""
+        key = key_of(scope)
+        if key is None:
+            return
+        if (before := self._kept.pop(key, None)) is not None:
+            self._bytes -= before.size
+        if isinstance(response, HttpResponse) and is_shared(request, response):
+            kept = KeptPage(response.content, dict(response.headers), scope[ROUTE], self._now())
+            self._kept[key] = kept
+            self._bytes += kept.size
+        while self._bytes > MOST_BYTES:
+            self._bytes -= self._kept.popitem(last=False)[1].size
+
+
+def is_shared(request: HttpRequest, response: HttpResponse) -> bool:
+    """Forms and messages are somebody's own; their pages set a cookie."""
+    match = request.resolver_match
+    return (
+        match is not None
+        and match.url_name in SHARED
+        and response.status_code == 200
+        and not response.cookies
+    )
+
+
+# Of the processor, for each address: so long at once, and this share of it in the long run.
+WORK_S, SHARE = 6.0, 0.1
+# What a page that is kept counts as: ten times what a large one takes, because the loop itself sends it.
+SENDING_S = 0.02
+REFUSED_AFTER_S = 1.0
+SWEEP_ABOVE = 10_000
+TOO_MUCH = "The pages that this address asked for took too much time. Log in, or try again later."
+
+
+class StrangersWork:
+    """How long the pages of an address kept the processor busy, less what has been forgiven since."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self.clear()
+
+    def clear(self) -> None:
+        self._worked: dict[str, tuple[float, float]] = {}
+        """By network: the seconds, and when it was so many."""
+        self._sweep_above = SWEEP_ABOVE
+
+    def add(self, address: str, seconds: float) -> None:
+        network = network_of(address)
+        if len(self._worked) >= self._sweep_above:
+            self._worked = {each: worked for each, worked in self._worked.items() if self._left(each)}
+            self._sweep_above = max(SWEEP_ABOVE, 2 * len(self._worked))
+        self._worked[network] = self._left(network) + seconds, self._now()
+
+    def refusal(self, address: str) -> RateLimitExceeded | None:
+        wait_s = (self._left(network_of(address)) - patient(WORK_S)) / SHARE
+        return RateLimitExceeded(TOO_MUCH, retry_after=math.ceil(wait_s)) if wait_s > 0 else None
+
+    def _left(self, network: str) -> float:
+        seconds, at = self._worked.get(network, (0.0, 0.0))
+        return max(0.0, seconds - SHARE * (self._now() - at))
+
+
+kept_pages = KeptPages()
+strangers_work = StrangersWork()
