@@ -198,9 +198,9 @@ def hand_down() -> None:
     market.followed = market_streams.followed
     for stream in market_streams.STREAMS:
         market.liveness.watchers.append(stream.notify_liveness)
-    # All streams tell their clients which symbols are no longer offered.
+    # All streams tell their clients which symbols are no longer offered, or are again.
     all_streams = (*market_streams.STREAMS, signals, news)
-    catalogue.on_deactivated = tuple(stream.deactivate for stream in all_streams)
+    catalogue.on_offer = tuple(stream.tell_offer for stream in all_streams)
     component_watch.streams = all_streams
     component_watch.sources = Source.objects.share_in_order
     # Clients that are sent away find their places free wherever they come back.

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 
@@ -19,6 +19,7 @@ from .sources import default_feed, feeds_of
 
 WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be passed on."
 NOTHING: frozenset[str] = frozenset()
+OfferChange = Literal["activated", "deactivated"]
 SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 
@@ -36,11 +37,13 @@ class Catalogue:
         """Sources whose data may not be handed on."""
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
         """Asks the market: open, closed or stale."""
-        self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
-        """Called with the symbols that are not offered any more."""
+        self.on_offer: Sequence[Callable[[OfferChange, list[str]], None]] = ()
+        """Called with the symbols that are not offered any more, or are again."""
         self.stored_sources: Callable[[int], Collection[str]] = nothing_stored
         """Asks the market for the sources of what it serves of an instrument."""
-        self._ended: set[str] = set()
+        self._gone: set[str] = set()
+        """Those that were offered once, or may yet be."""
+        self._changed: set[str] = set()
         """Those of them that nobody has been told of yet."""
         self._loads, self._shown, self._showing = itertools.count(1), 0, threading.Lock()
 
@@ -97,10 +100,12 @@ class Catalogue:
 
     async def load(self) -> None:
         await in_thread(self.load_now)
-        ended, self._ended = self._ended, set()
-        if gone := sorted(symbol for symbol in ended if not self.is_offered(symbol)):
-            for handle in self.on_deactivated:
-                handle(gone)
+        changed, self._changed = self._changed, set()
+        come = {symbol for symbol in changed if self.is_offered(symbol)}
+        changes: dict[OfferChange, set[str]] = {"deactivated": changed - come, "activated": come}
+        for change, symbols in changes.items():
+            for tell in self.on_offer if symbols else ():
+                tell(change, sorted(symbols))
 
     def load_now(self) -> None:
         """Two threads may load at once: what one read first never replaces what another read later."""
@@ -113,9 +118,10 @@ class Catalogue:
                 return
             self._shown = number
             before, self.by_symbol, self.withheld = self.by_symbol, found, tuple(withheld)
-            self._ended |= {
-                symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
-            }
+            ended, offered = _offered(before) - _offered(found), _offered(found)
+            # What has changed back meanwhile is not told.
+            self._changed ^= ended | (offered & self._gone)
+            self._gone = (self._gone | ended | found.keys()) - offered
 
     def _is_withheld(self, row: Instrument, withheld: Collection[str]) -> bool:
         if not withheld:
@@ -131,6 +137,10 @@ class Catalogue:
         close = get_close_matches(symbol[:20].upper(), [facts.symbol for facts in self.offered()], n=1)
         hint = f"Did you mean {close[0]}?" if close else "GET /api/symbols lists all symbols."
         return SymbolNotFound(f"There is no such symbol. {hint}", field="symbol")
+
+
+def _offered(by_symbol: dict[str, InstrumentFacts]) -> set[str]:
+    return {symbol for symbol, facts in by_symbol.items() if facts.is_offered}
 
 
 def _number(value: Decimal) -> float:

@@ -212,7 +212,6 @@ class NumberedConsumer(StreamSession):
 
     def subscribe(self, message: Subscribe) -> None:
         subscriber, wanted, now = self.subscriber, self.subscriptions, clock.now_ms()
-        wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
         change = wanted.subscribe(message, is_known)
         market.follow(None if wanted.has_all else wanted.symbols)
         reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
@@ -221,11 +220,6 @@ class NumberedConsumer(StreamSession):
         replay(self.stream.hub.slow, subscriber, chain([frame(encode(reply))], missed))
         if change.joined and not market.is_heard():
             self.say(Notice(code="stale", symbols=change.joined, time=now))
-
-    def drop(self, gone: frozenset[str]) -> None:
-        if not gone.isdisjoint(self.subscriptions.symbols):
-            self.subscriptions.drop(gone)
-            self.listen()
 
 
 class MarketConsumer(NumberedConsumer):

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import Protocol
 
 from msgspec import UNSET
 
 from core import clock
 from core.plain_json import encode
+from instruments.catalogue import OfferChange
 from instruments.facts import TEST_SYMBOL
 from market.engine.bus.journal import KEEP_MS
-from market.streams.hub.hub import AT_ONCE, Hub
+from market.streams.hub.hub import Hub
 from market.streams.hub.subscribers import ignore_end
 from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
@@ -23,16 +23,10 @@ from .resume import LastSent, NumberedFrame, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
 
-class SymbolListener(Protocol):
-    def drop(self, gone: frozenset[str]) -> None:
-        """These instruments are no longer offered."""
-
-
 class Stream:
     def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         self.kind = kind
         self.hub = hub or Hub()
-        self.listeners: set[SymbolListener] = set()
 
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         return set(subscribed.symbols)
@@ -46,11 +40,11 @@ class Stream:
         """The symbols, or "*", that clients with these topics named."""
         return {topic.partition("/")[0] for topic in topics}
 
-    def deactivate(self, gone: Collection[str]) -> None:
-        """Tell those who named instruments that are no longer offered, or asked for all. They stay
-        subscribed, because signals that were published before still close."""
+    def tell_offer(self, change: OfferChange, symbols: Collection[str]) -> None:
+        """Tell those who named instruments that are no longer offered, or are again, or asked for all. They
+        stay subscribed."""
         self.notify(
-            "deactivated", lambda named: gone if ALL in named else named.intersection(gone), clock.now_ms()
+            change, lambda named: symbols if ALL in named else named.intersection(symbols), clock.now_ms()
         )
 
     def notify(
@@ -71,7 +65,6 @@ class Stream:
     def clear(self) -> None:
         """When the process ends, or the loop on which all of this lived."""
         self.hub.clear()
-        self.listeners.clear()
 
 
 class NumberedStream(Stream):
@@ -184,18 +177,6 @@ class NumberedStream(Stream):
     def notify_liveness(self, is_heard: bool) -> None:
         """While no engine is heard nothing comes, which would look like a quiet market."""
         self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
-
-    def deactivate(self, gone: Collection[str]) -> None:
-        """Nobody stays subscribed to them."""
-        super().deactivate(gone)
-        self._drop(list(self.listeners), frozenset(gone))
-
-    def _drop(self, listeners: list[SymbolListener], gone: frozenset[str]) -> None:
-        """A crowd part by part. A client that says something meanwhile drops them by itself."""
-        for listener in listeners[:AT_ONCE]:
-            listener.drop(gone)
-        if further := listeners[AT_ONCE:]:
-            self.hub.loop.call_soon(lambda: self._drop(further, gone))
 
     def open(
         self,

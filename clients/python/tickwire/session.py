@@ -30,8 +30,8 @@ def warn(symbols: list[str]) -> None:
 
 
 def log_notice(notice: Json) -> None:
-    """restarting, stale, live, deactivated or new_series; all but the first name symbols."""
-    level = logging.INFO if notice["code"] in ("restarting", "live") else logging.WARNING
+    """restarting, stale, live, deactivated, activated or new_series; all but the first name symbols."""
+    level = logging.INFO if notice["code"] in ("restarting", "live", "activated") else logging.WARNING
     logger.log(level, "Notice from the service: %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
 
 

@@ -12,7 +12,7 @@ export interface StreamOptions {
   categories?: string[];
   /** Receives the symbols of which something was missed and could not be recovered. */
   onMissed?: (symbols: string[]) => void;
-  /** Receives notices: `stale` when prices stop and `live` when they continue, `deactivated` for symbols that are no longer offered, `new_series` when real prices replace simulated ones or vice versa, and `restarting`. */
+  /** Receives notices: `stale` when prices stop and `live` when they continue, `deactivated` for symbols that are no longer offered and `activated` when they are again, `new_series` when real prices replace simulated ones or vice versa, and `restarting`. */
   onNotice?: (notice: Notice) => void;
   /** Starts after this place: the id of a signal, "closed:" and the id of a closed one, or the id of a news item as a string. By default, from now on. */
   since?: string;
@@ -20,7 +20,7 @@ export interface StreamOptions {
 
 export interface Notice {
   type: "notice";
-  code: "restarting" | "stale" | "live" | "deactivated" | "new_series";
+  code: "restarting" | "stale" | "live" | "deactivated" | "activated" | "new_series";
   symbols?: string[];
   time: number;
 }

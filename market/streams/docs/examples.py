@@ -158,6 +158,7 @@ SERVER_EXAMPLES: Examples = {
         "It is heard again": _notice("live", ["EURUSD", "XAUUSD"]),
         "Real prices begin": _notice("new_series", ["EURUSD"]),
         "Not offered any more": _notice("deactivated", ["EURUSD"]),
+        "Offered again": _notice("activated", ["EURUSD"]),
     },
     replies.Gap: {
         "A new numbering began": replies.Gap(

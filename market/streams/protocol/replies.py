@@ -92,16 +92,16 @@ class Heartbeat(Control, tag="heartbeat", kw_only=True):
     time: Milliseconds
 
 
-NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
+NoticeCode = Literal["restarting", "stale", "live", "deactivated", "activated", "new_series"]
 
 
 class Notice(Control, tag="notice", kw_only=True):
     """`restarting`: this server is about to close the socket with 1012. `stale`: it has lost the engine, so
     no frames of these symbols arrive until `live`; or it was frozen for a while, and the frames until `live`
-    are old. `deactivated`: these symbols are no longer offered. Active signals on them will still close, and
-    news about them may still arrive; the other streams have also unsubscribed them. `new_series`, except on
-    signals and news: real prices replace simulated ones, or the reverse; earlier candles and order flow
-    belong to the series that ended."""
+    are old. `deactivated`: these symbols are no longer offered, so nothing more of them arrives until
+    `activated`, except that their active signals close and news about them may arrive. You stay subscribed.
+    What their numbers counted in between is not sent. `new_series`, except on signals and news: real prices
+    replace simulated ones, or the reverse; earlier candles and order flow belong to the series that ended."""
 
     code: Annotated[NoticeCode, Meta(description="What has happened or is about to happen.")]
     symbols: Annotated[

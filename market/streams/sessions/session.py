@@ -188,7 +188,6 @@ class StreamSession(WebSocketSession):
 
     def _let_go(self) -> None:
         super().leave()
-        self.stream.listeners.discard(self)
         if self.identity.caller is not None:
             authenticated_sessions.remove(self, self.identity.caller.account_id)
         if self._slot is not None:
@@ -229,9 +228,7 @@ class StreamSession(WebSocketSession):
 
     def _settle_in(self, message: Subscribe) -> None:
         self.stay()
-        self.stream.listeners.add(self)
-        features = self.subscriptions.features
-        if "heartbeat" in features or self.identity.expires_at is not None:
+        if "heartbeat" in self.subscriptions.features or self.identity.expires_at is not None:
             authenticated_sessions.watch(self)
         if self._slot is not None and ("seq" in features or message.resume is not UNSET):
             self._slot.goes_on = True
@@ -254,10 +251,6 @@ class StreamSession(WebSocketSession):
             now_s - self.HEARTBEAT_AFTER_S
         ):
             self.say(Heartbeat(time=now_ms()))
-
-    def drop(self, gone: frozenset[str]) -> None:
-        """Called when these instruments are no longer offered. A session that does not override it stays
-        subscribed to them."""
 
     def _lost_slot(self, code: EndCode) -> None:
         if code == "restarting":

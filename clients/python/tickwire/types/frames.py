@@ -20,7 +20,7 @@ class PriceTick(TypedDict):
 @final
 class Notice(TypedDict):
     type: Literal["notice"]
-    code: Literal["deactivated", "live", "new_series", "restarting", "stale"]
+    code: Literal["activated", "deactivated", "live", "new_series", "restarting", "stale"]
     symbols: NotRequired[list[str]]
     time: int
 

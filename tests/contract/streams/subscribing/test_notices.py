@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from core.clock import now_ms
-from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, save, withhold
 from market import runtime as market
@@ -31,7 +30,10 @@ def other(symbol: str) -> str:
 
 
 def change(symbol: str, **fields: object) -> None:
-    instrument = Instrument.objects.get(symbol=symbol)
+    change_one(Instrument.objects.get(symbol=symbol), **fields)
+
+
+def change_one(instrument: Instrument, **fields: object) -> None:
     for name, value in fields.items():
         setattr(instrument, name, value)
     save(instrument, by="test")
@@ -43,7 +45,7 @@ def noticed(socket: Socket) -> tuple[str, list[str]]:
     return frame["code"], frame["symbols"]
 
 
-def test_deactivated_instrument_is_told_to_who_has_it_and_leaves_the_subscriptions(
+def test_deactivated_instrument_is_told_to_who_has_it_and_stays_subscribed(
     opened: Open, ticker: Ticker, key: str, path: str, symbol: str, other: str
 ) -> None:
     socket, unconcerned = opened(path, key=key), opened(path, key=key)
@@ -53,9 +55,8 @@ def test_deactivated_instrument_is_told_to_who_has_it_and_leaves_the_subscriptio
     change(symbol, name="Another name")
     change(symbol, active=False)
     assert noticed(socket) == ("deactivated", [symbol])
-    assert socket.ask({"action": "list"})["symbols"] == [other]
     again = socket.subscribe(symbol, other)
-    assert (again["symbols"], [each["symbol"] for each in again["rejected"]]) == ([other], [symbol])
+    assert (again["symbols"], again["rejected"]) == (sorted([other, symbol]), [])
     ticker.past_a_minute(other)
     assert [each.hear()["symbol"] for each in (socket, unconcerned)] == [other] * 2
 
@@ -75,19 +76,23 @@ def test_who_asked_for_all_keeps_the_others_and_signals_what_still_closes(
     assert (again["symbols"], again["rejected"]) == ([symbol], [])
 
 
-def test_once_it_is_offered_again_it_can_be_subscribed_to_without_a_hole_in_the_numbers(
-    opened: Open, ticker: Ticker, key: str, symbol: str
+@pytest.mark.parametrize("field", ["active", "symbol"])
+def test_once_it_is_offered_again_it_flows_to_all_who_named_it_without_a_hole_in_the_numbers(
+    opened: Open, ticker: Ticker, key: str, symbol: str, field: str
 ) -> None:
     ticker(symbol, 3)
-    socket = opened(MARKET, key=key)
-    socket.subscribe(symbol, features=["seq"])
-    change(symbol, active=False)
-    assert noticed(socket) == ("deactivated", [symbol])
-    change(symbol, active=True)
-    wait_until(lambda: catalogue.find(symbol) is not None)
-    assert socket.subscribe(symbol)["positions"] == {symbol: 3}
+    instrument = Instrument.objects.get(symbol=symbol)
+    named, everything = opened(MARKET, key=key), opened(ORDERFLOW, key=key)
+    named.subscribe(symbol, features=["seq"])
+    everything.subscribe(features=["seq"])
+    change_one(instrument, **{field: False if field == "active" else f"NEW{symbol}"})
+    assert noticed(named) == ("deactivated", [symbol])
+    change_one(instrument, active=True, symbol=symbol)
+    assert noticed(named) == ("activated", [symbol])
+    while noticed(everything) != ("activated", [symbol]):
+        pass
     ticker(symbol)
-    assert socket.hear()["seq"] == 4
+    assert [each.hear()["seq"] for each in (named, everything)] == [4, 3]
 
 
 @pytest.fixture
@@ -127,7 +132,9 @@ def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
         assert symbol not in late.subscribe(features=["seq", "snapshot"])["positions"]
         hand_on_again([push], by="test")
         wait_until(lambda: api.ask(quote).status_code == 200)
-    assert named.subscribe(symbol)["symbols"] == [symbol]
+    assert noticed(named) == ("activated", [symbol])
+    ticker(symbol)
+    assert named.hear()["symbol"] == symbol
 
 
 async def speak(ticker: Ticker) -> asyncio.Task[None]:

@@ -297,9 +297,8 @@ def test_heartbeat_breaks_the_silence_of_who_asked_for_it(
 @pytest.mark.parametrize(("path", "is_so"), [(MARKET, True), (ORDERFLOW, False)])
 def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: str, is_so: bool) -> None:
     opened(path, key=key).subscribe(symbol, features=["latest"])
-    stream = streams.prices if path == MARKET else streams.order_flow
-    listeners = [listener for listener in stream.listeners if listener.identity.key == key]  # type: ignore[attr-defined]
-    assert [listener.subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]
+    sessions = [each for each in authenticated_sessions.all() if each.identity.key == key]
+    assert [each.subscriber.wants_latest for each in sessions] == [is_so]  # type: ignore[attr-defined]
 
 
 def test_each_write_of_a_tick_is_measured_and_each_close_counted_by_its_code(
