@@ -28,14 +28,23 @@ from core.contract.parameters import (
     check_span,
 )
 from core.contract.schema import describes
+from core.database import TRANSIENT
 from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from market import runtime
+from market import runtime as market
 from market.prices.candles import TIMEFRAMES
+from market.prices.history import KEPT
 from market.store import present_kind
-from market.store.candle_texts import CandlesText, PageBounds, StoredSeries, find_bounds, read_parts
+from market.store.candle_texts import (
+    CandlesText,
+    PageBounds,
+    StoredSeries,
+    TextForm,
+    find_bounds,
+    read_parts,
+)
 
 from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
 from .history_pages import open_pages, sent
@@ -169,22 +178,18 @@ class HistoryViewSet(KeyedViewSet):
         form, has_basis = asked_form(self.scope), bool(wanted["expand"])
         page = open_pages.enter(self.caller.counted_under)
         try:
-            open_bar = OpenBar.of(facts, wanted["timeframe"])
-            series, bounds = await in_thread_promptly(look, facts, wanted, place, open_bar)
+            found = await find(facts, wanted, place, form.text)
         except BaseException:
             open_pages.leave(page)
             raise
-        following = None
+        following, bounds = None, found.bounds
         if bounds.last_ms is not None and bounds.has_more:
             given = place.given + wanted["limit"]
             following = cursors.seal(
-                asked, WalkPosition(bounds.last_ms, place.end_ms, series.simulated, given)
+                asked, WalkPosition(bounds.last_ms, place.end_ms, found.simulated, given)
             )
-        last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
-        text = form.text._replace(has_basis=has_basis)
-        candles = read_parts(series, place.after_ms, last_ms, text)
-        about = About(facts.symbol, wanted["timeframe"], following, has_basis)
-        return self._answer(page, form, about, candles)
+        about = About(facts.symbol, wanted["timeframe"], following)
+        return self._answer(page, form, about, found.candles)
 
     def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
         if self.caller.is_page and up_to > MOST_OF_OUR_PAGES:
@@ -211,13 +216,50 @@ def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:
     )
 
 
-def look(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, open_bar: OpenBar
-) -> tuple[StoredSeries, PageBounds]:
+class FoundPage(NamedTuple):
+    simulated: bool
+    bounds: PageBounds
+    candles: Iterator[CandlesText]
+
+
+async def find(
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
+) -> FoundPage:
+    try:
+        return await in_thread_promptly(find_stored, facts, wanted, place, text)
+    except TRANSIENT:
+        if (found := find_known(facts, wanted, place, text)) is None:
+            raise
+        return found
+
+
+def find_stored(
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
+) -> FoundPage:
     simulated = present_kind(facts.id)
+    refuse_another_kind(facts, place, simulated)
+    series = StoredSeries(facts.id, facts.digits, wanted["timeframe"], simulated, catalogue.withheld)
+    bounds = find_bounds(series, place.after_ms, place.end_ms, wanted["limit"])
+    last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
+    return FoundPage(simulated, bounds, read_parts(series, place.after_ms, last_ms, text))
+
+
+def find_known(
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
+) -> FoundPage | None:
+    """The same of what this process has in memory: the last candles, if they reach back far enough."""
+    history = market.prices.candles(facts)
+    rows = history.rows(wanted["timeframe"], KEPT, closed_only=True)
+    if history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
+        return None
+    refuse_another_kind(facts, place, history.simulated)
+    rest = [row for row in rows if place.after_ms < row.opened_ms < place.end_ms]
+    page = rest[: wanted["limit"]]
+    bounds = PageBounds(page[-1].opened_ms if page else None, len(rest) > len(page))
+    joined = CandlesText(text.separator.join(map(text.encode, page)), len(page), is_last=True)
+    return FoundPage(history.simulated, bounds, iter([joined] if page else []))
+
+
+def refuse_another_kind(facts: InstrumentFacts, place: WalkPosition, simulated: bool) -> None:
     if place.simulated not in (None, simulated):
         raise InvalidCursor(OTHER_KIND.format(symbol=facts.symbol), field="cursor")
-    timeframe = wanted["timeframe"]
-    series = StoredSeries(facts.id, facts.digits, timeframe, simulated, catalogue.withheld)
-    end_ms = open_bar.end_ms(simulated, timeframe, place.end_ms)
-    return series, find_bounds(series, place.after_ms, end_ms, wanted["limit"])

@@ -23,12 +23,14 @@ from core import clock
 from core.database import UNANSWERED
 from core.deadlines import patient
 from core.events.event_feed import EVENT_METRICS
-from core.redis.connections import AWAY, connect_redis, key_of
-from core.redis.replies import is_of_full
+from core.redis.connections import AWAY as REDIS_AWAY
+from core.redis.connections import connect_redis
 from market.metrics import MarketMetrics
 from market.overview import GONE_MS
 from market.runtime import bus_url, market
 from serving.metrics.port import MetricsPort
+from serving.readiness.findings import OK
+from serving.readiness.monitor import AWAY, READ_ONLY
 
 Role = Literal["starting", "standby", "leader", "stopping"]
 
@@ -83,10 +85,9 @@ class EngineHealth(Collector):
         checks = {"database": database, "redis": redis}
         if self.role == "leader":
             age_ms = clock.now_ms() - market.status.at_ms
-            checks["engine"] = "ok" if age_ms <= GONE_MS else "silent"
-            checks["bus"] = market.status.bus_fault or "ok"
+            checks["engine"] = OK if age_ms <= GONE_MS else "silent"
         reasons: list[str] = [self.role] if self.role in ("starting", "stopping") else []
-        reasons += [name for name, found in checks.items() if found != "ok"]
+        reasons += [name for name, found in checks.items() if found != OK]
         body: dict[str, Any] = {"status": "not ready" if reasons else "ready", "role": self.role}
         if reasons:
             body["reasons"] = reasons
@@ -95,27 +96,31 @@ class EngineHealth(Collector):
     async def _look_at_database(self) -> str:
         try:
             async with asyncio.timeout(ASKED_WITHIN_S):
-                await sync_to_async(ask_database, thread_sensitive=False)()
+                is_read_only = await sync_to_async(ask_database, thread_sensitive=False)()
         except (*UNANSWERED, TimeoutError):
-            return "away"
-        return "ok"
+            return AWAY
+        return READ_ONLY if is_read_only else OK
 
     async def _look_at_redis(self) -> str:
         if self._redis is None:
-            return "away"
+            return AWAY
         try:
             async with asyncio.timeout(ASKED_WITHIN_S):
-                # Its types name the answer of the synchronous client, too. One that is full answers a ping.
-                await cast(Any, self._redis).set(key_of(PROBE), "", px=PROBE_MS)
-        except (*AWAY, TimeoutError) as error:
-            return "full" if is_of_full(error) else "away"
-        return "ok"
+                # Its types name the answer of the synchronous client, too.
+                await cast(Any, self._redis).ping()
+        except (*REDIS_AWAY, TimeoutError):
+            return AWAY
+        return OK
 
 
-def ask_database() -> None:
+def ask_database() -> bool:
+    """Whether it takes no writes, as a standby."""
+    setting = "current_setting('transaction_read_only')" if connection.vendor == "postgresql" else "'off'"
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+            cursor.execute(f"SELECT {setting}")  # noqa: S608 - names of our own
+            (is_read_only,) = cursor.fetchone()
+        return bool(is_read_only == "on")
     except DatabaseError:
         connection.close()
         raise

@@ -12,14 +12,17 @@ import pytest
 from django.db import OperationalError
 
 from accounts.models import Account
+from core.times import MINUTE_MS
+from market import runtime
 from market.api.history_pages import MOST_OF_AN_ACCOUNT, MOST_PAGES, open_pages
+from market.prices.history import KEPT
 from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.databases.queries import around_statements
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S, wait_until
 
-from .stored_minutes import CSV, PATH, minutes, store
+from .stored_minutes import ARROW, CSV, NOON_MS, PATH, minutes, store
 
 PAGE = f"{PATH}?limit=10000"
 STORED = 10_000
@@ -137,6 +140,32 @@ def test_database_that_fails_before_a_page_begins_is_told(shared: Api) -> None:
     with around_statements(fail):
         refusal(shared.ask(PAGE), 503, "overloaded")
     assert len(open_pages) == 0
+
+
+@pytest.mark.parametrize("accept", ["application/json", CSV, ARROW])
+def test_last_bars_come_from_memory_while_the_database_is_away(
+    shared_server: Server, shared: Api, accept: str
+) -> None:
+    shared_server.run(runtime.market.reload({"symbol": "EURUSD"}))
+    first_ms, end_ms = (NOON_MS + minute * MINUTE_MS for minute in (STORED - KEPT, STORED - 1))
+
+    def ask(start_ms: int, limit: int = KEPT) -> httpx.Response:
+        query = f"start={start_ms}&end={end_ms}&limit={limit}"
+        return shared.ask(f"{PATH}?{query}", headers={"Accept": accept})
+
+    def fail(sql: str, run: Callable[[], Any]) -> Any:
+        if "market_" in sql:
+            raise OperationalError("the server closed the connection unexpectedly")
+        return run()
+
+    def answers() -> list[tuple[bytes, str | None]]:
+        asked = ask(first_ms), ask(first_ms + 1, 7), ask(end_ms - 1)
+        return [(each.content, each.headers.get("X-Next-Cursor")) for each in asked]
+
+    stored = answers()
+    with around_statements(fail):
+        assert answers() == stored
+        refusal(ask(first_ms - 1), 503, "overloaded")
 
 
 def whole_of(server: Server, request: str) -> tuple[str, bytes]:

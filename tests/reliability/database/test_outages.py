@@ -174,6 +174,27 @@ def test_an_analysis_on_a_read_only_database_returns_503_with_the_reason(tmp_pat
     assert answers[-1].headers["Retry-After"] == "5"
 
 
+@survives
+def test_an_engine_on_a_read_only_database_is_not_ready_and_says_why(tmp_path: Path) -> None:
+    database, port = PrivatePostgres(tmp_path), free_port()
+
+    def says(status: int, found: str) -> bool:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S)
+        except httpx.TransportError:
+            return False
+        return (answer.status_code, answer.json()["checks"]["database"]) == (status, found)
+
+    with database.running(), redis(tmp_path) as url:
+        installation = Installation(tmp_path, database.url, url)
+        with engine_process(installation, 1, {"ENGINE_PORT": str(port)}):
+            wait_until(lambda: says(200, "ok"))
+            with psycopg.connect(database.url, autocommit=True) as connection:
+                connection.execute(SWITCH)
+            database.break_connections()
+            wait_until(lambda: says(503, "read-only"))
+
+
 def led_to_standby(pool: ConnectionPool[Any]) -> bool:
     with pool.connection() as connection:
         (is_standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone()
