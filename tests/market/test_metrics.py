@@ -131,8 +131,7 @@ def test_quote_has_its_age_and_the_instrument_its_one_state(age_s: float, calend
     assert seen["tickwire_quote_age_seconds", "EURUSD"] == age_s
     states = {name: seen["tickwire_instrument_state", name, "EURUSD"] for name in ("open", "closed", "stale")}
     assert states == {name: name == state for name in states}
-    counts = {name: seen["tickwire_instruments", name] for name in states}
-    assert counts == states
+    assert {name: seen["tickwire_instruments", name] for name in states} == states
 
 
 @pytest.mark.usefixtures("per_symbol")
