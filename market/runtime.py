@@ -301,6 +301,7 @@ class MarketRuntime:
         self.follow([facts.symbol])
         if self.runner is not None:
             if not self.runner.is_running:
+                self.runner.stand_in.forget(facts.symbol)
                 return
             await self.runner.writer.flush()
         quote = await reload_candles(self.prices, facts)

@@ -92,6 +92,8 @@ class Engine:
         self.has_room: Callable[[], bool] = lambda: True
         """Whether what is taken can be handed on."""
         self._looked_ms, self._turn = -1, 0
+        self._due: list[str] = []
+        """The symbols that this look at the clock has not come to yet."""
         self._lag_minute: int | None = None
 
     def take(self, origin: str, batch: Sequence[Tick], at_ms: int, key: str = "") -> list[str | None]:
@@ -149,25 +151,34 @@ class Engine:
             self._mark_partial(state)
         return None
 
-    def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
-        """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread."""
-        self._turn_lags(at_ms // MINUTE_MS)
-        for symbol in tuple(self.unsettled):
-            settling = self.instruments[symbol].outliers.settling
-            settling.pass_time(at_ms - late_ms)
-            if settling.is_settled:
-                self.unsettled.discard(symbol)
-        grace_ms = self.grace_ms + late_ms
-        for facts in self._due(at_ms - grace_ms):
+    def keep_time(self, at_ms: int, late_ms: int = 0, most: int | None = None) -> bool:
+        """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread.
+        Looks at so many instruments, and returns whether others are still due."""
+        until_ms = at_ms - self.grace_ms - late_ms
+        if not self._due:
+            self._turn_lags(at_ms // MINUTE_MS)
+            self._settle(at_ms - late_ms)
+            self._due = self._due_at(until_ms)
+        part = self._due[:most]
+        del self._due[:most]
+        for facts in filter(None, map(catalogue.known, part)):
             state = self.instrument(facts, at_ms)
             feed_state = self.feed_states.get(state.origin or state.source, NO_FEED)
             until_ms = feed_state.ended_ms(at_ms, grace_ms)
             if until_ms and not until_ms < state.late_at_ms <= at_ms - feed_state.ahead_ms:
                 self.end_until(state, until_ms)
+        return bool(self._due)
 
-    def _due(self, until_ms: int) -> list[InstrumentFacts]:
+    def _settle(self, until_ms: int) -> None:
+        for symbol in tuple(self.unsettled):
+            settling = self.instruments[symbol].outliers.settling
+            settling.pass_time(until_ms)
+            if settling.is_settled:
+                self.unsettled.discard(symbol)
+
+    def _due_at(self, until_ms: int) -> list[str]:
         """All when a minute has ended: nearly everything ends with one. In between, thousands take turns."""
-        every, minute_ms = catalogue.all(), interval_start(until_ms, MINUTE_MS)
+        every, minute_ms = list(catalogue.by_symbol), interval_start(until_ms, MINUTE_MS)
         if len(every) <= MOST_AT_A_LOOK or minute_ms != self._looked_ms:
             self._looked_ms = minute_ms
             return every
@@ -410,7 +421,7 @@ class Engine:
         self.prices.clear()
         for known in (self.feed_states, self.instruments, self.changed, self.unsettled):
             known.clear()
-        for waiting in (self.rows, self.minute_flows, self.records):
+        for waiting in (self.rows, self.minute_flows, self.records, self._due):
             waiting.clear()
 
     def go_on_from(self, state: InstrumentState, tick: Tick) -> None:

@@ -10,25 +10,30 @@ from math import inf
 
 from core.background import BackgroundLoop, cancel_and_wait
 from core.clock import clock, go_on_from, now_ms
-from core.fault_log import EachFault
-from core.threads import in_thread
+from core.fault_log import EachFault, LastingFault
+from core.process import freeze_startup_objects
 from core.times import MINUTE_MS
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import FULL, RedisBus
 from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
 from market.prices.records import Tick
 from market.store import retention
-from market.store.loading import LoadedMarket, load
 
 from .engine import NO_ROOM, Engine
 from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
-from .status import EngineStatus, status_of
-from .writer import EngineWriter
+from .stand_in import StandIn
+from .status import EngineStatus, status_of, status_record
+from .writer import LOOK_S, EngineWriter
 
-fault = EachFault(logging.getLogger(__name__), "The market engine")
+logger = logging.getLogger(__name__)
+fault = EachFault(logger, "The market engine")
+standing_waits = LastingFault(logger, "The stand-in waits for the database or Redis")
 CLOCK_S = 0.25
+
+# Instruments whose minute is closed in one piece, before others have their turn: at most 20 ms.
+AT_ONCE = 50
 TELL_S = 1.0
 
 # However often something has to be told at once.
@@ -78,6 +83,8 @@ class Runner:
         self.writer = EngineWriter(engine, bus, listeners, self.publish)
         self.series = SeriesChanges(engine, self.writer)
         self.feeds = FeedSupervisor(engine, make_feed, self.publish)
+        self.stand_in = StandIn(engine.prices, engine.default_feed, bus)
+        self._following: asyncio.Task[None] | None = None
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._lateness = Lateness(engine.grace_ms / 1000)
@@ -87,25 +94,35 @@ class Runner:
         """How often the machine's clock was set, as far as that is told."""
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        await self._keeping_lease(self._start)
+    async def stand_by(self) -> None:
+        """Until the lease is ours, and as little as possible is left to do then."""
+        while not await self.writer.try_lease():
+            if self._following is None or self._following.done():
+                self._following = asyncio.create_task(self._follow(), name="market stand-in")
+            await asyncio.sleep(LOOK_S)
+
+    async def _follow(self) -> None:
+        try:
+            await self.stand_in.follow(self.writer.lease.written)
+        except Exception as error:  # noqa: BLE001 - the top of a task: what is missing is read at the start
+            standing_waits.tell(error)
+        else:
+            standing_waits.over()
+            # Now, because it holds all up for a second where there are thousands of instruments.
+            freeze_startup_objects()
 
     async def write_remains(self) -> None:
         """What an engine before this one published, and was killed before it wrote it."""
-        await self._keeping_lease(self._go_on)
+        await self._go_on()
         await self.stop()
 
-    async def _keeping_lease(self, act: Callable[[], Awaitable[None]]) -> None:
-        """To load everything may take longer than a stand-in waits."""
-        self.writer.lease_lost.clear()
-        keeping = asyncio.create_task(self.writer.keep_lease(), name="market lease")
-        try:
-            await act()
-        finally:
-            await cancel_and_wait(keeping)
-
     async def _go_on(self) -> None:
-        loaded: LoadedMarket = await in_thread(load, self.engine.prices, self.engine.default_feed)
+        self.writer.lease_lost.clear()
+        self.writer.beats.start()
+        if self._following is not None:
+            # What it is reading is not read again.
+            await self._following
+        loaded = await self.stand_in.load()
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
         standings = self._standings()
@@ -129,7 +146,7 @@ class Runner:
             for symbol, state in self.engine.instruments.items()
         }
 
-    async def _start(self) -> None:
+    async def start(self) -> None:
         self.writer.is_behind = True
         await self._go_on()
         self._lateness = Lateness(self.engine.grace_ms / 1000)
@@ -152,7 +169,7 @@ class Runner:
     async def stop(self) -> None:
         self.is_running = False
         # First, or one that lost its lease might take it again while its feeds hang up.
-        await cancel_and_wait(*self._tasks)
+        await cancel_and_wait(*self._tasks, self._following)
         self._tasks.clear()
         await self.feeds.stop()
         self.publish()
@@ -161,6 +178,7 @@ class Runner:
         if self.writer.lease.is_held:
             await self.writer.flush()
         await self.bus.close()
+        self.writer.beats.stop()
         await self.writer.leave()
         self.engine.clear()
 
@@ -200,7 +218,9 @@ class Runner:
             self._steps = clock.steps
             self.tell()
         if late_s < inf:
-            self.engine.keep_time(at_ms, round(late_s * 1000))
+            while self.engine.keep_time(now_ms(), round(late_s * 1000), AT_ONCE):
+                self.publish()
+                await asyncio.sleep(0)
             self.publish()
         # Minutes close on time: the next look is no later than the next of them.
         left_ms = MINUTE_MS - (at_ms - self.engine.grace_ms) % MINUTE_MS

@@ -24,13 +24,14 @@ from market.store.lease import Lease, LeaseLost
 from market.store.predecessor import wait_for_end
 
 from .engine import Engine
+from .lease_beats import LeaseBeats, lease_waits
 from .listeners import EngineListener
 
 logger = logging.getLogger(__name__)
-lease_waits = LastingFault(logger, "The lease waits for the database")
 candles_wait = LastingFault(logger, "The candles wait for the database")
 candles_lost = LastingFault(logger, "The database was away too long")
 FLUSH_S = 1.0
+LOOK_S = 0.5
 
 # Of several that wait for one to end, all but one wait again.
 TRIES = 3
@@ -57,6 +58,7 @@ class EngineWriter:
         self.lease = Lease()
         self.lease_lost = asyncio.Event()
         """Another process writes now."""
+        self.beats = LeaseBeats(self.lease, self._report_loss)
         self.is_behind = False
         """Minutes of the time before the start are still to be made, and told the listeners."""
         self.flushing = asyncio.Lock()
@@ -76,7 +78,7 @@ class EngineWriter:
 
     async def wait_for_lease(self) -> None:
         while not await self.try_lease():  # noqa: ASYNC110 - it is the database that is asked
-            await asyncio.sleep(FLUSH_S)
+            await asyncio.sleep(LOOK_S)
 
     async def try_lease(self) -> bool:
         try:
@@ -94,12 +96,6 @@ class EngineWriter:
             if await self.try_lease():
                 return
             await in_thread(wait_for_end, self.lease)
-
-    async def keep_lease(self) -> None:
-        while self.lease.is_held:
-            await asyncio.sleep(FLUSH_S)
-            if self.lease.is_held and not await self.try_lease():
-                self._report_loss([])
 
     def lose_lease(self) -> None:
         self.lease.is_held = False
@@ -188,7 +184,7 @@ class EngineWriter:
         with self._in_database:
             checkpoints.write(rows, made, self.lease, position, notes, flows)
 
-    def _report_loss(self, rows: list[CandleToWrite]) -> None:
+    def _report_loss(self, rows: Sequence[CandleToWrite] = ()) -> None:
         if self.lease.is_held or rows:
             logger.warning("Another process writes the candles of this database; this one does not")
         self.lose_lease()

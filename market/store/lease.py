@@ -42,6 +42,10 @@ class Lease:
         self.writer = own_name()
         self.is_held = False
         """As far as is known here; set by whoever asks for it."""
+        self.beat_s = 0.0
+        """When it was written last that this process lives."""
+        self.written = JournalPosition("", 0)
+        """Up to where the other had written when it was looked at last."""
         self._seen: int | None = None
         """The last beat of the other."""
         self._looked_s = self._silent_s = 0.0
@@ -58,8 +62,9 @@ class Lease:
 
     def _take(self) -> JournalPosition | None:
         seen, _ = EngineState.objects.get_or_create(pk=1)
-        if seen.writer == self.writer and self._beat():
-            return JournalPosition(seen.epoch, seen.position)
+        self.written = JournalPosition(seen.epoch, seen.position)
+        if seen.writer == self.writer and self.beat_alone():
+            return self.written
         # Without a lock: a waiting process asks every second, and may vanish while it holds one.
         if seen.writer != self.writer and not self._is_free(seen):
             return None
@@ -72,7 +77,7 @@ class Lease:
             state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database_now()
             state.clock_at = moment(clock.now_ms())
             state.save()
-        self._seen = None
+        self._seen, self.beat_s = None, self._monotonic()
         return JournalPosition(state.epoch, state.position)
 
     def other(self) -> str:
@@ -83,15 +88,17 @@ class Lease:
 
     def beat(self, position: JournalPosition) -> None:
         """Within the transaction that writes: nothing of it stays if the lease is another's."""
-        if not self._beat(epoch=position.epoch, position=position.number):
+        if not self.beat_alone(epoch=position.epoch, position=position.number):
             raise LeaseLost
 
-    def _beat(self, **position: Any) -> bool:
+    def beat_alone(self, **position: Any) -> bool:
         """False if the lease is another's. A flush of our own may hold the row: this waits for it."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
         now = Now() if connection.vendor == "postgresql" else timezone.now()
         clock_at = moment(clock.now_ms())
-        return bool(held.update(beats=F("beats") + 1, beat_at=now, clock_at=clock_at, **position))
+        is_ours = bool(held.update(beats=F("beats") + 1, beat_at=now, clock_at=clock_at, **position))
+        self.beat_s = self._monotonic() if is_ours else 0.0
+        return is_ours
 
     def hold(self) -> None:
         """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""

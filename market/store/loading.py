@@ -3,6 +3,7 @@ another kind now."""
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -31,25 +32,32 @@ class LoadedMarket(NamedTuple):
 
 
 @transaction.atomic
-def load(prices: Prices, default_feed: str | None = None) -> LoadedMarket:
-    """Fill the memory of a process from one state of the database, with each instrument's present series."""
+def load(prices: Prices, default_feed: str | None = None, known: Mapping[str, History] = {}) -> LoadedMarket:
+    """Fill the memory of a process from one state of the database, with each instrument's present series. The
+    histories in `known` are not read, unless they are of another kind."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     state = EngineState.objects.first() or EngineState()
     by_id = checkpoints.read_checkpoints()
-    known: dict[str, Checkpoint] = {}
+    found: dict[str, Checkpoint] = {}
     for facts in catalogue.all():
-        history, checkpoint = prices.history(facts), by_id.get(facts.id)
+        checkpoint = by_id.get(facts.id)
+        simulated = wanted_kind(facts, default_feed) if checkpoint is None else checkpoint.simulated
+        history = known.get(facts.symbol)
+        is_known = history is not None and history.simulated == simulated
+        if is_known and history is not None:
+            prices.histories[facts.symbol] = history
+        else:
+            load_history(history := prices.history(facts), facts, simulated=simulated)
         if checkpoint is None:
-            load_history(history, facts, simulated=wanted_kind(facts, default_feed))
             continue
-        known[facts.symbol] = checkpoint
-        load_history(history, facts, simulated=checkpoint.simulated)
+        found[facts.symbol] = checkpoint
         if (last := checkpoint.last) is not None:
-            history.builder.resume_forming(checkpoint.minute, prices.price_of(last, facts), last.ask)
+            if not is_known:
+                history.builder.resume_forming(checkpoint.minute, prices.price_of(last, facts), last.ask)
             prices.quotes.put(last, facts.digits, checkpoint.seq)
-    return LoadedMarket(known, JournalPosition(state.epoch, state.position))
+    return LoadedMarket(found, JournalPosition(state.epoch, state.position))
 
 
 def load_history(

@@ -190,20 +190,29 @@ class RedisBus:
         self._has_claimed = True
         if epoch is None or epoch.decode() != position.epoch or int(n) < position.number:
             return None
+        reached = JournalPosition(position.epoch, int(n))
+        records = await self.between(position, reached)
+        if records is not None:
+            self.journal_position = reached
+        return records
+
+    async def between(self, position: JournalPosition, until: JournalPosition) -> list[AnyRecord] | None:
+        """What was published after the one and up to the other; None where some of it is missing."""
         records: list[AnyRecord] = []
-        last, size = position.number, 0
-        # Page by page: it may be of hours, and the lease has to be kept meanwhile.
-        while entries := await self._redis.xrange(self._keys[0], f"({last}-0", "+", count=ENTRIES_AT_ONCE):
+        last = position.number
+        if position.epoch != until.epoch:
+            return None
+        # Page by page: it may be of hours.
+        while last < until.number:
+            first, end = f"({last}-0", f"{until.number}-0"
+            entries = await self._redis.xrange(self._keys[0], first, end, count=ENTRIES_AT_ONCE)
             for entry_id, fields in entries:
                 last += 1
-                if number_of(entry_id) != last:
+                if number_of(entry_id) != last or fields[b"e"].decode() != until.epoch:
                     return None
                 records += decode(fields[b"d"])
-                size += len(fields[b"d"])
-        if last != int(n):
-            return None
-        self._held.begin(last, size, self._clock())
-        self.journal_position = JournalPosition(position.epoch, int(n))
+            if not entries:
+                return None
         return records
 
     def _drop(self) -> None:

@@ -81,7 +81,7 @@ class Command(BaseCommand):
         runner = market.separate_engine()
         self.say("Waiting for the lease: another engine may hold it.")
         engine_health.become("standby")
-        await first_done(runner.writer.wait_for_lease(), ending.wait())
+        await first_done(runner.stand_by(), ending.wait())
         if ending.is_set():
             await runner.stop()
             return

@@ -245,8 +245,8 @@ class Repriced:
         await in_thread(runner.writer.lease.leave)
 
 
-def bars(prices: Prices, timeframe: str) -> list[bytes]:
-    history = prices.history(catalogue.get("EURUSD"))
+def bars(prices: Prices, timeframe: str, symbol: str = "EURUSD") -> list[bytes]:
+    history = prices.history(catalogue.get(symbol))
     return [history.bars(timeframe, 500, closed_only=closed).ohlcv for closed in (True, False)]
 
 

@@ -103,6 +103,19 @@ def test_market_that_closes_closes_what_ends_before_it_opens_again(
     assert closed_timeframes(engine, "XAUUSD") == closed
 
 
+def test_minute_of_many_instruments_closes_in_pieces() -> None:
+    symbols = [make_instrument(symbol).symbol for symbol in ("USDCHF", "USDJPY")]
+    engine = make_engine(GOOD, *(changed(symbol=symbol) for symbol in symbols))
+    at_ms, closed = NOON_MS + MINUTE_MS + CLOSE_GRACE_MS, list[int]()
+    engine.records.clear()
+
+    while engine.keep_time(at_ms, most=1):
+        closed.append(len(engine.records))
+
+    assert closed == [1, 2]
+    assert [record.symbol for record in engine.records] == sorted([GOOD.symbol, *symbols])
+
+
 def test_instrument_that_staff_take_out_closes_its_candles_when_they_end(instrument: Instrument) -> None:
     engine = make_engine(GOOD)
     Instrument.objects.filter(pk=instrument.pk).update(active=False)

@@ -30,7 +30,7 @@ class Runner:
         self.writer = self
         self.lease_lost, self.is_running = asyncio.Event(), False
 
-    async def wait_for_lease(self) -> None:
+    async def stand_by(self) -> None:
         self.done.append("lease")
 
     async def start(self) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
@@ -21,7 +22,9 @@ from django.db.models import F
 
 from core.clock import machine_ms
 from core.threads import in_thread
+from market.engine import lease_beats
 from market.engine.engine import Engine
+from market.engine.lease_beats import BEAT_AFTER_S, STANDS_STILL_S, LeaseBeats
 from market.engine.listeners import EngineStart
 from market.models import Candle, EngineState, LastQuote
 from market.prices.candles import PriceBar
@@ -44,7 +47,7 @@ from tests.factories import make_instrument
 from tests.market.postgresql import in_place
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.services.private_servers import PrivatePostgres
 
 pytestmark = [pytest.mark.served, pytest.mark.django_db(transaction=True)]
@@ -283,12 +286,32 @@ def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: 
     assert EngineState.objects.get().position == 42
 
 
-async def test_engine_that_loads_for_long_keeps_its_lease() -> None:
+async def test_engine_that_loads_for_long_keeps_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_beats, "STANDS_STILL_S", PATIENCE_S)
     runner = make_runner(Engine(Prices("bid")), listeners=[Slow()])
     assert await runner.writer.try_lease()
     await runner.start()
     assert runner.is_running
+    # Also while the loop is busy.
+    with ThreadPoolExecutor(1) as other:
+        known = other.submit(beats).result()
+        wait_until(lambda: other.submit(beats).result() > known)
     await runner.stop()
+
+
+def test_lease_is_kept_while_the_loop_turns_and_its_loss_is_told() -> None:
+    lease = Waiting()
+    assert lease.take() is not None
+    lease.is_held, beating = True, LeaseBeats(lease, lambda: None)
+    known, told = beats(), []
+    still_s = STANDS_STILL_S
+    for after_s, turned_s in ((BEAT_AFTER_S, 0), (still_s, 0), (2 * still_s, still_s - 1)):
+        lease.now, beating.turned_s = 1000 + after_s, 1000.0 + turned_s
+        told.append((beating.look(lease.now), beats() - known))
+    assert told == [(True, 0), (True, 1), (True, 1)]
+    beating.turned_s = lease.now
+    EngineState.objects.update(writer=ELSEWHERE)
+    assert not beating.look(lease.now)
 
 
 LOCK = "SELECT 1 FROM market_enginestate WHERE id = 1 FOR UPDATE"

@@ -1,0 +1,132 @@
+"""A stand-in has the candles of the database before its turn comes, whatever else is written meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from core.redis.connections import key_of
+from core.threads import in_thread
+from core.times import MINUTE_MS
+from instruments.catalogue import catalogue
+from instruments.sources import PUSH
+from market.engine.bus.journal import STREAM
+from market.engine.bus.redis_bus import RedisBus
+from market.engine.engine import Engine
+from market.engine.runner import Runner
+from market.engine.stand_in import StandIn
+from market.models import Candle, EngineState
+from market.prices.candles import TIMEFRAMES
+from market.prices.quotes import Prices
+from market.prices.records import JournalPosition, Tick
+from market.store.loading import load
+from market.store.series import change_kind
+from tests.databases.queries import count_queries
+from tests.factories import make_instrument
+from tests.market.running import no_feed, stop_engine_tasks
+from tests.market.ticking import NOON_MS
+
+from .test_reader import bars
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.served]
+SYMBOLS = "EURUSD", "GBPUSD"
+
+# Of more than one candle of five minutes.
+MINUTES = 12
+SECONDS = range(0, 60, 7)
+TAIL = 2 * len(SECONDS)
+"""Entries that the database lacks."""
+Change = Callable[[StandIn, Redis], None]
+
+
+def nothing(stand_in: StandIn, client: Redis) -> None:
+    pass
+
+
+def an_import(stand_in: StandIn, client: Redis) -> None:
+    Candle.objects.filter(timeframe="1m").update(volume=777)
+    for symbol in SYMBOLS:
+        stand_in.forget(symbol)
+
+
+def an_untold_change_of_kind(stand_in: StandIn, client: Redis) -> None:
+    """Its engine was killed between the commit and the bus."""
+    change_kind(catalogue.get("EURUSD"), NOON_MS + MINUTES * MINUTE_MS, simulated=True)
+
+
+def a_bus_that_lacks_an_entry(stand_in: StandIn, client: Redis) -> None:
+    """Of those that it has not read and the database has."""
+    entries: Any = client.xrange(key_of(STREAM))
+    client.xdel(key_of(STREAM), entries[-TAIL - 2][0])
+
+
+def a_new_instrument(stand_in: StandIn, client: Redis) -> None:
+    make_instrument("USDJPY")
+
+
+class Leader:
+    """An engine whose time is the test's."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = Engine(Prices("bid"), PUSH)
+        self.runner = Runner(self.engine, no_feed, RedisBus(url))
+
+    async def begin(self) -> None:
+        await catalogue.load()
+        await self.runner.writer.wait_for_lease()
+        await self.runner.start()
+        await stop_engine_tasks()
+
+    async def work(self, first: int, last: int) -> None:
+        for minute in range(first, last):
+            for second in SECONDS:
+                at_ms = NOON_MS + minute * MINUTE_MS + second * 1000
+                bid = 1.1 + (minute * 31 + second * 17) % 97 / 10_000
+                ticks = [Tick(symbol, bid, bid + 0.0002, at_ms, 1.0) for symbol in SYMBOLS]
+                assert self.engine.take(PUSH, ticks, at_ms) == [None, None]
+                self.engine.keep_time(at_ms)
+                self.runner.publish()
+                self.runner.bus.seal()
+        await self.runner.bus.settle()
+
+
+@pytest.mark.parametrize(
+    "change", [nothing, an_import, an_untold_change_of_kind, a_bus_that_lacks_an_entry, a_new_instrument]
+)
+def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
+    url: str, client: Redis, change: Change
+) -> None:
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+
+    async def run() -> None:
+        leader, prices, cold = Leader(url), Prices("bid"), Prices("bid")
+        await leader.begin()
+        bus = RedisBus(url)
+        stand_in = StandIn(prices, PUSH, bus)
+        for minute in range(0, MINUTES, 3):
+            await leader.work(minute, minute + 3)
+            # What is written later than it looks is left for later.
+            state = await in_thread(EngineState.objects.get)
+            await leader.runner.writer.flush()
+            await stand_in.follow(JournalPosition(state.epoch, state.position))
+        await leader.work(MINUTES, MINUTES + 2)
+        await in_thread(change, stand_in, client)
+        await catalogue.load()
+        with count_queries() as asked:
+            loaded = await stand_in.load()
+        if change is nothing:
+            assert not [each for each in asked if "market_candle" in each]
+        assert loaded == await in_thread(load, cold, PUSH)
+        assert prices.quotes == cold.quotes
+        for symbol in SYMBOLS:
+            for timeframe in TIMEFRAMES:
+                assert bars(prices, timeframe, symbol) == bars(cold, timeframe, symbol), (symbol, timeframe)
+        await bus.close()
+        await leader.runner.stop()
+
+    asyncio.run(run())
