@@ -3,6 +3,7 @@ thousands of instruments take longer to read than prices may stand still."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -14,6 +15,8 @@ from market.engine.bus.redis_bus import RedisBus
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.loading import LoadedMarket, load
+
+logger = logging.getLogger(__name__)
 
 
 class StandIn:
@@ -52,6 +55,8 @@ class StandIn:
             with suppress(*AWAY):
                 if reached is None or await self._go_on(reached, loaded.journal_position, but_for=anew):
                     self._reached = loaded.journal_position
+                    if reached is None:
+                        logger.info("The candles of %d instruments are in memory", len(fresh.histories))
                     return loaded
 
     async def _go_on(
