@@ -3,6 +3,7 @@ thousands of instruments take longer to read than prices may stand still."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection
 from contextlib import suppress
@@ -17,6 +18,7 @@ from market.prices.records import AnyRecord, JournalPosition
 from market.store.loading import LoadedMarket, load
 
 logger = logging.getLogger(__name__)
+TRIES, RETRY_S = 10, 0.2
 
 
 class StandIn:
@@ -63,13 +65,23 @@ class StandIn:
         self, reached: JournalPosition, until: JournalPosition, but_for: Collection[str] = ()
     ) -> bool:
         """False where something is missing: then all is read anew."""
-        records = await self._bus.between(reached, until) if isinstance(self._bus, RedisBus) else None
+        records = await self._read(reached, until)
         self._reached = None
         if records is None:
             return False
         await self._follower.take([record for record in records if record.symbol not in but_for], [])
         self._reached = until
         return True
+
+    async def _read(self, reached: JournalPosition, until: JournalPosition) -> list[AnyRecord] | None:
+        if not isinstance(self._bus, RedisBus):
+            return None
+        for _ in range(TRIES):
+            if (records := await self._bus.between(reached, until)) is not None:
+                return records
+            # The database may have had the last of it first.
+            await asyncio.sleep(RETRY_S)
+        return None
 
 
 def hear_nothing(records: list[AnyRecord]) -> None:

@@ -19,7 +19,7 @@ from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.engine.stand_in import StandIn
-from market.models import Candle, EngineState
+from market.models import Candle
 from market.prices.candles import TIMEFRAMES
 from market.prices.quotes import Prices
 from market.prices.records import JournalPosition, Tick
@@ -109,14 +109,18 @@ def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
         bus = RedisBus(url)
         stand_in = StandIn(prices, PUSH, bus)
         for minute in range(0, MINUTES, 3):
-            await leader.work(minute, minute + 3)
-            # What is written later than it looks is left for later.
-            state = await in_thread(EngineState.objects.get)
-            await leader.runner.writer.flush()
+            epoch, number = leader.runner.bus.journal_position
             with count_queries() as asked:
-                await stand_in.follow(JournalPosition(state.epoch, state.position))
+                # Told of what is not on the bus yet.
+                until = JournalPosition(epoch, number + 3 * len(SECONDS))
+                following = asyncio.create_task(stand_in.follow(until))
+                await leader.work(minute, minute + 3)
+                await following
             reads.append(any("market_candle" in each for each in asked))
+            await leader.runner.writer.flush()
         await leader.work(MINUTES, MINUTES + 2)
+        await leader.runner.writer.flush()
+        await leader.work(MINUTES + 2, MINUTES + 4)
         await in_thread(change, stand_in, client)
         await catalogue.load()
         with count_queries() as asked:
