@@ -71,6 +71,9 @@ def test_who_asked_for_all_keeps_the_others_and_signals_what_still_closes(
     code, symbols = noticed(flow)
     assert (code, symbol in symbols) == ("deactivated", True)
     assert flow.ask({"action": "list"})["symbols"] == ["*"]
+    newcomer = make_instrument(f"NEW{symbol}", active=False).symbol
+    change(newcomer, active=True)
+    assert noticed(flow) == ("activated", [newcomer])
     assert noticed(signals) == ("deactivated", [symbol])
     again = signals.subscribe(symbol)
     assert (again["symbols"], again["rejected"]) == ([symbol], [])
