@@ -38,7 +38,10 @@ class StandIn:
 
     async def follow(self, written: JournalPosition) -> None:
         """Go on to what the database holds now."""
-        if self._reached is None or self._stale:
+        if self._reached is None:
+            await self.load()
+            logger.info("The candles of %d instruments are in memory", len(self._prices.histories))
+        elif self._stale:
             await self.load()
         elif written != self._reached:
             await self._go_on(self._reached, written)
@@ -57,8 +60,6 @@ class StandIn:
             with suppress(*AWAY):
                 if reached is None or await self._go_on(reached, loaded.journal_position, but_for=anew):
                     self._reached = loaded.journal_position
-                    if reached is None:
-                        logger.info("The candles of %d instruments are in memory", len(fresh.histories))
                     return loaded
 
     async def _go_on(
