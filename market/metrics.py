@@ -89,9 +89,6 @@ def _of_all(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
 def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     ages = {(each.facts.symbol,): _seconds(each.age_ms) for each in instruments}
     states = {(each.facts.symbol, state): each.state == state for each in instruments for state in STATES}
-    counts = Counter(each.state for each in instruments)
-    of_state = {(state,): counts[state] for state in STATES}
-    yield _gauge("instruments", "How many instruments are in this state.", of_state, "state")
     yield _gauge("quote_age_seconds", "Since the last tick, by its own time.", ages, "symbol")
     yield _gauge("instrument_state", "1 for the state it is in.", states, "symbol", "state")
 

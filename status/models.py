@@ -63,9 +63,9 @@ class Minute(models.Model):
     p95_ms = models.PositiveIntegerField(null=True)
     p99_ms = models.PositiveIntegerField(null=True)
     # Since their own times; the others, since the engine accepted them.
-    age_p50_ms = models.PositiveIntegerField(null=True)
-    age_p95_ms = models.PositiveIntegerField(null=True)
-    age_p99_ms = models.PositiveIntegerField(null=True)
+    age_p50_ms = models.IntegerField(null=True)
+    age_p95_ms = models.IntegerField(null=True)
+    age_p99_ms = models.IntegerField(null=True)
 
     objects = MinuteQuerySet.as_manager()
 

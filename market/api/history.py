@@ -33,7 +33,7 @@ from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from market import runtime as market
+from market import runtime
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT
 from market.store import present_kind
@@ -178,7 +178,7 @@ class HistoryViewSet(KeyedViewSet):
         form, has_basis = asked_form(self.scope), bool(wanted["expand"])
         page = open_pages.enter(self.caller.counted_under)
         try:
-            found = await find(facts, wanted, place, form.text)
+            found = await find(facts, wanted, place, form.text._replace(has_basis=has_basis))
         except BaseException:
             open_pages.leave(page)
             raise
@@ -188,7 +188,7 @@ class HistoryViewSet(KeyedViewSet):
             following = cursors.seal(
                 asked, WalkPosition(bounds.last_ms, place.end_ms, found.simulated, given)
             )
-        about = About(facts.symbol, wanted["timeframe"], following)
+        about = About(facts.symbol, wanted["timeframe"], following, has_basis)
         return self._answer(page, form, about, found.candles)
 
     def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
@@ -225,8 +225,9 @@ class FoundPage(NamedTuple):
 async def find(
     facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
 ) -> FoundPage:
+    open_bar = OpenBar.of(facts, wanted["timeframe"])
     try:
-        return await in_thread_promptly(find_stored, facts, wanted, place, text)
+        return await in_thread_promptly(find_stored, facts, wanted, place, text, open_bar)
     except TRANSIENT:
         if (found := find_known(facts, wanted, place, text)) is None:
             raise
@@ -234,12 +235,13 @@ async def find(
 
 
 def find_stored(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm, open_bar: OpenBar
 ) -> FoundPage:
-    simulated = present_kind(facts.id)
+    simulated, timeframe = present_kind(facts.id), wanted["timeframe"]
     refuse_another_kind(facts, place, simulated)
-    series = StoredSeries(facts.id, facts.digits, wanted["timeframe"], simulated, catalogue.withheld)
-    bounds = find_bounds(series, place.after_ms, place.end_ms, wanted["limit"])
+    series = StoredSeries(facts.id, facts.digits, timeframe, simulated, catalogue.withheld)
+    end_ms = open_bar.end_ms(simulated, timeframe, place.end_ms)
+    bounds = find_bounds(series, place.after_ms, end_ms, wanted["limit"])
     last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
     return FoundPage(simulated, bounds, read_parts(series, place.after_ms, last_ms, text))
 
@@ -247,16 +249,17 @@ def find_stored(
 def find_known(
     facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
 ) -> FoundPage | None:
-    """The same of what this process has in memory: the last candles, if they reach back far enough."""
-    history = market.prices.candles(facts)
+    """The same of what this process has in memory: the last candles, if they reach back far enough. It does
+    not know what they are made of."""
+    history = runtime.prices.candles(facts)
     rows = history.rows(wanted["timeframe"], KEPT, closed_only=True)
-    if history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
+    if text.has_basis or history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
         return None
     refuse_another_kind(facts, place, history.simulated)
     rest = [row for row in rows if place.after_ms < row.opened_ms < place.end_ms]
     page = rest[: wanted["limit"]]
     bounds = PageBounds(page[-1].opened_ms if page else None, len(rest) > len(page))
-    joined = CandlesText(text.separator.join(map(text.encode, page)), len(page), is_last=True)
+    joined = CandlesText(text.separator.join(text.encode(row, "") for row in page), len(page), is_last=True)
     return FoundPage(history.simulated, bounds, iter([joined] if page else []))
 
 

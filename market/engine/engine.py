@@ -1,6 +1,7 @@
 """The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import cast
 
 import msgspec
@@ -154,11 +155,11 @@ class Engine:
     def keep_time(self, at_ms: int, late_ms: int = 0, most: int | None = None) -> bool:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread.
         Looks at so many instruments, and returns whether others are still due."""
-        until_ms = at_ms - self.grace_ms - late_ms
+        grace_ms = self.grace_ms + late_ms
         if not self._due:
             self._turn_lags(at_ms // MINUTE_MS)
             self._settle(at_ms - late_ms)
-            self._due = self._due_at(until_ms)
+            self._due = self._due_at(at_ms - grace_ms)
         part = self._due[:most]
         del self._due[:most]
         for facts in filter(None, map(catalogue.known, part)):

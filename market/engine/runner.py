@@ -24,7 +24,7 @@ from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
 from .stand_in import StandIn
-from .status import EngineStatus, status_of, status_record
+from .status import EngineStatus, status_of
 from .writer import LOOK_S, EngineWriter
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from core.database import UNANSWERED
 from core.deadlines import patient
 from core.events.event_feed import EVENT_METRICS
 from core.redis.connections import AWAY as REDIS_AWAY
-from core.redis.connections import connect_redis
+from core.redis.connections import connect_redis, key_of
+from core.redis.replies import is_of_full
 from market.metrics import MarketMetrics
 from market.overview import GONE_MS
 from market.runtime import bus_url, market
@@ -86,6 +87,7 @@ class EngineHealth(Collector):
         if self.role == "leader":
             age_ms = clock.now_ms() - market.status.at_ms
             checks["engine"] = OK if age_ms <= GONE_MS else "silent"
+            checks["bus"] = market.status.bus_fault or OK
         reasons: list[str] = [self.role] if self.role in ("starting", "stopping") else []
         reasons += [name for name, found in checks.items() if found != OK]
         body: dict[str, Any] = {"status": "not ready" if reasons else "ready", "role": self.role}
@@ -106,10 +108,10 @@ class EngineHealth(Collector):
             return AWAY
         try:
             async with asyncio.timeout(ASKED_WITHIN_S):
-                # Its types name the answer of the synchronous client, too.
-                await cast(Any, self._redis).ping()
-        except (*REDIS_AWAY, TimeoutError):
-            return AWAY
+                # Its types name the answer of the synchronous client, too. One that is full answers a ping.
+                await cast(Any, self._redis).set(key_of(PROBE), "", px=PROBE_MS)
+        except (*REDIS_AWAY, TimeoutError) as error:
+            return "full" if is_of_full(error) else AWAY
         return OK
 
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("market", "0019_clock_of_engine")]
+    dependencies = [("market", "0020_partial_candle")]
 
     operations = [
         migrations.AlterField(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("instruments", "0006_withheld_source"),
-        ("market", "0019_clock_of_engine"),
+        ("market", "0021_basis_of_bars"),
     ]
 
     operations = [

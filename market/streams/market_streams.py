@@ -50,7 +50,7 @@ def publish(records: Sequence[AnyRecord]) -> None:
             price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
             flow = outgoing_flow(record, sent_ms)
             if price is not None:
-                dated_ms = record.time_ms
+                dated_ms = record.time_ms + record.ahead_ms
                 prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms, dated_ms=dated_ms)
             if flow is not None:
                 order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)

@@ -62,12 +62,12 @@ class Board(NamedTuple):
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     order, is_reversed = read_order(request.GET.get("sort", ""))
-    found = read_standings()
+    found = recent_standings()
     context = {
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
         "boards": [
             board(name, standings, order, is_reversed=is_reversed)
-            for name, standings in recent_standings().items()
+            for name, standings in found.items()
             if standings
         ],
         "unjudged": sum(each.card.unjudged for each in chain.from_iterable(found.values())),

@@ -72,7 +72,7 @@ def read_standings() -> Standings:
     )
     allowed = set(may_publish().values_list("pk", flat=True))
     standings: Standings = {name: [] for name in LISTS}
-    present = PresentPrices()
+    present, judging = PresentPrices(), Judging()
     for user_id, name, is_demo, *counted, since in rows:
         publisher = Publisher(user_id, name, bool(is_demo), *counted)
         card = scorecards.read(publisher, present, judging)

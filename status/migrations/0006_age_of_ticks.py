@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="minute",
             name=f"age_{quantile}_ms",
-            field=models.PositiveIntegerField(null=True),
+            field=models.IntegerField(null=True),
         )
         for quantile in ("p50", "p95", "p99")
     ]

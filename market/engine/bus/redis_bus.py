@@ -191,15 +191,25 @@ class RedisBus:
         if epoch is None or epoch.decode() != position.epoch or int(n) < position.number:
             return None
         reached = JournalPosition(position.epoch, int(n))
-        records = await self.between(position, reached)
-        if records is not None:
-            self.journal_position = reached
+        found = await self._read(position, reached)
+        if found is None:
+            return None
+        records, size = found
+        self._held.begin(reached.number, size, self._clock())
+        self.journal_position = reached
         return records
 
     async def between(self, position: JournalPosition, until: JournalPosition) -> list[AnyRecord] | None:
         """What was published after the one and up to the other; None where some of it is missing."""
+        found = await self._read(position, until)
+        return None if found is None else found[0]
+
+    async def _read(
+        self, position: JournalPosition, until: JournalPosition
+    ) -> tuple[list[AnyRecord], int] | None:
+        """The same with its size."""
         records: list[AnyRecord] = []
-        last = position.number
+        last, size = position.number, 0
         if position.epoch != until.epoch:
             return None
         # Page by page: it may be of hours.
@@ -211,9 +221,10 @@ class RedisBus:
                 if number_of(entry_id) != last or fields[b"e"].decode() != until.epoch:
                     return None
                 records += decode(fields[b"d"])
+                size += len(fields[b"d"])
             if not entries:
                 return None
-        return records
+        return records, size
 
     def _drop(self) -> None:
         self._sealed.clear()

@@ -228,7 +228,8 @@ class StreamSession(WebSocketSession):
 
     def _settle_in(self, message: Subscribe) -> None:
         self.stay()
-        if "heartbeat" in self.subscriptions.features or self.identity.expires_at is not None:
+        features = self.subscriptions.features
+        if "heartbeat" in features or self.identity.expires_at is not None:
             authenticated_sessions.watch(self)
         if self._slot is not None and ("seq" in features or message.resume is not UNSET):
             self._slot.goes_on = True

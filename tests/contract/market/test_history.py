@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from time_machine import Traveller
 
 from core.clock import now_ms
 from core.times import MINUTE_MS
