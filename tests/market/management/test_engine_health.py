@@ -60,9 +60,9 @@ def test_leader_has_the_market_and_a_stand_in_only_itself(engines: Engines) -> N
     leader, stand_in = ask(engines.leads_at, "/metrics").text, ask(engines.stands_in_at, "/metrics").text
     assert LEADS in leader
     assert "tickwire_engine_up 1.0" in leader
-    assert "tickwire_instrument_state{" in leader
+    assert "tickwire_instruments{" in leader
     assert "tickwire_engine_leads 0.0" in stand_in
-    assert "tickwire_instrument_state{" not in stand_in
+    assert "tickwire_instruments{" not in stand_in
     assert "process_start_time_seconds" in stand_in
 
 
