@@ -45,6 +45,8 @@ OWN_S = (
 IN_TIME = f" AND {{new_s[written]}} <= {{e_s[written]}} + {ARM_WITHIN_MS // 1000}"
 IS_FIRST_OF_FILL = " AND e.part = 'fill:1'"
 OUT_OF_RULES = (
+    # Else whoever can write here makes a rival's gains contradicted, long after they were closed.
+    f"NEW.kind IN ('arm', 'fill', 'close_request', 'cancel') AND {told('close')}",
     f"NEW.kind IN ('arm', 'fill', 'close_request') AND NOT {HAS_RULES_2}",
     "NEW.kind = 'arm' AND NEW.part {differs} {new[for]} || ':' || {new[number]}",
     f"NEW.kind = 'archive' AND (NEW.part {{differs}} {{new[day]}} OR NEW.signal <> '{NO_SIGNAL.hex}')",
@@ -70,7 +72,7 @@ ORDER_GUARDS = (
         ENTRY,
         "INSERT",
         " OR ".join(OUT_OF_RULES),
-        "A fill follows its arm, which comes in time, and a close follows the rules and the requests.",
+        "A fill follows its arm, which comes in time, and a close follows the rules and the requests, and ends.",
         needs=NEEDS,
     ),
     Guard(

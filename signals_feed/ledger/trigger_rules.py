@@ -73,6 +73,13 @@ GUARDS = (
     ),
     Guard("evidence_is_frozen", EVIDENCE, "UPDATE", "", "Evidence does not change."),
     stays("evidence", EVIDENCE, "signal_id", "Evidence stays."),
+    Guard(
+        "evidence_is_in_time",
+        EVIDENCE,
+        "INSERT",
+        f"EXISTS (SELECT 1 FROM {ENTRY} e WHERE e.signal = NEW.signal_id AND e.kind = 'close')",  # noqa: S608 - names of our own
+        "Evidence comes before the close that it proves.",
+    ),
     is_not_replaced(
         "evidence",
         EVIDENCE,

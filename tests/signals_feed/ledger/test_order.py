@@ -339,6 +339,17 @@ REFUSED: dict[str, tuple[Act, str]] = {
         lambda new: add_now("close", new.pk, rules=2, close_reason="manual"),
         RULES_AND_ARMS,
     ),
+    "a request after the close": (lambda new: add_now("close_request", closed(new).pk), RULES_AND_ARMS),
+    "an arm after the close": (lambda new: add_now("arm", closed(new).pk, **(ARM | {"number": 2})), RULES_AND_ARMS),
+    "a cancellation after the close": (lambda new: add_now("cancel", closed(new).pk), RULES_AND_ARMS),
+    "a cancellation after a close by the rules of before": (
+        lambda _: (close_at(before := make_published(), BID, ASK), add_now("cancel", before.pk)),
+        RULES_AND_ARMS,
+    ),
+    "evidence after the close": (
+        lambda new: filled_signals.tick_of(closed(new), "fill", "fill", BID, ASK, "kraken"),
+        "Evidence comes before",
+    ),
     "a day of the archive under another name": (
         lambda _: add_now("archive", NO_SIGNAL, "2026-11-27", day="2026-11-28"),
         RULES_AND_ARMS,
@@ -381,6 +392,12 @@ REFUSED: dict[str, tuple[Act, str]] = {
     "other rules": (lambda new: change(new, rules=1), "for ever"),
     "another fill": (lambda new: [change(new, fill_price=price) for price in (ASK, BID)], "for ever"),
 }
+
+
+def closed(signal: Signal) -> Signal:
+    add_now("arm", signal.pk, dated_s=-NEAR_S, written_s=-NEAR_S, **ARM)
+    add_now("close", signal.pk, rules=2, close_reason="stop_loss")
+    return signal
 
 
 def copy_of(signal: Signal) -> dict[str, Any]:
