@@ -72,7 +72,7 @@ ORDER_GUARDS = (
         ENTRY,
         "INSERT",
         " OR ".join(OUT_OF_RULES),
-        "A fill follows its arm, which comes in time, and a close follows the rules and the requests, and ends.",
+        "A fill follows its arm, which comes in time, and a close, which is the last, rules and requests.",
         needs=NEEDS,
     ),
     Guard(

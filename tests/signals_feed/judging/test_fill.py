@@ -19,10 +19,11 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
 from market.engine import SeriesEnding
+from market.engine.feeds.venues.time_base import ANSWERED_MS
 from market.prices import HistoryMinute, PriceBar
 from market.prices.records import TickAccepted
 from signals_feed import decisions
-from signals_feed.contradictions import WRITTEN_WITHIN_MS
+from signals_feed.contradictions import FILL_AFTER_MS, WRITTEN_WITHIN_MS
 from signals_feed.decisions import CAUSES
 from signals_feed.judge import ARM_WITHIN_MS
 from signals_feed.judging.watcher import read_mark_ms
@@ -339,6 +340,19 @@ def test_evidence_names_whose_prices_judged_it_since_its_fill(
         asyncio.run(killed())
     run(act, epoch="one")
     assert Evidence.objects.get(kind="exit").feed == feed
+
+
+def test_nobody_buys_at_what_a_slow_line_has_not_told_yet(clock: time_machine.Traveller) -> None:
+    """Its least lag looks like a clock that is ahead. Who has a quicker line knows what was made before."""
+
+    async def act(watched: WatchedEngine) -> None:
+        watched.run_ahead(ANSWERED_MS - 100)
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go((FILL_AFTER_MS, 1.0843), (ANSWERED_MS - 101 - FILL_AFTER_MS, 1.0844), (1, 1.0845))
+
+    run(act)
+    assert Signal.objects.get().fill_price == Decimal("1.0846")
 
 
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])

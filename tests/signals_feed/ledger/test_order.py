@@ -340,7 +340,10 @@ REFUSED: dict[str, tuple[Act, str]] = {
         RULES_AND_ARMS,
     ),
     "a request after the close": (lambda new: add_now("close_request", closed(new).pk), RULES_AND_ARMS),
-    "an arm after the close": (lambda new: add_now("arm", closed(new).pk, **(ARM | {"number": 2})), RULES_AND_ARMS),
+    "an arm after the close": (
+        lambda new: add_now("arm", closed(new).pk, **(ARM | {"number": 2})),
+        RULES_AND_ARMS,
+    ),
     "a cancellation after the close": (lambda new: add_now("cancel", closed(new).pk), RULES_AND_ARMS),
     "a cancellation after a close by the rules of before": (
         lambda _: (close_at(before := make_published(), BID, ASK), add_now("cancel", before.pk)),

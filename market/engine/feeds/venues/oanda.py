@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import httpx2
 import msgspec
 
 from core.http import HttpFailed, open_client
+from core.times import epoch_ms
 from market.engine.feeds.feed import FeedPace
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
@@ -67,6 +69,14 @@ class OandaReader:
         return self._quotes.quote(price.instrument, bid, ask, at_ms, is_standing=is_standing)
 
 
+def dated_ms(response: httpx2.Response) -> int | None:
+    """When it was made, in whole seconds."""
+    try:
+        return epoch_ms(parsedate_to_datetime(response.headers["Date"]))
+    except (LookupError, ValueError, OverflowError):
+        return None
+
+
 class LineTooLong(Exception):
     """Bytes came and came, and no line ended."""
 
@@ -114,6 +124,7 @@ class OandaFeed(VenueFeed):
         self._stream_url = stream_url.rstrip("/")
         self.rest_url = rest_url.rstrip("/")
         self._unknown: set[str] = set()
+        self._asked_ms = 0
 
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
@@ -124,6 +135,9 @@ class OandaFeed(VenueFeed):
                     response = await self._connect(refuse)
                 async with aclosing(response), aclosing(self._lines(response)) as lines:
                     reader = OandaReader(self.symbols, refuse)
+                    # The stream can be asked nothing later, by which a slow one would be told from a clock.
+                    if (made_ms := dated_ms(response)) is not None:
+                        reader.base.date_answer(self._asked_ms, made_ms)
                     yield VenueLine(lines.__anext__, reader.read, reader.base)
 
     def client(self) -> httpx2.AsyncClient:
@@ -153,6 +167,7 @@ class OandaFeed(VenueFeed):
             # It never ends; the listener also watches for silence.
             timeout=None,
         )
+        self._asked_ms = self.now_ms()
         return await self._client.send(request, stream=True)
 
     async def _leave_out_unknown(self, refuse: Refuse) -> bool:

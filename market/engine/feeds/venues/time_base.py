@@ -80,6 +80,10 @@ class TimeBase:
         if self._asked:
             self._answered_ms = self._asked.popleft()
 
+    def date_answer(self, asked_ms: int, made_ms: int) -> None:
+        """To what was asked then: the venue says when it was made, or a little before."""
+        self._most_ms = asked_ms - made_ms + ANSWERED_MS
+
     def hear(self, event_ms: int, received_ms: int) -> None:
         """It says from when it is."""
         lag_ms = received_ms - event_ms
@@ -94,7 +98,8 @@ class TimeBase:
             self._least_before_ms, self._least_ms, self._turned_ms = self._least_ms, lag_ms, received_ms
         self._least_ms = min(self._least_ms, lag_ms)
         if self._answered_ms is not None:
-            self._most_ms, self._answered_ms = self._answered_ms - event_ms + ANSWERED_MS, None
+            self.date_answer(self._answered_ms, event_ms)
+            self._answered_ms = None
         self._lag_ms, self._doubted_until_ms = lag_ms, 0
         self.told_ms = max(self.told_ms, event_ms)
 

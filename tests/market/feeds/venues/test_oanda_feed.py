@@ -8,6 +8,7 @@ import pytest
 
 from instruments.models import Instrument
 from market.engine.feeds.venues.oanda import LONGEST_LINE, Lines, LineTooLong, OandaReader, venue_symbol
+from market.engine.feeds.venues.time_base import AGREEING, ANSWERED_MS
 from market.engine.feeds.venues.venue_quotes import to_ms
 from market.prices.records import StandingQuote, Tick
 from tests.factories import make_instrument
@@ -48,6 +49,20 @@ async def test_line_may_come_in_two_chunks(oanda: FakeOanda) -> None:
         await receiver.until_ticks(2)
 
     assert receiver.refused == {}
+
+
+async def test_stream_that_is_always_slow_is_no_clock_that_is_ahead(oanda: FakeOanda) -> None:
+    """Else signals would be filled at prices that publishers with a quicker line know."""
+    receiver, feed, oanda.late_ms = RecordingReceiver(), oanda.make_feed(), 30_000
+
+    async with running(feed, receiver):
+        await oanda.visited()
+        late_ms = feed.now_ms() - oanda.late_ms
+        await oanda.send(*[oanda.heartbeat()] * AGREEING, oanda.quote("EUR_USD", 1.08, 1.0802, late_ms))
+        await receiver.until_ticks(1)
+
+    assert receiver.told_ms
+    assert receiver.ahead_ms <= ANSWERED_MS + 1_000
 
 
 async def test_weekend_is_not_silence(oanda: FakeOanda) -> None:

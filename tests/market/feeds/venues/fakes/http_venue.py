@@ -18,8 +18,8 @@ class Reply:
     async def whole(self, body: bytes, status: str = "200 OK", **headers: str) -> None:
         await self._send(whole_answer(body, status, **headers))
 
-    async def begin(self, status: str = "200 OK") -> None:
-        await self._send(head_of(status, {"Transfer-Encoding": "chunked"}))
+    async def begin(self, status: str = "200 OK", **headers: str) -> None:
+        await self._send(head_of(status, {"Transfer-Encoding": "chunked"} | headers))
 
     async def chunk(self, data: bytes) -> None:
         await self._send(b"%x\r\n%s\r\n" % (len(data), data))

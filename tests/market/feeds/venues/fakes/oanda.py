@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 import msgspec
@@ -48,6 +49,8 @@ class FakeOanda(FakeVenue):
         self.http = HttpVenue(self._answer)
         self._streams: list[Reply] = []
         self._is_hushed = False
+        self.late_ms = 0
+        """How slow its stream is."""
 
     def make_feed(
         self, symbols: dict[str, str] | None = None, candle_price: str = "bid", **pace: Any
@@ -82,7 +85,7 @@ class FakeOanda(FakeVenue):
         raise NotImplementedError("OANDA tells no trades")
 
     def heartbeat(self) -> bytes:
-        return msgspec.json.encode({"type": "HEARTBEAT", "time": nanoseconds(self.now_ms())})
+        return msgspec.json.encode({"type": "HEARTBEAT", "time": nanoseconds(self.now_ms() - self.late_ms)})
 
     async def start(self) -> None:
         await self.http.__aenter__()
@@ -125,7 +128,8 @@ class FakeOanda(FakeVenue):
         if names & self.unknown:
             await reply.whole(BAD_NAMES, "400 Bad Request")
             return
-        await reply.begin()
+        now = datetime.fromtimestamp(self.now_ms() / 1000, UTC)
+        await reply.begin(Date=format_datetime(now, usegmt=True))
         visit = Visit(asked=names)
         self.visits.append(visit)
         self._streams.append(reply)
