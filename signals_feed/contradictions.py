@@ -133,13 +133,15 @@ def _compared(
     market: Iterable[Item], case: Case, misplaced: dict[Arm, Tick], lags: dict[Arm, dict[int, int]]
 ) -> Iterator[Item]:
     """The same, and notes which `arm` did not come where it says among the ticks of its numbering, and how
-    much later than they are dated those near it were accepted."""
+    much later than they are dated those near it were accepted, of any numbering: it may name one without
+    ticks."""
     arms = [*chain.from_iterable(case.arms.values())] if case.is_new else []
     for item in market:
         for arm in arms:
-            if isinstance(item, Tick) and item.epoch == arm.epoch:
-                later_ms = item.accepted_ms - arm.at_ms
-                if later_ms > 0 >= item.seq - arm.seq or later_ms < 0 < item.seq - arm.seq:
+            if isinstance(item, Tick) and item.accepted_ms:
+                later_ms, is_numbered = item.accepted_ms - arm.at_ms, item.epoch == arm.epoch
+                is_apart = later_ms > 0 >= item.seq - arm.seq or later_ms < 0 < item.seq - arm.seq
+                if is_numbered and is_apart:
                     misplaced.setdefault(arm, item)
                 if abs(later_ms) <= NEAR_MS:
                     lags[arm][item.time_ms] = item.accepted_ms - item.time_ms

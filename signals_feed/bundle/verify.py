@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "17a473694b3fbefac8e586a07aeded54e04851580c54f72240cf79c65e3aacd6"
+JUDGE = "53041f98588efa3e91a32dd3ce8a79d0b8e8825a52b4bf9625a2c819bec944f9"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

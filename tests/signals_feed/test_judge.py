@@ -253,6 +253,18 @@ def test_with_every_tick_each_altered_result_is_named(plan: Plan) -> None:
         assert faults(entries, engine), what
 
 
+def test_request_is_not_put_off_by_an_arm_of_another_numbering_and_a_clock_that_was_never_so() -> None:
+    """Who asked to close may regret it, and have the login of the database."""
+    engine = HonestEngine(story(tick(1), REQUEST, tick(2), tick(3), tick(60)))
+    place = next(n for n, each in enumerate(engine.entries) if each["kind"] == "close_request") + 1
+    at = {name: engine.entries[place - 1][name] for name in ("at", "written")}
+    where = {"number": 1, "epoch": "elsewhere", "seq": 1, "wait_ms": 1_000, "unsettled_ms": 0}
+    arm: Entry = {"kind": "arm", "for": "close_request", **at, **where}
+    assert faults([*engine.entries[:place], arm, *engine.entries[place:]], engine)
+    arm |= {"ahead_ms": -MOST_AHEAD_MS}
+    assert faults([*engine.entries[:place], arm, *engine.entries[place:]], engine)
+
+
 WHICH = ("seq", "epoch", "accepted_ms", "feed", "unsettled_ms")
 DECIDES = {
     "stop_at_open": ("bid_open",) * 2,
