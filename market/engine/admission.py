@@ -10,6 +10,8 @@ from instruments.facts import InstrumentFacts
 from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
+from .feeds.venues.time_base import ANSWERED_MS
+
 # A source whose clock runs ahead by more than this is not believed.
 FUTURE_MS = 5_000
 
@@ -311,8 +313,11 @@ class FeedState:
 
     @property
     def known_ahead_ms(self) -> int | None:
-        """None while a venue has not said what time it is."""
-        return None if self.told_ms == 0 and not self.ahead_ms else self.ahead_ms
+        """None while a venue has not said what time it is. So little is none: a slow line looks
+        the same, and who has a quicker one must not be filled at a price from before the request."""
+        if self.told_ms == 0 and not self.ahead_ms:
+            return None
+        return 0 if 0 < self.ahead_ms <= ANSWERED_MS else self.ahead_ms
 
     def ended_ms(self, at_ms: int, grace_ms: int) -> int:
         """Of what ended by then, in its own time, nothing more comes: so long after it, and once it was told

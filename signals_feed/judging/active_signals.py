@@ -13,7 +13,6 @@ from uuid import UUID
 from core import clock
 from instruments.catalogue import catalogue
 from market.engine import FillTerms
-from market.engine.feeds.venues.time_base import ANSWERED_MS
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
 from signals_feed.contradictions import MOST_AHEAD_MS
@@ -437,7 +436,6 @@ class ActiveSignals:
             seq = watch.recent[-1].seq
         # An engine that begins has not heard yet what time it is at a venue.
         ahead_ms = before_ms if terms.ahead_ms is None else terms.ahead_ms
-        # A line that is always so slow looks like a clock that is ahead, and an older price must not count.
-        ahead_ms = 0 if 0 < ahead_ms <= ANSWERED_MS else max(-MOST_AHEAD_MS, min(ahead_ms, MOST_AHEAD_MS))
+        ahead_ms = max(-MOST_AHEAD_MS, min(ahead_ms, MOST_AHEAD_MS))
         where = self.epoch(), seq, terms.wait_ms, terms.unsettled_ms, ahead_ms
         return Arming(asked, number, clock.now_ms(), *where)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import FilteredRelation, Q
 
-from signals_feed.exits import gain, paid_entry
+from signals_feed.exits import CANCELLED, gain, paid_entry
 from signals_feed.models import Evidence, SignalQuerySet
 from signals_feed.record import MINUTES, SIMULATED, VENUES
 
@@ -36,6 +36,7 @@ class StoredSignal(NamedTuple):
     direction: str
     entry: Decimal
     stop_loss: Decimal
+    take_profit: Decimal
     tradable_price: Decimal
     published_at: datetime
     expires_at: datetime
@@ -45,6 +46,7 @@ class StoredSignal(NamedTuple):
     fill_price: Decimal | None
     filled_at: datetime | None
     fill_feed: str | None
+    fill_seq: int | None
     close_price: Decimal | None
     closed_at: datetime | None
     close_reason: str
@@ -52,6 +54,7 @@ class StoredSignal(NamedTuple):
     worst_r: Decimal | None
     exit_feed: str | None
     """Empty for a stored minute, which is one of the feed that filled it."""
+    exit_seq: int | None
     is_late: bool
     """Published by the rules of before, after others had begun: it counts nowhere."""
 
@@ -63,6 +66,12 @@ class StoredSignal(NamedTuple):
     def is_ahead(self) -> bool:
         """Or may be, while it is open."""
         return self.close_price is None or gain(self.direction, self.paid, self.close_price) > 0
+
+    @property
+    def has_no_end(self) -> bool:
+        """It was cancelled at its own fill, short of its target: no later price could be shown."""
+        is_at_fill = self.close_reason == CANCELLED and bool(self.fill_seq) and self.fill_seq == self.exit_seq
+        return is_at_fill and gain(self.direction, self.take_profit, self.paid) < 0
 
     @property
     def paid(self) -> Decimal:
@@ -100,6 +109,8 @@ class StoredSignal(NamedTuple):
         if self.close_price is None or self.closed_at is None:
             return None
         gained = gain(self.direction, self.paid, self.close_price)
+        # Else staff could withhold the price of a loser, change its source, and leave the publisher no loss.
+        gained = -abs(self.paid - self.stop_loss) if self.has_no_end else gained
         return Closed(
             self.key,
             max(self.closed_at, self.filled_at or self.published_at),
@@ -111,7 +122,10 @@ class StoredSignal(NamedTuple):
         )
 
 
-COLUMNS = {"key": "pk", "symbol": "instrument__symbol", "fill_feed": "fill__feed", "exit_feed": "exit__feed"}
+COLUMNS = {
+    **{"key": "pk", "symbol": "instrument__symbol"},
+    **{f"{kind}_{name}": f"{kind}__{name}" for kind in ("fill", "exit") for name in ("feed", "seq")},
+}
 
 
 def stored_signals(signals: SignalQuerySet) -> Iterator[StoredSignal]:

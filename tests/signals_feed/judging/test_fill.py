@@ -31,6 +31,7 @@ from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock
 from signals_feed.ledger.verify import verify
 from signals_feed.models import LIFETIME, Evidence, Signal
+from signals_feed.publishers.lookup import Scorecards, find
 from signals_feed.publishing.actions import cancel, close_by_hand
 from signals_feed.publishing.pages import quote_of
 from signals_feed.record import NOT_ARMED, iso, ms_of
@@ -340,6 +341,30 @@ def test_evidence_names_whose_prices_judged_it_since_its_fill(
         asyncio.run(killed())
     run(act, epoch="one")
     assert Evidence.objects.get(kind="exit").feed == feed
+
+
+@pytest.mark.parametrize(
+    ("steps", "counted_r"),
+    [
+        ([FILL, (5, 1.0805), ("withhold",), ("reprice",)], "-1.1429"),
+        ([FILL, ("withhold",), (5, 1.0815), ("reprice",)], "-1"),
+        ([FILL, (5, 1.0845), ("reprice",)], "0"),
+        ([(1_000, 1.0905)], "-0.0104"),
+    ],
+    ids=["stopped before", "losing, and not told", "told", "beyond its target"],
+)
+def test_losers_are_not_ended_at_their_fills_by_staff_who_withhold_them(
+    clock: time_machine.Traveller, steps: list[Step], counted_r: str
+) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(*steps)
+
+    run(act)
+    publisher = find(Signal.objects.get().user.username)
+    assert publisher is not None
+    assert Scorecards().read(publisher).figures.all.total_r == Decimal(counted_r)
 
 
 def test_nobody_buys_at_what_a_slow_line_has_not_told_yet(clock: time_machine.Traveller) -> None:
