@@ -93,7 +93,8 @@ def _is_stored(facts: InstrumentFacts, timeframe: str, candle: PriceBar) -> bool
 
 @transaction.atomic
 def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
-    """As the last real quote, if it is newer than that; False if not. While prices are simulated it waits."""
+    """As the last real quote, if it is newer than that; False if not. While prices are simulated it waits. It
+    takes no place of what a feed said: signals count and end at that, and staff must not choose it."""
     at = moment(tick.time_ms)
     bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
     quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": IMPORTED}
@@ -102,7 +103,7 @@ def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
         if not known.exists():
             FormerQuote.objects.create(instrument_id=facts.id, simulated=False, **quote)
             return True
-        return bool(known.filter(quoted_at__lt=at).update(**quote))
+        return bool(known.filter(quoted_at__lt=at, source=IMPORTED).update(**quote))
     LastQuote.objects.get_or_create(instrument_id=facts.id)
-    older = LastQuote.objects.filter(Q(quoted_at=None) | Q(quoted_at__lt=at), pk=facts.id)
-    return bool(older.update(**quote))
+    older = Q(quoted_at=None) | Q(quoted_at__lt=at, source=IMPORTED)
+    return bool(LastQuote.objects.filter(older, pk=facts.id).update(**quote))

@@ -112,20 +112,21 @@ def test_bar_shows_the_share_of_the_bytes_if_it_is_known_and_the_speed(size: int
     assert terminal.getvalue() == f"\r\033[K{shown}"
 
 
-def test_the_last_of_the_file_is_the_last_quote_but_for_an_older_ones_number_and_a_newer_one(
+def test_the_last_of_the_file_is_the_last_quote_but_for_an_older_ones_number_and_what_a_feed_said(
     path: Path, instrument: Instrument
 ) -> None:
     older, newer = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 10, 5, 12, 1, 31, tzinfo=UTC)
     run("EURUSD", path)
     row = LastQuote.objects.get()
     assert quoted(row) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
-    LastQuote.objects.update(bid=2, ask=3, quoted_at=older, source="push", seq=9)
+    LastQuote.objects.update(bid=2, ask=3, quoted_at=older, source="import", seq=9)
     run("EURUSD", path)
     assert quoted(row) == (Decimal("1.081"), Decimal("1.0812"), LAST_AT, "import")
     assert row.seq == 9
-    LastQuote.objects.update(bid=2, ask=3, quoted_at=newer, source="push")
-    run("EURUSD", path)
-    assert quoted(row) == (Decimal(2), Decimal(3), newer, "push")
+    for at, source in ((newer, "import"), (older, "push")):
+        LastQuote.objects.update(bid=2, ask=3, quoted_at=at, source=source)
+        run("EURUSD", path)
+        assert quoted(row) == (Decimal(2), Decimal(3), at, source)
     # Trades make candles and no quote.
     for model in (Candle, LastQuote):
         model.objects.all().delete()

@@ -18,10 +18,12 @@ from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
+from market import runtime as market
 from market.engine import SeriesEnding
 from market.engine.feeds.venues.time_base import ANSWERED_MS
+from market.engine.importing.storing import keep_quote
 from market.prices import HistoryMinute, PriceBar
-from market.prices.records import TickAccepted
+from market.prices.records import Tick, TickAccepted
 from signals_feed import decisions
 from signals_feed.contradictions import FILL_AFTER_MS, WRITTEN_WITHIN_MS
 from signals_feed.decisions import CAUSES
@@ -37,7 +39,7 @@ from signals_feed.publishing.pages import quote_of
 from signals_feed.record import NOT_ARMED, iso, ms_of
 from tests.signals_feed.published_signals import make_waiting
 
-from .watched_engine import WatchedEngine, run
+from .watched_engine import TAPE, WatchedEngine, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
 ARMED = ["publish", "arm fill:1"]
@@ -365,6 +367,29 @@ def test_losers_are_not_ended_at_their_fills_by_staff_who_withhold_them(
     publisher = find(Signal.objects.get().user.username)
     assert publisher is not None
     assert Scorecards().read(publisher).figures.all.total_r == Decimal(counted_r)
+
+
+def test_no_signal_ends_at_a_price_out_of_a_file(clock: time_machine.Traveller) -> None:
+    """Which staff import before they change the kind of its prices."""
+
+    async def filled_and_killed() -> None:
+        watched = await WatchedEngine(epoch="one").enter()
+        story = Story(watched, clock)
+        await story.begin()
+        await story.go(FILL, (5, 1.0843))
+        assert await watched.runner.writer.flush()
+        await watched.kill()
+
+    async def act(watched: WatchedEngine) -> None:
+        await Story(watched, clock).reprice()
+
+    asyncio.run(filled_and_killed())
+    clock.shift(1)
+    keep_quote(catalogue.get("EURUSD"), Tick("EURUSD", 1.0899, 1.0900, market.now_ms()))
+    run(act, epoch="one")
+    assert Signal.objects.get().close_price == Decimal("1.0843")
+    # The stored quote says less than the tick that it was.
+    TAPE.clear()
 
 
 def test_nobody_buys_at_what_a_slow_line_has_not_told_yet(clock: time_machine.Traveller) -> None:
