@@ -65,6 +65,12 @@ def test_only_a_process_of_its_own_steps_back(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr("os.nice", stepped_back.append)
     run()
     assert stepped_back == []
+
+    def forbid(niceness: int) -> None:
+        stepped_back.append(niceness)
+        raise PermissionError
+
+    monkeypatch.setattr("os.nice", forbid)
     with pytest.raises(SystemExit):
         Command().run_from_argv(["manage.py", "fold_archive", "--help"])
     assert stepped_back == [NICE]

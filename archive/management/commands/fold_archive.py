@@ -1,5 +1,6 @@
 import os
 from argparse import ArgumentParser
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +34,9 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         # Only here is the process this command's own; `call_command` runs it in somebody else's.
-        os.nice(NICE)
+        # Units of an earlier release forbid it.
+        with suppress(PermissionError):
+            os.nice(NICE)
         super().run_from_argv(argv)
 
     def handle(self, **options: Any) -> None:
