@@ -53,12 +53,14 @@ from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login import sessions  # noqa: E402
+from archive.folding.nightly import nightly  # noqa: E402
 from core.fault_log import LastingFault, RepeatedWarning, unavailable, unexpected  # noqa: E402
 from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from pages import strangers  # noqa: E402
 from pages.strangers import kept_pages  # noqa: E402
 from signals_feed.publishers.standings import kept_standings  # noqa: E402
+from status.views import summary_cache  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
 from tests.databases.emptying import empty_database  # noqa: E402
 from tests.factories import make_user  # noqa: E402
@@ -181,6 +183,8 @@ def _nothing_is_known_from_before() -> None:
     remembered.forget()
     kept_pages.clear()
     kept_standings.clear()
+    summary_cache.clear()
+    nightly.done, nightly.fault = None, ""
     Path(_var.name, FILE).unlink(missing_ok=True)
     unexpected.forget()
     unavailable.kinds.clear()

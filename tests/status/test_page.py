@@ -29,7 +29,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     """Nothing of what other tests showed in this process."""
-    summary_cache.made_at = float("-inf")
     component_watch.latest = {}
     past_days.forget()
     catalogue.load_now()
