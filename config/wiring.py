@@ -97,6 +97,7 @@ from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
 from signals_feed.publishers.own_signals import has_published, open_symbols, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
+from signals_feed.publishers.standings import reading_ahead
 from signals_feed.publishers.verdicts import verdicts
 from signals_feed.stream import signals
 from status.models import ProcessReport
@@ -344,6 +345,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (None, archive_index.stop),
     (outgoing.start, outgoing.stop),
     (verdicts.start, verdicts.stop),
+    (reading_ahead.start, reading_ahead.stop),
     (backup_watch.start, backup_watch.stop),
     (pruner.start, pruner.stop),
     (resealer.start, resealer.stop),

@@ -2,10 +2,30 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from core.contract.errors import Overloaded
+
 T = TypeVar("T")
+_of_thread = threading.local()
+
+
+@contextmanager
+def made_for_all() -> Iterator[None]:
+    """What the thread works meanwhile is counted for nobody. Only for what is kept, and bounded so."""
+    began_s = time.thread_time()
+    try:
+        yield
+    finally:
+        _of_thread.for_all_s = worked_for_all_s() + time.thread_time() - began_s
+
+
+def worked_for_all_s() -> float:
+    """For how long this thread has kept the processor busy."""
+    worked_s: float = getattr(_of_thread, "for_all_s", 0.0)
+    return worked_s
 
 
 class Kept(Generic[T]):
@@ -19,11 +39,14 @@ class Kept(Generic[T]):
         self.last: T | None = None
         self.made_at = float("-inf")
 
-    def get(self, fresh_s: float, make: Callable[[T | None], T]) -> T:
-        """`make` is given the last one."""
+    def get(self, fresh_s: float, make: Callable[[T | None], T], patience_s: float = -1) -> T:
+        """`make` is given the last one. Raises Overloaded if another makes the first for longer than this;
+        below 0 there is no limit."""
         if (last := self._fresh(fresh_s)) is not None:
             return last
-        if not self._lock.acquire(blocking=self.last is None) and self.last is not None:
+        if not self._lock.acquire(timeout=patience_s if self.last is None else 0):
+            if self.last is None:
+                raise Overloaded(retry_after=2)
             return self.last
         try:
             # It may have been made while this one waited.

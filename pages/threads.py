@@ -13,6 +13,7 @@ from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
 from core.deadlines import patient
+from core.kept import worked_for_all_s
 
 # After this a request is refused, so that its client does not wait without an answer.
 PATIENCE_S = patient(5.0)
@@ -26,7 +27,7 @@ def end_page() -> float:
     """For how long its thread kept the processor busy since the page before ended."""
     close_old_connections()
     before_s: float = getattr(of_thread, "worked_s", 0.0)
-    of_thread.worked_s = worked_s = time.thread_time()
+    of_thread.worked_s = worked_s = time.thread_time() - worked_for_all_s()
     return worked_s - before_s
 
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from core.contract.errors import Overloaded, page_or_body
 from signals_feed.checked import MOST_CHECKED
 from signals_feed.marks import Mark
 from signals_feed.publishers import equity
@@ -62,7 +63,10 @@ class Board(NamedTuple):
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
     order, is_reversed = read_order(request.GET.get("sort", ""))
-    found = recent_standings()
+    try:
+        found = recent_standings()
+    except Overloaded as refusal:
+        return page_or_body(request, refusal)
     context = {
         "headings": {name: heading(name, order, is_reversed=is_reversed) for name in ORDERS},
         "boards": [

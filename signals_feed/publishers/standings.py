@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import math
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Min, QuerySet
 
 from accounts.models import User
 from core import clock
-from core.kept import Kept
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.deadlines import patient
+from core.fault_log import LastingFault
+from core.kept import Kept, made_for_all
+from core.threads import in_thread
 from core.times import moment
 from signals_feed.models import PERMISSION, Signal
 
@@ -22,6 +31,7 @@ from .record import LISTS, ListName, Scorecard
 from .stored_events import DEMONSTRATION, PUSHED
 from .verdicts import Judging
 
+logger = logging.getLogger(__name__)
 # The only backend that knows of permissions.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 QUIET = timedelta(days=90)
@@ -87,10 +97,37 @@ def read_standings() -> Standings:
 # All that is open is counted at its present price, however much that is.
 FRESH_S = 5.0
 kept_standings: Kept[Standings] = Kept()
+# A first reading takes seconds, and visitors who wait for it would keep the pages' threads from all others.
+WAIT_S = patient(1.0)
 
 
 def recent_standings() -> Standings:
-    return kept_standings.get(FRESH_S, lambda _: read_standings())
+    """Raises Overloaded while they are read for the first time."""
+    with made_for_all():
+        return kept_standings.get(FRESH_S, lambda _: read_standings(), WAIT_S)
+
+
+AGAIN_S = 5.0
+
+
+async def read_ahead() -> None:
+    """All that the first visitor would otherwise wait for, and once more when all of it is judged."""
+    while True:
+        standings = await in_thread(read_standings)
+        if not any(each.card.unjudged for each in chain(*standings.values())):
+            return
+        await asyncio.sleep(AGAIN_S)
+
+
+reading_ahead = BackgroundLoop(
+    "standings",
+    read_ahead,
+    fault=LastingFault(logger, "Publishers' records wait to be read"),
+    broke="Publishers' records could not be read",
+    passing=UNANSWERED,
+    after=math.inf,
+    again=AGAIN_S,
+)
 
 
 class Order(NamedTuple):

@@ -82,8 +82,8 @@ verdicts = Verdicts()
 class Judging:
     """That of one answer."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._left = at_once
+    def __init__(self, at_once: int | None = None) -> None:
+        self._left = AT_ONCE if at_once is None else at_once
 
     def judge(self, rows: Sequence[StoredSignal]) -> None:
         unknown = [row for row in rows if verdicts.of(row) is None]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from core.contract.errors import Overloaded
 from core.kept import Kept
 from tests.patience import PATIENCE_S
 
@@ -24,3 +27,20 @@ def test_while_it_is_made_again_the_others_get_the_last() -> None:
         assert kept.get(-1, make) == 1
         go_on.set()
         assert making.result(PATIENCE_S) == 2
+
+
+def test_who_would_wait_too_long_for_the_first_is_refused() -> None:
+    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+
+    def make(last: int | None) -> int:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        return 1
+
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(kept.get, PATIENCE_S, make)
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(Overloaded):
+            kept.get(PATIENCE_S, make, 0)
+        go_on.set()
+        assert making.result(PATIENCE_S) == 1

@@ -13,9 +13,12 @@ from django.urls import resolve, reverse
 
 from pages import strangers
 from pages.strangers import KEPT_S, SHARE, SHARED, WORK_S, KeptPages, StrangersWork
+from pages.threads import end_page
 from pages.visits import ROUTE
 from signals_feed.models import Signal
+from signals_feed.publishers.standings import recent_standings
 from tests.client import Server
+from tests.databases.queries import count_queries
 from tests.factories import make_signal, make_user
 from tests.patience import PATIENCE_S, wait_until
 
@@ -186,3 +189,15 @@ def test_work_is_counted_by_network_and_forgiven_with_time(
     assert wait_of(work, "2001:db8::1") == 14
     clock.now_s += 1.45 / SHARE
     assert wait_of(work, "2001:db8::1") == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_kept_for_all_is_no_visitors_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with count_queries() as asked:
+        monkeypatch.setattr("time.thread_time", lambda: float(len(asked)))
+        end_page()
+        recent_standings()
+        assert asked
+        assert end_page() == 0
+        Signal.objects.count()
+        assert end_page() == 1

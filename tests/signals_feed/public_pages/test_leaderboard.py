@@ -22,7 +22,7 @@ from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishers.episodes import ENOUGH
 from signals_feed.publishers.lookup import find, scorecards
 from signals_feed.publishers.paging import PER_PAGE, read_page
-from signals_feed.publishers.standings import ORDERS, kept_standings
+from signals_feed.publishers.standings import ORDERS, Standings, kept_standings
 from tests.factories import NOON, make_account, make_signal, make_user, put_quote
 from tests.signals_feed.published_signals import (
     close_at,
@@ -379,3 +379,13 @@ def test_snippet_escapes_the_name_once_for_the_other_site_and_once_for_this_page
 def test_result_that_reads_as_nothing_has_no_colour() -> None:
     results = map(Decimal, ("0.0049", "-0.0049", "0.0051", "-0.0051"))
     assert [tone(each) for each in results] == ["", "", "gain", "loss"]
+
+
+def test_page_is_refused_while_the_records_are_first_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signals_feed.publishers.standings.WAIT_S", 0)
+
+    def make(last: object) -> Standings:
+        assert Client().get("/publishers").status_code == 503
+        return {}
+
+    kept_standings.get(0, make)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from config.wiring import BACKGROUND
+from core.threads import in_thread
 from signals_feed.models import Signal
-from signals_feed.publishers.lookup import Scorecards, find
+from signals_feed.publishers.lookup import Scorecards, find, scorecards
+from signals_feed.publishers.standings import read_ahead, read_standings, reading_ahead
 from signals_feed.publishers.verdicts import Judging, verdicts
 from tests.factories import NOON, make_instrument
 from tests.signals_feed import filled_signals
@@ -65,3 +67,20 @@ def test_what_an_answer_does_not_judge_gains_nothing_until_the_background_has_ju
     assert (verdicts.start, verdicts.stop) in BACKGROUND
     asyncio.run(verdicts.judge_waiting())
     assert found(Judging(at_once=0)) == [whole, whole]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_records_are_read_and_judged_before_anybody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin() -> None:
+        scorecards.clear()
+        filled_signals.reach_target(filled_signals.make_filled(make_publisher("anna")))
+
+    await in_thread(begin)
+    monkeypatch.setattr("signals_feed.publishers.verdicts.AT_ONCE", 0)
+    monkeypatch.setattr("signals_feed.publishers.standings.AGAIN_S", 0)
+    assert (reading_ahead.start, reading_ahead.stop) in BACKGROUND
+    await verdicts.start()
+    await read_ahead()
+    await verdicts.stop()
+    (anna,) = (await in_thread(read_standings))["venue"]
+    assert (anna.card.unjudged, anna.card.figures.all.wins) == (0, 1)
