@@ -1,18 +1,21 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from core.kept import Kept, made_for_all
 from core.plain_json import encode
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.facts import TEST_SYMBOL
@@ -42,6 +45,30 @@ HEADLINES = 10
 # Of a symbol that somebody made up.
 MOST_SHOWN = 20
 ComingPast = Callable[[], dict[str, Any] | None]
+
+
+class DrawnWatchlist(NamedTuple):
+    """The same for all."""
+
+    rows: list[WatchlistRow]
+    table: SafeString
+    instruments: dict[str, dict[str, Any]]
+
+
+# Thousands of rows take seconds. The page follows the prices by itself from then on.
+FRESH_S_OF_ROW = 0.001
+kept_watchlist: Kept[DrawnWatchlist] = Kept()
+
+
+def recent_watchlist() -> DrawnWatchlist:
+    with made_for_all():
+        return kept_watchlist.get(FRESH_S_OF_ROW * len(catalogue.offered()), lambda _: draw_watchlist())
+
+
+def draw_watchlist() -> DrawnWatchlist:
+    rows = watchlist()
+    table = render_to_string("terminal/_groups.html", {"groups": grouped(rows)})
+    return DrawnWatchlist(rows, table, {row.symbol: {**page_facts(row.facts), **row.drawn} for row in rows})
 
 
 def watchlist() -> list[WatchlistRow]:
@@ -94,7 +121,7 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
     """For accounts, unless it is public. `coming_past` tells what the demo is still making."""
     if not may_look(request):
         return redirect_to_login(request.get_full_path())
-    rows, asked = watchlist(), request.GET.get("symbol", "").upper()
+    (rows, table, instruments), asked = recent_watchlist(), request.GET.get("symbol", "").upper()
     timeframe = request.GET.get("tf", "").lower()
     wanted = asked.replace("/", "")
     symbol = first_choice(rows, wanted)
@@ -105,10 +132,10 @@ def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> Ht
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
         "symbol": symbol,
-        "instruments": {row.symbol: {**page_facts(row.facts), **row.drawn} for row in rows},
+        "instruments": instruments,
     }
     page = {
-        "groups": grouped(rows),
+        "table": table,
         "config": config,
         "timeframes": TIMEFRAMES,
         "zones": ZONES,

@@ -59,6 +59,7 @@ from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from pages import strangers  # noqa: E402
 from pages.strangers import kept_pages  # noqa: E402
+from pages.terminal import kept_watchlist  # noqa: E402
 from signals_feed.publishers.standings import kept_standings  # noqa: E402
 from status.views import summary_cache  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
@@ -183,6 +184,7 @@ def _nothing_is_known_from_before() -> None:
     remembered.forget()
     kept_pages.clear()
     kept_standings.clear()
+    kept_watchlist.clear()
     summary_cache.clear()
     nightly.done, nightly.fault = None, ""
     Path(_var.name, FILE).unlink(missing_ok=True)

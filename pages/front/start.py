@@ -33,7 +33,6 @@ def start(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpR
 @never_cache
 @require_safe
 def about(request: HttpRequest) -> HttpResponse:
-    rows = watchlist()
     page = {
         "entries": position_now().position,
         "uptime": uptime_of_days(),
@@ -41,7 +40,7 @@ def about(request: HttpRequest) -> HttpResponse:
         "demo": settings.DEMO,
     }
     if settings.PUBLIC_TERMINAL or request.user.is_authenticated:
-        page |= live(request, some_of(grouped(rows)))
+        page |= live(request, some_of(grouped(watchlist())))
     return render(request, "front/start.html", page)
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from core.contract.openapi import complete
+from pages.terminal import kept_watchlist
 from status.models import Incident
 from tests.accounts.browser import logged_in
 from tests.factories import (
@@ -28,6 +29,7 @@ from tests.factories import (
     make_user,
     put_quote,
 )
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db
 
@@ -184,6 +186,20 @@ def test_rows_are_told_by_symbol(client: Client, settings: Any) -> None:
         None,
     )
     assert told["EURUSD"]["group"] == told["GBPUSD"]["group"] == "Forex"
+
+
+def test_rows_of_the_terminal_are_drawn_once_for_all(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PUBLIC_TERMINAL = True
+    make_instrument("EURUSD")
+    monkeypatch.setattr("pages.terminal.FRESH_S_OF_ROW", PATIENCE_S)
+
+    client.get("/terminal")
+    put_quote("EURUSD", 1.0777)
+    assert "1.0777" not in client.get("/terminal").text
+    kept_watchlist.clear()
+    assert "1.0777" in client.get("/terminal").text
 
 
 def test_open_incidents_are_told_and_ended_ones_are_not(client: Client, settings: Any) -> None:

@@ -11,14 +11,15 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.urls import resolve, reverse
 
+from core.kept import Kept
 from pages import strangers
 from pages.strangers import KEPT_S, SHARE, SHARED, WORK_S, KeptPages, StrangersWork
+from pages.terminal import kept_watchlist, recent_watchlist
 from pages.threads import end_page
 from pages.visits import ROUTE
 from signals_feed.models import Signal
-from signals_feed.publishers.standings import recent_standings
+from signals_feed.publishers.standings import kept_standings, recent_standings
 from tests.client import Server
-from tests.databases.queries import count_queries
 from tests.factories import make_signal, make_user
 from tests.patience import PATIENCE_S, wait_until
 
@@ -192,12 +193,16 @@ def test_work_is_counted_by_network_and_forgiven_with_time(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_kept_for_all_is_no_visitors_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    with count_queries() as asked:
-        monkeypatch.setattr("time.thread_time", lambda: float(len(asked)))
-        end_page()
-        recent_standings()
-        assert asked
-        assert end_page() == 0
-        Signal.objects.count()
-        assert end_page() == 1
+@pytest.mark.parametrize(
+    ("kept", "recent"), [(kept_standings, recent_standings), (kept_watchlist, recent_watchlist)]
+)
+def test_what_is_kept_for_all_is_no_visitors_work(
+    kept: Kept[object], recent: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.thread_time", lambda: 7.0 * (kept.last is not None))
+    end_page()
+    recent()
+    assert kept.last is not None
+    assert end_page() == pytest.approx(0)
+    kept.clear()
+    assert end_page() == pytest.approx(-7)
