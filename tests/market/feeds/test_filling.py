@@ -13,6 +13,7 @@ from core.times import MINUTE_MS
 from market.engine.feeds.feed import AT_ONCE, HeldTicks, Unheard
 from market.engine.feeds.venues.venue_history import VenueTrade
 from market.prices.records import Tick
+from tests.market.feeds.venues.fakes.kraken import AT_FIRST, FakeKraken
 from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
 from .receivers import RecordingReceiver, running
@@ -188,3 +189,20 @@ async def test_trades_that_open_minutes_lack_are_asked_for_before_the_history_an
     trading_venue.has_broken_history = True
     async with filling.visited():
         await filling.receiver.until(lambda: "no history of EURUSD" in caplog.text)
+
+
+@pytest.mark.parametrize(("known", "since_ms", "asked"), [(6, 0, 0), (5, 0, 1), (0, 8, 0), (0, 7, 1)])
+async def test_kraken_is_asked_for_trades_only_if_those_that_it_tells_at_first_do_not_go_back_far_enough(
+    known: int, since_ms: int, asked: int
+) -> None:
+    trades = [VenueTrade(n, NOON_MS - MINUTE_MS + n, 1.08, 2.5, -1) for n in range(1, 7 + AT_FIRST)]
+    async with FakeKraken() as kraken:
+        filling = Filling(kraken)
+        filling.receiver.lacking = {"EURUSD": Unheard(NOON_MS - MINUTE_MS + since_ms, known)}
+        kraken.may_tell_history.set()
+        kraken.trades[filling.name] = trades
+        async with filling.visited():
+            await filling.receiver.until(lambda: bool(filling.receiver.healed))
+        assert len([path for path in kraken.history_asked if "Trades" in path]) == asked
+    wanted = [each.tick("EURUSD") for each in trades if each.number > known and each.number >= since_ms]
+    assert filling.receiver.healed["EURUSD"] == wanted

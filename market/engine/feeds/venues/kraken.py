@@ -17,6 +17,7 @@ from .venue_history import (
     MinutesRequest,
     Params,
     TooManyTrades,
+    TradesBefore,
     TradesRequest,
     VenueTrade,
     decode,
@@ -31,8 +32,8 @@ ALREADY = "Already subscribed"
 PING = b'{"method":"ping"}'
 CHANNELS: dict[str, dict[str, Any]] = {
     "ticker": {"event_trigger": "bbo", "snapshot": True},
-    # Its snapshot would be the last fifty trades of before.
-    "trade": {"snapshot": False},
+    # The last fifty trades, which end where the live ones begin.
+    "trade": {"snapshot": True},
 }
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -86,6 +87,7 @@ class KrakenReader(MessageReader):
         super().__init__(symbols, refuse, say)
         self._unknown: set[str] = set()
         self._is_snapshot = False
+        self.before = {name: TradesBefore() for name in self.names}
 
     def subscribe(self) -> None:
         for names in in_batches(self.names, PER_MESSAGE):
@@ -142,6 +144,10 @@ class KrakenReader(MessageReader):
         if time_ms is None:
             return []
         side = 1 if trade.side == "buy" else -1
+        if self._is_snapshot:
+            if before := self.before.get(trade.symbol):
+                before.tell(VenueTrade(trade.trade_id, time_ms, trade.price, trade.qty, side))
+            return []
         return self.quotes.trade(trade.symbol, trade.price, trade.qty, side, time_ms, trade.trade_id)
 
     def _time_of(self, timestamp: str | None, received_ms: int) -> int | None:
@@ -164,6 +170,7 @@ class KrakenReader(MessageReader):
             self._unknown.add(message.symbol or "")
             why = (message.error or "no reason")[:200]
             name = message.symbol or ""
+            self.before.pop(name, None)
             self.refuse("unknown_symbol", not_served(name, why, "kraken:BTC/USD"), name)
 
 
@@ -176,7 +183,7 @@ class KrakenFeed(WebSocketFeed):
         return await kraken_history(wanted)
 
     async def trades(self, wanted: TradesRequest) -> list[VenueTrade]:
-        return await kraken_trades(wanted)
+        return await self.trades_before(wanted) or await kraken_trades(wanted)
 
 
 # The REST side has its own names for the oldest coins.

@@ -1,5 +1,7 @@
 """A venue's history: what it is asked for, and bars that are checked before they count as closed minutes."""
 
+import asyncio
+from collections import deque
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -103,6 +105,25 @@ def _is_trade(trade: VenueTrade) -> bool:
         and isfinite(trade.size)
         and 0 < trade.size < TOO_MUCH
     )
+
+
+class TradesBefore:
+    """The last trades of an instrument that a connection is told when it begins, up to its first live one."""
+
+    def __init__(self) -> None:
+        self._trades: deque[VenueTrade] = deque(maxlen=TRADES_PER_REQUEST)
+        self._was_told = asyncio.Event()
+
+    def tell(self, trade: VenueTrade) -> None:
+        self._trades.append(trade)
+        self._was_told.set()
+
+    async def all_wanted(self, wanted: TradesRequest) -> list[VenueTrade]:
+        """Once they are told; empty unless they go back far enough. They are numbered without holes."""
+        await self._was_told.wait()
+        first = min(self._trades)
+        is_enough = first.number <= wanted.known + 1 or first.time_ms < wanted.since_ms
+        return list(self._trades) if is_enough else []
 
 
 D = TypeVar("D")

@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from market.prices.records import Tick
 
 from .time_base import TimeBase
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
-from .venue_history import TIMEOUT_S
+from .venue_history import TIMEOUT_S, TradesBefore, TradesRequest, VenueTrade
 from .venue_quotes import VenueQuotes
 
 MAX_BYTES = 1_048_576
@@ -32,6 +32,8 @@ class MessageReader(ABC):
         self.names = sorted(set(symbols.values()))
         self.refuse, self.say = refuse, say
         self.quotes, self.base = VenueQuotes(symbols, refuse), TimeBase()
+        self.before: dict[str, TradesBefore] = {}
+        """By the names of which the venue tells the last trades by itself."""
 
     @abstractmethod
     def subscribe(self) -> None: ...
@@ -73,6 +75,16 @@ class WebSocketFeed(VenueFeed):
         self.url = url.rstrip("/") + self.path
         self.rest_url = rest_url.rstrip("/")
         self._client: httpx2.AsyncClient | None = None
+        self._before: Mapping[str, TradesBefore] = {}
+        self._told_by_s = 0.0
+
+    async def trades_before(self, wanted: TradesRequest) -> list[VenueTrade]:
+        """All that are wanted, if the connection itself told them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._told_by_s):
+                if before := self._before.get(wanted.name):
+                    return await before.all_wanted(wanted)
+        return []
 
     async def served(self, refuse: Refuse) -> Mapping[str, str]:
         """What of `symbols` the venue has, where it does not say so itself when it is asked for more."""
@@ -85,6 +97,8 @@ class WebSocketFeed(VenueFeed):
             async with AsyncExitStack() as self._opened, self._connect() as connection:
                 reader = self.reader(await self.served(refuse), refuse, to_say.put_nowait)
                 reader.subscribe()
+                self._before = reader.before
+                self._told_by_s = asyncio.get_running_loop().time() + self.pace.clock_s
                 talking = asyncio.create_task(
                     self._talk(connection, to_say, reader), name=f"{self.venue} talk"
                 )

@@ -91,12 +91,12 @@ def test_other_messages_are_but_signs_of_life() -> None:
     assert kraken.said == [{"method": "ping"}]
 
 
-def test_best_bid_and_ask_are_asked_for_at_every_change_and_trades_from_now_on() -> None:
+def test_best_bid_and_ask_are_asked_for_at_every_change_and_the_last_trades_with_those_to_come() -> None:
     kraken = Kraken({"BTCUSD": "BTC/USD", "EURUSD": "EUR/USD"})
     kraken.reader.subscribe()
     names = {"symbol": ["BTC/USD", "EUR/USD"]}
     ticker = {"channel": "ticker", **names, "event_trigger": "bbo", "snapshot": True}
-    trades = {"channel": "trade", **names, "snapshot": False}
+    trades = {"channel": "trade", **names, "snapshot": True}
     assert kraken.said == [{"method": "subscribe", "params": params} for params in (ticker, trades)]
 
 

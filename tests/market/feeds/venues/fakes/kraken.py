@@ -15,6 +15,8 @@ STATUS = (
     b'"api_version":"v2","connection_id":12345678901234567890}]}'
 )
 
+AT_FIRST = 50
+
 
 def timestamp(time_ms: int) -> str:
     return (
@@ -64,7 +66,18 @@ class FakeKraken(FakeWebSocketVenue):
         if request["method"] == "ping":
             return [msgspec.json.encode({"method": "pong", **self._times()})]
         params = request["params"]
-        return [self._acknowledge(name, params["channel"], visit) for name in params["symbol"]]
+        told = [self._acknowledge(name, params["channel"], visit) for name in params["symbol"]]
+        if params["channel"] == "trade" and params["snapshot"]:
+            told += [self._last_trades(name) for name in params["symbol"] if name in self.trades]
+        return told
+
+    def _last_trades(self, name: str) -> bytes:
+        last = [
+            self.trade(name, each.price, each.size, each.side, each.time_ms, each.number)
+            for each in self.trades[name][-AT_FIRST:]
+        ]
+        items = [item for raw in last for item in msgspec.json.decode(raw)["data"]]
+        return msgspec.json.encode({"channel": "trade", "type": "snapshot", "data": items})
 
     def _times(self) -> dict[str, str]:
         return dict.fromkeys(("time_in", "time_out"), timestamp(self.now_ms()))
@@ -75,7 +88,7 @@ class FakeKraken(FakeWebSocketVenue):
             return msgspec.json.encode({"method": "subscribe", "success": False, **error, **self._times()})
         if channel == "trade":
             visit.asked.add(name)
-        result = {"channel": channel, "symbol": name, "snapshot": channel == "ticker"}
+        result = {"channel": channel, "symbol": name, "snapshot": True}
         return msgspec.json.encode(
             {"method": "subscribe", "result": result, "success": True, **self._times()}
         )
