@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pytest_django import Settings
 
 from core.times import MINUTE_MS
 from market.engine.feeds.feed import FeedPace
@@ -48,6 +49,20 @@ async def test_silence_on_a_half_open_connection_is_a_loss(venue: FakeVenue) -> 
         await receiver.until_lost()
 
     assert receiver.losses[0] == f"{venue.feed_class.venue} was silent for 0.3 s"
+
+
+async def test_silence_with_a_probe_unanswered_is_a_loss_as_soon_as_a_minute_would_close(
+    trading_venue: FakeVenue, settings: Settings
+) -> None:
+    venue, receiver, settings.CLOSE_GRACE_MS = trading_venue, RecordingReceiver(), 30
+
+    async with running(venue.make_feed(silent_s=PATIENCE_S, probe_s=0.01), receiver):
+        await venue.visited()
+        venue.hush()
+        await receiver.until_lost()
+
+    why = "was silent, and left a probe unanswered for 0.03 s"
+    assert receiver.losses[0] == f"{venue.feed_class.venue} {why}"
 
 
 async def test_heartbeats_keep_a_connection_without_ticks(venue: FakeVenue) -> None:

@@ -8,10 +8,12 @@ from functools import partial
 from typing import ClassVar
 
 import httpx2
+from django.conf import settings
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.uri import parse_uri
 
+from core.deadlines import patient
 from core.http import open_client
 from market.engine.feeds.feed import FeedPace
 from market.prices.records import Tick
@@ -77,6 +79,8 @@ class WebSocketFeed(VenueFeed):
         self._client: httpx2.AsyncClient | None = None
         self._before: Mapping[str, TradesBefore] = {}
         self._told_by_s = 0.0
+        self._is_waiting, self._unheeded = False, 0
+        """For a message, and the probes that were sent meanwhile."""
 
     async def trades_before(self, wanted: TradesRequest) -> list[VenueTrade]:
         """All that are wanted, if the connection itself told them."""
@@ -103,8 +107,11 @@ class WebSocketFeed(VenueFeed):
                     self._talk(connection, to_say, reader), name=f"{self.venue} talk"
                 )
                 try:
-                    # As bytes, so that what is not UTF-8 is one malformed message and not the end.
-                    yield VenueLine(partial(connection.recv, decode=False), reader.read, reader.base)
+                    yield VenueLine(partial(self._receive, connection), reader.read, reader.base)
+                except ConnectionClosed:
+                    if talking.done() and (why := talking.result()):
+                        raise FeedLost(why) from None
+                    raise
                 finally:
                     await _end(talking)
 
@@ -130,15 +137,30 @@ class WebSocketFeed(VenueFeed):
             compression=None,
         )
 
+    async def _receive(self, connection: ClientConnection) -> bytes:
+        self._is_waiting = True
+        try:
+            # As bytes, so that what is not UTF-8 is one malformed message and not the end.
+            return await connection.recv(decode=False)
+        finally:
+            self._is_waiting, self._unheeded = False, 0
+
     async def _talk(
         self, connection: ClientConnection, to_say: asyncio.Queue[bytes], reader: MessageReader
-    ) -> None:
+    ) -> str:
+        """Returns why it gave the connection up, if it did."""
+        # Counted in probes, so that a process that stood still itself reads first what came meanwhile.
+        grace_s = patient(settings.CLOSE_GRACE_MS / 1000)
         try:
             while True:
                 try:
                     async with asyncio.timeout(self.pace.probe_s):
                         text = await to_say.get()
                 except TimeoutError:
+                    if self._unheeded * self.pace.probe_s >= grace_s:
+                        connection.transport.abort()
+                        return f"{self.venue} was silent, and left a probe unanswered for {grace_s:g} s"
+                    self._unheeded += self._is_waiting
                     reader.base.ask(self.now_ms())
                     reader.probe()
                     continue
@@ -146,10 +168,10 @@ class WebSocketFeed(VenueFeed):
                 await asyncio.sleep(self.pace.say_gap_s)
         except ConnectionClosed:
             # The reader gets the same exception, and reports it.
-            return
+            return ""
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _end(task: asyncio.Task[str]) -> None:
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled():
