@@ -40,6 +40,9 @@ class Noted(NamedTuple):
                 del self.unnoted[signal]
 
 
+# The ledger takes a first arm within five seconds, so the one that writes it has two.
+CLOCK_AWAITED_MS = 3_000
+
 TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
 
 
@@ -331,8 +334,15 @@ class ActiveSignals:
     def arm(self) -> None:
         """Whatever is asked for and not armed."""
         for followed in [each for some in self.waiting.values() for each in some]:
-            if not followed.unwritten and (lacking := followed.lacking):
+            is_free = not (followed.unwritten or self._awaits_clock(followed))
+            if is_free and (lacking := followed.lacking):
                 self._close(followed.arm(lacking))
+
+    def _awaits_clock(self, followed: Followed) -> bool:
+        """Whether its venue has yet to say what time it is, and no arm says it either."""
+        if self._terms(followed.symbol).ahead_ms is not None or any(followed.case.arms.values()):
+            return False
+        return 0 <= clock.now_ms() - followed.case.levels.since_ms < CLOCK_AWAITED_MS
 
     def expected(self) -> list[Decision]:
         found = (each.expected() for some in self.waiting.values() for each in some)

@@ -28,6 +28,7 @@ from signals_feed import decisions
 from signals_feed.contradictions import FILL_AFTER_MS, WRITTEN_WITHIN_MS
 from signals_feed.decisions import CAUSES
 from signals_feed.judge import ARM_WITHIN_MS
+from signals_feed.judging.active_signals import CLOCK_AWAITED_MS
 from signals_feed.judging.watcher import read_mark_ms
 from signals_feed.ledger import ledger
 from signals_feed.ledger.ledger import LedgerEntry, database_clock
@@ -403,6 +404,27 @@ def test_nobody_buys_at_what_a_slow_line_has_not_told_yet(clock: time_machine.Tr
 
     run(act)
     assert Signal.objects.get().fill_price == Decimal("1.0846")
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, None])
+def test_first_arm_waits_for_the_venue_to_say_what_time_it_is_but_not_for_ever(
+    clock: time_machine.Traveller, ahead_ms: int | None
+) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        clock.shift(3 * HOUR_MS / 1000)
+        watched.engine.feed_state("push").told_ms, watched.ahead_ms = 0, ahead_ms or 0
+        story = Story(watched, clock)
+        await story.begin()
+        await story.wait(CLOCK_AWAITED_MS - 1)
+        assert await in_thread(told) == ["publish"]
+        if ahead_ms is not None:
+            watched.run_ahead(ahead_ms)
+        await story.wait(int(ahead_ms is None))
+        assert await in_thread(told) == ARMED
+
+    run(act)
+    arm = LedgerEntry.objects.get(kind="arm")
+    assert json.loads(arm.payload)["ahead_ms"] == (ahead_ms or 0)
 
 
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
