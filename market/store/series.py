@@ -2,6 +2,7 @@
 change from one to the other."""
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -32,12 +33,19 @@ def present_kind(instrument_id: int) -> bool:
     return wanted_kind(Instrument.objects.get(pk=instrument_id)) if stored is None else stored
 
 
-def hold_series(instrument_id: int) -> int:
-    """Within a transaction: since when the present series goes on, and it does not end before the transaction
-    does. No quote of the series before is as young."""
+class SeriesStart(NamedTuple):
+    since_ms: int = 0
+    """No quote of the series before is as young; one of a venue whose clock is behind ours may be older."""
+    after_seq: int | None = None
+    """No quote of the series before has a higher number, in the numbering of the database."""
+
+
+def hold_series(instrument_id: int) -> SeriesStart:
+    """Within a transaction: where the present series began. It does not end before the transaction does."""
     _lock("pg_advisory_xact_lock_shared", instrument_id)
-    since = LastQuote.objects.filter(pk=instrument_id).values_list("kind_since", flat=True).first()
-    return 0 if since is None else epoch_ms(since)
+    found = LastQuote.objects.filter(pk=instrument_id).values_list("kind_since", "kind_after_seq").first()
+    since, after_seq = found or (None, None)
+    return SeriesStart() if since is None else SeriesStart(epoch_ms(since), after_seq)
 
 
 def lock_series(instrument_id: int) -> None:
@@ -71,7 +79,7 @@ def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Check
     since = moment(at_ms)
     if ended["quoted_at"] is not None:
         since = max(since, ended["quoted_at"] + timedelta(milliseconds=1))
-    row.simulated, row.kind_since = simulated, since
+    row.simulated, row.kind_since, row.kind_after_seq = simulated, since, row.seq
     row.save()
     FormingMinute.objects.filter(pk=facts.id).delete()
     AbsorptionWindows.objects.filter(pk=facts.id).delete()

@@ -329,8 +329,13 @@ def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, a
     if most and own.active().count() >= most:
         raise SignalRefused("", TOO_MANY_ACTIVE.format(most=most))
     # The prices may have changed from simulated to real since the quote, or back.
-    if quote.time_ms < hold_series(facts.id):
+    began = hold_series(facts.id)
+    if quote.time_ms < began.since_ms and not _is_numbered_after(quote, began.after_seq):
         raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
+
+
+def _is_numbered_after(quote: Quoted, seq: int | None) -> bool:
+    return seq is not None and quote.seq > seq and quote.epoch == market.epoch_written()
 
 
 def current_quote(symbol: str) -> Quoted | None:

@@ -15,11 +15,12 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
+from market.engine.engine import NEVER_MS
 from market.models import LastQuote
 from market.prices.records import Tick
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Announcement, Hit, Signal
-from signals_feed.publishing.actions import cancel, publish
+from signals_feed.publishing.actions import cancel, current_quote, publish
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_instrument
 from tests.market.ticking import NOON_MS
@@ -29,6 +30,7 @@ from tests.signals_feed.published_signals import make_published, make_publisher
 from .watched_engine import WatchedEngine, killed, run
 
 pytestmark = [pytest.mark.usefixtures("instrument"), pytest.mark.services]
+HOUR_MS = 3_600_000
 BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
@@ -115,6 +117,28 @@ def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) 
     with pytest.raises(SignalRefused, match="now come from another source"):
         publish(BUY, publisher, quoted(ahead_ms))
     assert publish(BUY, publisher, quoted(ahead_ms + 1)).status == "active"
+
+
+def test_quote_by_a_clock_behind_ours_publishes_if_its_number_is_of_after_the_change() -> None:
+    publisher = make_publisher()
+
+    async def act(watched: WatchedEngine) -> None:
+        watched.tick(1.0851, 1.0853, NOON_MS)
+        await watched.settle()
+        await reprice(watched, "demo")
+        watched.engine.feed_state("demo").told(NEVER_MS, HOUR_MS)
+        tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + 1 - HOUR_MS, 1.0)
+        assert watched.engine.accept(tick, NOON_MS + 1, "demo") is None
+        watched.runner.publish()
+        shown = current_quote("EURUSD")
+        assert shown is not None
+        quote = shown._replace(epoch=watched.runner.epoch())
+        for before in (quote._replace(seq=1), quote._replace(epoch="another")):
+            with pytest.raises(SignalRefused, match="now come from another source"):
+                await in_thread(publish, BUY, publisher, before)
+        assert (await in_thread(publish, BUY, publisher, quote)).status == "active"
+
+    run(act)
 
 
 def is_waited_for() -> bool:
