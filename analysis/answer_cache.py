@@ -17,7 +17,7 @@ from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
 logger = logging.getLogger(__name__)
-redis_away = LastingFault(logger, "Redis does not answer, analyses are kept per process")
+redis_away = LastingFault(logger, "Redis is away or full, analyses are kept per process")
 KEPT_MS = 300_000
 
 # Above this many, old answers are dropped.

@@ -21,7 +21,7 @@ from core.redis.script_calls import Outcome, ScriptCalls
 from .window import MemoryWindow, Standing, Then
 
 logger = logging.getLogger(__name__)
-redis_away = LastingFault(logger, "Redis does not answer, limits are counted per process")
+redis_away = LastingFault(logger, "Redis is away or full, limits are counted per process")
 limit_fallbacks = Counter(
     "tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.", registry=None
 )

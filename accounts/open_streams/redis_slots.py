@@ -26,7 +26,7 @@ from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, sl
 
 logger = logging.getLogger(__name__)
 AWAY = (RedisError, OSError)
-redis_away = LastingFault(logger, "Redis does not answer, streams are counted per process")
+redis_away = LastingFault(logger, "Redis is away or full, streams are counted per process")
 stream_fallbacks = Counter(
     "tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.", registry=None
 )

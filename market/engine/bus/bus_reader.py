@@ -100,7 +100,10 @@ class BusReader:
             self._heard_s = time.monotonic()
         elif self._heard_s is not None and time.monotonic() - self._heard_s > self._quiet_s:
             start = command("run_engine")
-            logger.warning("No market engine is heard: prices stand still. Start `%s`", start)
+            logger.warning(
+                "No market engine is heard: prices stand still. Start `%s`, or look at Redis if one runs",
+                start,
+            )
             self._heard_s = None
 
     async def _take(self, entries: Sequence[StreamEntry]) -> None:
