@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--owner",
             metavar="USERNAME",
-            help="Whose key it is: they publish no signals of what it may send. None: the operator's.",
+            help="Whose key it is: they publish no signals of what it may send. None: nobody's.",
         )
 
     def handle(self, *, name: str, symbols: list[str], owner: str | None, **options: Any) -> None:
