@@ -5,18 +5,19 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from core.times import read_iso
+from core import clock
+from core.times import moment, read_iso
 from instruments.facts import InstrumentFacts
 from market.management.terminal import find_instrument
 from market.models import Candle
-from market.prices.candles import TIMEFRAMES
+from market.prices.candles import COARSER, TIMEFRAMES
 from market.prices.history import CSV_FIELDS, CandleRow, encode_row, row_of, row_of_csv
 from market.store.candle_rows import FLOATS, candle_of
 from market.store.series import present_kind
 
 
 class Command(BaseCommand):
-    help = "Write the stored candles of an instrument to standard output, oldest first."
+    help = "Write the stored candles of an instrument that are over to standard output, oldest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("symbol")
@@ -46,13 +47,16 @@ class Command(BaseCommand):
 def read_rows(
     facts: InstrumentFacts, timeframe: str, start: datetime | None, end: datetime | None
 ) -> Iterator[CandleRow]:
-    """The candles as REST answers them."""
+    """The candles as REST answers them, and of those of more than a minute only what is over by the clock."""
     own = {"instrument_id": facts.id, "simulated": present_kind(facts.id), "timeframe": timeframe}
     rows = Candle.objects.filter(**own).order_by("opened_at")
     if start is not None:
         rows = rows.filter(opened_at__gte=start)
     if end is not None:
         rows = rows.filter(opened_at__lt=end)
+    if timeframe in COARSER:
+        # After a change of source, one that was closed early may still go on.
+        rows = rows.filter(opened_at__lte=moment(clock.now_ms() - COARSER[timeframe]))
     for values in rows.annotate(**FLOATS).values_list("opened_at", *FLOATS).iterator(chunk_size=2_000):
         yield row_of(candle_of(values), facts.digits)
 

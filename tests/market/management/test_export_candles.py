@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from time_machine import Traveller
 
 from instruments.models import Instrument
 from tests.factories import NOON, make_candle, make_instrument
@@ -17,8 +18,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.services]
 
 
 @pytest.fixture(autouse=True)
-def candles() -> None:
-    """Four of a minute each, the last first; and one of an hour."""
+def candles(clock: Traveller) -> None:
+    """Four of a minute each, the last first; and one of an hour, which is over."""
+    clock.move_to(NOON + timedelta(hours=1))
     instrument = make_instrument("EURUSD")
     for minute in (3, 2, 1, 0):
         make_candle(instrument, opened_at=NOON + timedelta(minutes=minute))
@@ -60,6 +62,13 @@ def test_start_is_included_and_end_is_not() -> None:
 def test_day_begins_at_midnight_utc() -> None:
     assert len(times("--start", "2026-11-18", "--end", "2026-11-19")) == 4
     assert times("--start", "2026-11-19") == []
+
+
+def test_hour_that_was_closed_early_is_not_there_before_it_is_over(clock: Traveller) -> None:
+    assert len(export("EURUSD", "1h").splitlines()) == 2
+    clock.move_to(NOON + timedelta(minutes=59))
+    assert len(export("EURUSD", "1h").splitlines()) == 1
+    assert len(times()) == 4
 
 
 def test_instrument_that_is_no_longer_offered_is_exported() -> None:
