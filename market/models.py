@@ -164,7 +164,7 @@ class LastQuote(models.Model):
     # Since when they are of this kind; empty: always.
     kind_since = models.DateTimeField(null=True, blank=True)
     # The number of the last tick before that; empty where the version before wrote it.
-    kind_after_seq = models.PositiveBigIntegerField(null=True, blank=True)
+    kind_after_seq = models.BigIntegerField(null=True, blank=True)
     # What goes on with it: the numbers given in the two streams, and the running sum of the order flow.
     seq = models.PositiveBigIntegerField(default=0)
     flow_seq = models.PositiveBigIntegerField(default=0)

@@ -32,7 +32,7 @@ class PlayedFeed(VenueFeed):
             reader: Any = self.reader(self.symbols, refuse, lambda text: None)
         else:
             reader = OandaReader(self.symbols, refuse)
-        yield VenueLine(self._receive, reader.read, reader.base)
+        yield VenueLine(self._played, reader.read, reader.base)
 
     def client(self) -> Any:
         return None
@@ -51,7 +51,7 @@ class PlayedFeed(VenueFeed):
         running.cancel()
         await asyncio.wait([running])
 
-    async def _receive(self) -> bytes:
+    async def _played(self) -> bytes:
         # What fills the past runs meanwhile.
         await asyncio.sleep(0)
         try:
