@@ -23,7 +23,7 @@ from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market.store import LeaseLost
 from signals_feed import exits
-from signals_feed.decisions import Decision, announce, close_fact, note_decisions, write_decisions
+from signals_feed.decisions import UNTOLD, Decision, announce, close_fact, note_decisions, write_decisions
 from signals_feed.exits import Exit, exit_price, in_r, result
 from signals_feed.ledger.ledger import RESULT
 from signals_feed.models import Evidence, Hit, Signal
@@ -99,8 +99,14 @@ def close_or_hold_back(
     and what became of decisions. `hold` raises if another engine has taken over."""
     hold()
     held = _held_back([each.signal for each in endings if isinstance(each, Closing) or each.has_prices])
+    outcomes = write_endings([each for each in endings if each.signal not in held])
+    # Who could wait until the prices may be handed on would choose among fills.
+    untold = {
+        each.signal for each in endings if each.signal in held and isinstance(each, Decision) and each.fill
+    }
+    held -= untold
     note([each for each in endings if each.signal in held])
-    return held, write_endings([each for each in endings if each.signal not in held])
+    return held, outcomes | dict.fromkeys(untold, UNTOLD)
 
 
 def write_endings(endings: Collection[Ending]) -> dict[UUID, str]:

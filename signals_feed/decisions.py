@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 clock_is_off = LastingFault(logger, "Signals are not filled while the engine's clock is not the database's")
 
 WRITTEN, CLOSED, UNARMED, TOO_OLD = "written", "closed before", "not armed in time", "armed too long ago"
+UNTOLD = "withheld before its fill was told"
 # What is written so much later may be refused by the database.
 SOON_S = 0.9 * WRITTEN_WITHIN_MS / 1_000
 BY_STAFF, MARKET_CLOSED, INACTIVE = "staff", "market_closed", "inactive"

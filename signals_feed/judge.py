@@ -58,6 +58,7 @@ class Case:
         self.entry, self.published_at = Decimal(publish["entry"]), publish["published_at"]
         self.written_ms = ms_of(publish.get("written", self.published_at))
         self.cause: str = cancel.get("cause", "")
+        self.is_untold = self.cause == record.WITHHELD and FILL not in of
         self.cancelled_at: str = cancel.get("cancelled_at", "")
         self.cancel_written_ms = ms_of(cancel["written"]) if "written" in cancel else 0
         self.pip_size = Decimal((publish if self.is_new else close).get("pip_size", 1))
@@ -121,6 +122,9 @@ class Case:
                 if cancels and cancels[0].precedes(tick):
                     return self.cause
                 if arms[-1].makes_due(tick):
+                    if self.is_untold and cancels and cancels[0].at_ms <= tick.accepted_ms + ARM_WITHIN_MS:
+                        # Its prices were withheld before its fill was told, so it has none.
+                        return self.cause
                     return tick if tick.accepted_ms <= last_ms + tick.unsettled_ms else record.NO_TICK
         is_late = cancelled_ms > last_ms + self.unsettled_ms
         return self.cause if cancels else record.NO_TICK if is_late else WAITING

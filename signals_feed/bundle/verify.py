@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "53041f98588efa3e91a32dd3ce8a79d0b8e8825a52b4bf9625a2c819bec944f9"
+JUDGE = "7d7bbc9213dfffff2d466389d0f49f7d11c9893e8c3b9b31e6ef184edcd71258"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

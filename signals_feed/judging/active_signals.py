@@ -16,11 +16,11 @@ from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing
 from signals_feed.contradictions import MOST_AHEAD_MS
-from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WRITTEN, Arming, Decision
+from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, UNTOLD, WRITTEN, Arming, Decision
 from signals_feed.exits import Exit, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence
-from signals_feed.record import DEACTIVATED, MOST_FEEDS, Item
+from signals_feed.record import DEACTIVATED, MOST_FEEDS, WITHHELD, Item
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, exact_price
 from signals_feed.stored_minutes import minute_of
 
@@ -303,6 +303,9 @@ class ActiveSignals:
                 self.decide(followed, decision)
 
     def decide(self, followed: Followed, decision: Decision) -> None:
+        facts = catalogue.known(followed.symbol)
+        if decision.fill is not None and facts is not None and facts.is_withheld:
+            decision = followed.cancel(WITHHELD, clock.now_ms(), self._terms(followed.symbol).unsettled_ms)
         self._close(decision)
         if followed.is_over:
             self.forget(followed.id)
@@ -323,7 +326,7 @@ class ActiveSignals:
         followed = self.followed.get(decision.signal)
         if followed is None:
             return
-        if outcome in (CLOSED, UNARMED) or (outcome == WRITTEN and decision.is_end):
+        if outcome in (CLOSED, UNARMED, UNTOLD) or (outcome == WRITTEN and decision.is_end):
             self.forget(followed.id)
         elif followed.unwritten and set(followed.unwritten) <= set(decision.arms):
             if found := followed.armed(are_written=outcome == WRITTEN):

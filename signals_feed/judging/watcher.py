@@ -39,7 +39,7 @@ from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord, HistoryMinute, TickAccepted, interval_start
 from signals_feed import record
 from signals_feed.closing import Closer, Closing, Ending, note
-from signals_feed.decisions import MARKET_CLOSED, TOO_OLD, Decision, read_decisions
+from signals_feed.decisions import MARKET_CLOSED, TOO_OLD, UNTOLD, Decision, read_decisions
 from signals_feed.models import Hit, Reached, Signal, WatchMark
 
 from .active_signals import ActiveSignals, Noted
@@ -391,7 +391,7 @@ class SignalWatcher:
     def _told(self, decision: Decision, outcome: str) -> None:
         if self.active is not None:
             self.active.told(decision, outcome)
-            if outcome == TOO_OLD or (decision.cancel is not None and not decision.is_end):
+            if outcome in (TOO_OLD, UNTOLD) or (decision.cancel is not None and not decision.is_end):
                 self.unread.add(decision.signal)
 
     def _parts(self) -> tuple[ActiveSignals, Closer]:

@@ -253,6 +253,17 @@ def test_with_every_tick_each_altered_result_is_named(plan: Plan) -> None:
         assert faults(entries, engine), what
 
 
+@pytest.mark.parametrize(("after_ms", "is_true"), [(5_000, True), (5_001, False)])
+def test_fill_is_left_untold_only_where_its_prices_are_withheld_at_once(
+    after_ms: int, *, is_true: bool
+) -> None:
+    """Who could wait would see first what comes of it."""
+    engine = HonestEngine(story(tick(1), (after_ms, "cancel", (4,))))
+    entries = [each for each in engine.entries if each["kind"] != "fill"]
+    entries[-1] |= judging.unfilled(Decimal(entries[0]["entry"]), entries[-1]["closed_at"])
+    assert (faults(entries, engine) == []) is is_true
+
+
 def test_request_is_not_put_off_by_an_arm_of_another_numbering_and_a_clock_that_was_never_so() -> None:
     """Who asked to close may regret it, and have the login of the database."""
     engine = HonestEngine(story(tick(1), REQUEST, tick(2), tick(3), tick(60)))

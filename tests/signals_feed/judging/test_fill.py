@@ -203,14 +203,14 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
         ("cancelled", "1.0842"),
     ),
     "stopped while it is withheld, and told afterwards": (
-        [FILL, ("withhold",), (5, 1.0805), ("wait", 1), (5, 1.0850), ("hand_on",)],
+        [FILL, ("wait", 0), ("withhold",), (5, 1.0805), ("wait", 1), (5, 1.0850), ("hand_on",)],
         [*FILLED, "close"],
         ("stop_loss", "1.0805"),
     ),
     "filled and withheld before that is told": (
         [("stall",), FILL, ("withhold",), (5, 1.0805), ("wait", 1), ("hand_on",)],
-        [*FILLED, "close"],
-        ("stop_loss", "1.0805"),
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
     ),
     "asked to close": (
         [FILL, (10, 1.0846), ("ask",), (999, 1.0848), (1, 1.0849)],
@@ -244,6 +244,11 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
     ),
     "the prices become simulated before its fill": (
         [(5, 1.0846), ("reprice",)],
+        [*ARMED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0842"),
+    ),
+    "stopped and withheld before its fill was told, and the prices become simulated": (
+        [("stall",), FILL, (5, 1.0805), ("withhold",), ("wait", 0), ("reprice",)],
         [*ARMED, "cancel", "arm cancel:1", "close"],
         ("cancelled", "1.0842"),
     ),
@@ -349,8 +354,8 @@ def test_evidence_names_whose_prices_judged_it_since_its_fill(
 @pytest.mark.parametrize(
     ("steps", "counted_r"),
     [
-        ([FILL, (5, 1.0805), ("withhold",), ("reprice",)], "-1.1429"),
-        ([FILL, ("withhold",), (5, 1.0815), ("reprice",)], "-1"),
+        ([FILL, (5, 1.0805), ("wait", 0), ("withhold",), ("reprice",)], "-1.1429"),
+        ([FILL, ("wait", 0), ("withhold",), (5, 1.0815), ("reprice",)], "-1"),
         ([FILL, (5, 1.0845), ("reprice",)], "0"),
         ([(1_000, 1.0905)], "-0.0104"),
     ],
