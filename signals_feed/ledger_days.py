@@ -71,5 +71,4 @@ def seal(digests: Mapping[str, str]) -> None:
                 for day in days[start : start + AT_ONCE]
                 if day not in known
             ]
-            if facts:
-                LedgerEntry.objects.append(facts)
+            LedgerEntry.objects.append(facts)

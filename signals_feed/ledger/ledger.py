@@ -148,6 +148,9 @@ class LedgerManager(models.Manager["LedgerEntry"]):
         turns: entries are then in commit order. Raises Forked if entries that were signed are lost."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("The ledger is written with the fact.")
+        if not facts:
+            # Its head only moves forward.
+            return
         found = ledger_end().rows()
         position, hash_, last = found[0] if found else (0, FIRST_PREVIOUS_HASH, "")
         signer.check(position)

@@ -85,6 +85,12 @@ def test_every_fact_is_told_once_in_the_order_it_was_committed() -> None:
     assert str(LedgerHead.objects.get()) == f"5:{previous}"
 
 
+def test_the_second_of_two_processes_has_nothing_left_to_remove_of_the_demo() -> None:
+    make_published()
+    remove_demo([])
+    assert verify()[0] == 1
+
+
 def test_empty_ledger_holds() -> None:
     assert verify()[:3] == (0, "0" * 64, "")
 
