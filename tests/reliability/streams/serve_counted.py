@@ -9,7 +9,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from serving.server import UVICORN_OPTIONS  # noqa: E402
 from serving.websocket.protocol import WebSocketProtocol  # noqa: E402
 
 TELL_EVERY_S = 0.1
+NOWHERE = os.open(os.devnull, os.O_WRONLY)
 counts = {"direct": 0, "wrong": 0}
 send_to_all, send_alone = delivery.send_to_all, FlushPlan.send_alone
 
@@ -47,20 +49,23 @@ def inode_of(descriptor: int) -> int:
         return -1
 
 
-def check(pairs: Iterable[tuple[Subscriber, int]]) -> None:
-    for subscriber, descriptor in pairs:
+def checked(subscribers: Iterable[Subscriber], descriptors: Iterable[int]) -> Iterator[int]:
+    """Where to send instead: what is astray goes nowhere, because the number may be a file's by now."""
+    for subscriber, descriptor in zip(subscribers, descriptors, strict=True):
+        is_wrong = inode_of(descriptor) != subscriber.connection.inode  # type: ignore[attr-defined]
         counts["direct"] += 1
-        counts["wrong"] += inode_of(descriptor) != subscriber.connection.inode  # type: ignore[attr-defined]
+        counts["wrong"] += is_wrong
+        yield NOWHERE if is_wrong else descriptor
 
 
 def checked_send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
-    check(zip(encoded.direct, encoded.descriptors, strict=True))
-    return send_to_all(encoded, data)
+    descriptors = array("i", checked(encoded.direct, encoded.descriptors))
+    return send_to_all(EncodedGroup(encoded.direct, descriptors, encoded.others), data)
 
 
 def checked_send_alone(self: FlushPlan) -> list[UnsentTail]:
-    check(zip((next(iter(group.subscribers)) for group in self.alone), self.descriptors, strict=True))
-    return send_alone(self)
+    alone = (next(iter(group.subscribers)) for group in self.alone)
+    return send_alone(self._replace(descriptors=[*checked(alone, self.descriptors)]))
 
 
 def tell(place: Path) -> None:
