@@ -38,9 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items if on_daphne.IS_CHOSEN else ():
         for name in {getattr(item, "originalname", item.name), item.name}:
             if reason := on_daphne.EXCEPTED.get(f"{item.path.name}::{name}"):
-                # With another status, that is: a socket that opens there is not excepted.
-                fault = AssertionError if reason == on_daphne.NO_STATUS else BaseException
-                item.add_marker(pytest.mark.xfail(raises=fault, reason=reason, strict=True))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 @pytest.fixture(scope="module")

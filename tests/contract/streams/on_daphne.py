@@ -9,7 +9,6 @@ IS_CHOSEN = os.environ.get("STREAMS_ON") == "daphne"
 NO_PRESSURE = "daphne takes whatever it is given: nobody is seen to be slow, so nobody gets 4430 or less"
 OWN_CLOSES = "daphne answers this before the application hears of it, and hangs up without a code"
 OWN_PINGS = "daphne answers pings itself: the application never hears of them, and nobody is sent away"
-NO_STATUS = "daphne refuses every handshake with 403: it cannot pass on another answer"
 
 EXCEPTED: dict[str, str] = {
     "test_restart.py::test_restart_is_announced_and_closes_with_1012": "daphne just hangs up",
@@ -20,6 +19,5 @@ EXCEPTED: dict[str, str] = {
     "test_refusals.py::test_twenty_messages_at_once_are_taken_and_more_are_not[pings of the protocol]": (
         OWN_PINGS
     ),
-    "test_refusals.py::test_other_path_gets_no_socket": NO_STATUS,
 }
 """By the name of the test, with its file, and the case where the others hold."""

@@ -14,11 +14,14 @@ from typing import Any
 
 _var = tempfile.TemporaryDirectory(prefix="tickwire-soak-")
 os.environ |= {"VAR_DIR": _var.name, "DEMO": "0", "ACCESS_LOG": "0", "LOG_LEVEL": "WARNING"}
+os.environ |= {"REDIS_URL": "", "DATABASE_URL": "", "SECRET_KEY": "soak", "KEY_PEPPER": "soak"}
 # As it is shipped, and not as the gate runs it.
 os.environ["DEADLINES_TIMES"] = "1"
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-import django  # noqa: E402
+import tests.programs.patient.sitecustomize  # noqa: E402, F401 - as in the processes that it starts
+
+import django  # noqa: E402 isort: skip
 
 django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
