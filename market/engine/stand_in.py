@@ -43,7 +43,7 @@ class StandIn:
             logger.info("The candles of %d instruments are in memory", len(self._prices.histories))
         elif self._stale:
             await self.load()
-        elif written != self._reached:
+        elif written.epoch != self._reached.epoch or written.number > self._reached.number:
             await self._go_on(self._reached, written)
 
     async def load(self) -> LoadedMarket:

@@ -210,7 +210,7 @@ class RedisBus:
         """The same with its size."""
         records: list[AnyRecord] = []
         last, size = position.number, 0
-        if position.epoch != until.epoch:
+        if position.epoch != until.epoch or position.number > until.number:
             return None
         # Page by page: it may be of hours.
         while last < until.number:

@@ -19,7 +19,7 @@ from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.engine.stand_in import StandIn
-from market.models import Candle
+from market.models import Candle, EngineState
 from market.prices.candles import TIMEFRAMES
 from market.prices.quotes import Prices
 from market.prices.records import JournalPosition, Tick
@@ -68,6 +68,11 @@ def a_new_instrument(stand_in: StandIn, client: Redis) -> None:
     make_instrument("USDJPY")
 
 
+def a_database_that_fell_back(stand_in: StandIn, client: Redis) -> None:
+    """To a replica that was late: it has less than the stand-in."""
+    EngineState.objects.update(position=1)
+
+
 class Leader:
     """An engine whose time is the test's."""
 
@@ -95,7 +100,15 @@ class Leader:
 
 
 @pytest.mark.parametrize(
-    "change", [nothing, an_import, an_untold_change_of_kind, a_bus_that_lacks_an_entry, a_new_instrument]
+    "change",
+    [
+        nothing,
+        an_import,
+        an_untold_change_of_kind,
+        a_bus_that_lacks_an_entry,
+        a_database_that_fell_back,
+        a_new_instrument,
+    ],
 )
 def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
     url: str, client: Redis, change: Change
@@ -132,6 +145,28 @@ def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
         for symbol in SYMBOLS:
             for timeframe in TIMEFRAMES:
                 assert bars(prices, timeframe, symbol) == bars(cold, timeframe, symbol), (symbol, timeframe)
+        await bus.close()
+        await leader.runner.stop()
+
+    asyncio.run(run())
+
+
+def test_stand_in_that_is_told_of_less_than_it_has_takes_nothing_twice(url: str, client: Redis) -> None:
+    """The lease was looked at before the candles were read."""
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+
+    async def run() -> None:
+        leader, prices = Leader(url), Prices("bid")
+        await leader.begin()
+        bus = RedisBus(url)
+        stand_in, before = StandIn(prices, PUSH, bus), leader.runner.bus.journal_position
+        for minute in (0, 1):
+            await leader.work(minute, minute + 1)
+            await leader.runner.writer.flush()
+            for written in (leader.runner.bus.journal_position, before):
+                await stand_in.follow(written)
+        assert bars(prices, "5m") == bars(leader.engine.prices, "5m")
         await bus.close()
         await leader.runner.stop()
 
