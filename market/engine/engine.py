@@ -136,7 +136,6 @@ class Engine:
             self._pass_time(state, tick.time_ms)
         if state.switches != state.choice.switches:
             state.choose(state.choice)
-            self.price(state)
         state.unsure_ms = None
         feed_state.ticks += 1
         self._note_lag(state, feed_state, tick, own_ms)
@@ -343,14 +342,12 @@ class Engine:
             state = self.instruments[facts.symbol] = InstrumentState(
                 facts, FeedChoice(self.feeds(facts), at_ms)
             )
-            self.price(state)
         elif state.facts is not facts:
             feeds = self.feeds(facts)
             state.describe(facts)
             # Prices of the other kind are another series: whoever runs the engine ends this one first.
             if feeds != state.choice.feeds and is_simulated(feeds[0]) == state.simulated:
                 state.choose(FeedChoice(feeds, at_ms))
-                self.price(state)
         return state
 
     def is_priced_by(self, feed: str, facts: InstrumentFacts, at_ms: int) -> bool:
@@ -399,7 +396,6 @@ class Engine:
                 state = self.instrument(facts, at_ms)
                 state.resume(checkpoint, at_ms)
                 self.note_unsettled(state)
-                self.price(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
         """Another engine decided this and ended before it was written."""
@@ -433,10 +429,6 @@ class Engine:
 
     def feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
         return feeds_of(facts.source, facts.fallback, self.default_feed)
-
-    def price(self, state: InstrumentState) -> None:
-        """Its candles are of this source from now on."""
-        self.prices.history(state.facts).builder.price_by(state.source)
 
     def _note_lag(self, state: InstrumentState, feed_state: FeedState, tick: Tick, own_ms: int) -> None:
         # A quote that stands is of long ago, and comes from now.

@@ -95,7 +95,6 @@ class SeriesChanges:
         """Its series was to end, and is not any more: staff put the source back before that was written."""
         if state.choice.admits_nobody:
             state.choose(FeedChoice(self._engine.feeds(state.facts), now_ms()))
-            self._engine.price(state)
 
     async def _change_kind(self, state: InstrumentState) -> None:
         engine, writer, facts, at_ms = self._engine, self._writer, state.facts, now_ms()
@@ -126,7 +125,6 @@ class SeriesChanges:
         state.begin(checkpoint, choice, at_ms)
         engine.note_unsettled(state)
         engine.prices.histories[facts.symbol] = history
-        engine.price(state)
         last = checkpoint.last
         quote = () if last is None else (last.bid, last.ask, last.time_ms)
         record = SeriesBegan(facts.symbol, state.simulated, at_ms, state.seq, *quote)
@@ -161,7 +159,6 @@ async def _fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) ->
         forming = engine.prices.history(facts).builder.forming("1m")
         price = engine.prices.price_of(state.last, facts)
         fresh.builder.resume_forming(forming, price, state.last.ask)
-    fresh.builder.price_by(state.source)
     before, engine.prices.histories[facts.symbol] = engine.prices.history(facts), fresh
     engine.tell_filled(state, before, until_ms)
     return True

@@ -159,9 +159,10 @@ class CandleBuilder:
         """Whose ticks come now."""
 
     def price_by(self, source: str) -> None:
-        self.source = source
-        # The next tick is looked at closely: the minute that it goes on with may be of another source.
-        self._settled = None
+        if source and source != self.source:
+            self.source = source
+            # The next tick is looked at closely: the minute that it goes on with may be of another source.
+            self._settled = None
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> Iterator[Closed]:
         """Take a tick. Yields the candles that its time closes, finest first."""

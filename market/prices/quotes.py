@@ -130,13 +130,15 @@ class Prices:
         """Make a record part of what is known; returns the candles that it closed."""
         if type(record) is TickAccepted:
             self.quotes.put(record, facts.digits, record.seq)
-            price = self.price_of(record, facts)
-            return self.history(facts).add(record.time_ms, price, record.ask, record.volume)
+            price, history = self.price_of(record, facts), self.history(facts)
+            history.builder.price_by(record.source)
+            return history.add(record.time_ms, price, record.ask, record.volume)
         history = self.history(facts)
         match record:
             case CandlesEnded():
                 return history.close_until(record.until_ms)
             case EmptyMinute():
+                history.builder.price_by(record.source)
                 # Before the minute and not after: what it belongs to must not be closed without it.
                 return history.close_until(record.minute_ms) + history.fill(record.minute_ms)
             case MarketClosed():

@@ -120,7 +120,6 @@ def _go_on_with(
     if quote is not None:
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
         fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
-    fresh.builder.price_by(old.builder.source)
     prices.histories[facts.symbol] = fresh
     is_newer = stored is not None and (quote is None or stored.time_ms > quote.time_ms)
     return stored if is_newer else None

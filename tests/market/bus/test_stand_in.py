@@ -145,6 +145,8 @@ def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
         for symbol in SYMBOLS:
             for timeframe in TIMEFRAMES:
                 assert bars(prices, timeframe, symbol) == bars(cold, timeframe, symbol), (symbol, timeframe)
+                formed, known = (each.histories[symbol].builder.forming(timeframe) for each in (prices, cold))
+                assert formed == known, (symbol, timeframe)
         await bus.close()
         await leader.runner.stop()
 
