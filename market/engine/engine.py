@@ -102,9 +102,11 @@ class Engine:
         sign of life."""
         feed_state = self.feed_state(origin)
         if batch and not self.has_room():
-            # Minutes of which ticks are refused are no flat ones.
+            # Minutes of which ticks are refused are no flat ones, nor whole.
             feed_state.lost(at_ms, "the bus is full")
             feed_state.refused[NO_ROOM] += len(batch)
+            for tick in batch:
+                self._miss(tick, origin, at_ms, at_ms - feed_state.ahead_ms)
             return [NO_ROOM] * len(batch)
         feed_state.heard(at_ms)
         feed_state.key = key
@@ -148,8 +150,16 @@ class Engine:
             self._number(state, closed, cast(TickAccepted, records[-1]))
             self._keep(state, closed, records[-1])
         if state.broken:
+            state.holed |= state.broken
             self._mark_partial(state)
         return None
+
+    def _miss(self, tick: Tick, origin: str, at_ms: int, own_ms: int) -> None:
+        facts = catalogue.find(tick.symbol)
+        if facts is not None and (state := self.instrument(facts, at_ms)).choice.serves(origin):
+            minute_ms = interval_start(min(tick.time_ms, own_ms), MINUTE_MS)
+            self._break(state, {minute_ms}, own_ms)
+            state.holed |= state.broken & {minute_ms}
 
     def keep_time(self, at_ms: int, late_ms: int = 0, most: int | None = None) -> bool:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread.
@@ -267,12 +277,22 @@ class Engine:
         broken = {interval_start(own_ms, MINUTE_MS)}
         if is_over and told_ms:
             broken.add(interval_start(min(told_ms, own_ms), MINUTE_MS))
+        self._break(state, broken, own_ms)
+
+    def _break(self, state: InstrumentState, minutes: set[int], own_ms: int) -> None:
+        forming, first_ms = self._forming(state), own_ms - HEALED_MS
+        if forming is not None:
+            first_ms = min(first_ms, forming.opened_ms)
         # What is older is closed, and stays as it is.
-        state.broken = {each for each in state.broken | broken if each >= own_ms - HEALED_MS}
+        state.broken = {each for each in state.broken | minutes if each >= first_ms}
+        state.holed &= state.broken
         self._mark_partial(state)
 
+    def _forming(self, state: InstrumentState) -> PriceBar | None:
+        return self.prices.history(state.facts).builder.forming("1m")
+
     def _mark_partial(self, state: InstrumentState) -> None:
-        minute = self.prices.history(state.facts).builder.forming("1m")
+        minute = self._forming(state)
         if minute is not None:
             minute.partial = minute.opened_ms in state.broken
 
@@ -299,7 +319,7 @@ class Engine:
         if facts is None:
             return 0
         state, history, taken = self.instrument(facts, at_ms), self.prices.history(facts), 0
-        state.broken = {each for each in state.broken if each < since_ms}
+        state.broken = {each for each in state.broken if each < since_ms or each in state.holed}
         self._mark_partial(state)
         for minute_ms, group in groupby(trades, lambda trade: interval_start(trade.time_ms, MINUTE_MS)):
             missed = list(group)
@@ -374,7 +394,7 @@ class Engine:
         """Copies, because they are read in a thread while the candles go on forming."""
         made = {}
         for state in states:
-            minute = self.prices.history(state.facts).builder.forming("1m")
+            minute = self._forming(state)
             copied = None if minute is None else msgspec.structs.replace(minute)
             flow = msgspec.to_builtins(state.flow.state(state.absorption.window))
             if state.has_begun:

@@ -76,7 +76,9 @@ class InstrumentState:
     """Whether the last minute came from a venue's history, or repeats one that did: nobody knows its order
     flow."""
     broken: set[int] = field(default_factory=set)
-    """When the minutes opened in which its connection was lost or begun, and what was missed has not come."""
+    """When the minutes opened of which something was missed, and has not come."""
+    holed: set[int] = field(default_factory=set)
+    """Those in which ticks were taken since: the trades after the last of them do not make them whole."""
     healed: set[int] = field(default_factory=set)
     """When the minutes opened of which a part was missed, and came from a venue's trades."""
     healed_seqs: dict[str, int] = field(default_factory=dict)

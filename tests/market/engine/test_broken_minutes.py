@@ -1,0 +1,98 @@
+"""A minute of which something was missed is partial, unless that came later, whoever goes on with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.times import MINUTE_MS
+from market.engine.engine import NO_ROOM, Engine
+from market.prices.quotes import Prices
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.ticking import NOON_MS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """Kraken is connected, and a trade came at noon."""
+    make_instrument("EURUSD", source="kraken", order_flow_source="trades", volume_kind="traded")
+    engine = connected(Engine(Prices("bid")))
+    trade(engine, 0, 1)
+    return engine
+
+
+def connected(engine: Engine) -> Engine:
+    engine.feed_state("kraken").told_ms = 0
+    return engine
+
+
+def made(second: int, number: int) -> Tick:
+    price = 1.0 + second / 1_000
+    return Tick("EURUSD", price, price + 0.1, NOON_MS + second * 1000, 1.0, 1, price, number)
+
+
+def trade(engine: Engine, second: int, number: int) -> str | None:
+    return engine.take("kraken", [made(second, number)], NOON_MS + second * 1000)[0]
+
+
+def refuse_for_want_of_room(engine: Engine, second: int) -> None:
+    engine.has_room = lambda: False
+    assert trade(engine, second, second) == NO_ROOM
+    engine.has_room = lambda: True
+
+
+def cut(engine: Engine, second: int) -> None:
+    engine.breaks("kraken", "EURUSD", NOON_MS + second * 1000, is_over=True)
+
+
+def begin(engine: Engine, second: int) -> None:
+    engine.breaks("kraken", "EURUSD", NOON_MS + second * 1000, is_over=False)
+
+
+def heal(engine: Engine, second: int, *trades: Tick) -> None:
+    at_ms = NOON_MS + second * 1000
+    unheard = engine.unheard("EURUSD", at_ms)
+    assert unheard is not None
+    engine.heal("EURUSD", trades, at_ms, unheard.since_ms)
+
+
+def close(engine: Engine, minutes: int = 1) -> dict[int, bool]:
+    """The minutes from noon on, and whether each is partial."""
+    state = engine.instruments["EURUSD"]
+    engine.end_until(state, NOON_MS + minutes * MINUTE_MS)
+    rows = [candle for _, timeframe, candle, _ in engine.rows if timeframe == "1m"]
+    return {(row.opened_ms - NOON_MS) // MINUTE_MS: row.partial for row in rows}
+
+
+def test_minute_of_which_ticks_were_refused_for_want_of_room_is_partial(engine: Engine) -> None:
+    refuse_for_want_of_room(engine, 59)
+    refuse_for_want_of_room(engine, 60)
+    for number, second in enumerate((90, 130), 2):
+        assert trade(engine, second, number) is None
+
+    assert close(engine, 3) == {0: True, 1: True, 2: False}
+
+
+def test_hole_behind_which_trades_were_taken_stays_when_a_later_one_is_filled(engine: Engine) -> None:
+    cut(engine, 10)
+    # What is missed in between is not told.
+    begin(engine, 12)
+    assert trade(engine, 20, 9) is None
+    cut(engine, 30)
+    begin(engine, 32)
+    heal(engine, 32, made(31, 10))
+    assert trade(engine, 40, 11) is None
+
+    assert close(engine) == {0: True}
+
+
+def test_minute_is_whole_where_all_that_was_missed_has_come(engine: Engine) -> None:
+    for second, number in ((10, 2), (30, 4)):
+        cut(engine, second)
+        begin(engine, second + 2)
+        heal(engine, second + 2, made(second + 1, number))
+        assert trade(engine, second + 5, number + 1) is None
+
+    assert close(engine) == {0: False}
