@@ -269,14 +269,16 @@ class Engine:
 
     def breaks(self, origin: str, symbol: str, at_ms: int, *, is_over: bool) -> None:
         """Its connection is over, or begins: in the present minute something was missed, and in the last one
-        of which it was told."""
+        of which it was told, or in which the engine or the feed before it ended."""
         state, told_ms = self.instruments.get(symbol), self.feed_state(origin).told_ms
         if state is None or told_ms is None or not state.choice.serves(origin):
             return
-        own_ms = self.own_ms(symbol, at_ms)
+        own_ms, forming = self.own_ms(symbol, at_ms), self._forming(state)
         broken = {interval_start(own_ms, MINUTE_MS)}
         if is_over and told_ms:
             broken.add(interval_start(min(told_ms, own_ms), MINUTE_MS))
+        elif not told_ms and forming is not None:
+            broken.add(forming.opened_ms)
         self._break(state, broken, own_ms)
 
     def _break(self, state: InstrumentState, minutes: set[int], own_ms: int) -> None:

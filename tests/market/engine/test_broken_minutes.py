@@ -6,10 +6,13 @@ import pytest
 
 from core.times import MINUTE_MS
 from market.engine.engine import NO_ROOM, Engine
+from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
+from tests.market.running import flush, restarted
 from tests.market.ticking import NOON_MS
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +99,23 @@ def test_minute_is_whole_where_all_that_was_missed_has_come(engine: Engine) -> N
         assert trade(engine, second + 5, number + 1) is None
 
     assert close(engine) == {0: False}
+
+
+def bar(minute: int) -> PriceBar:
+    return PriceBar(NOON_MS + minute * MINUTE_MS, 1.0, 1.2, 0.9, 1.1, 7.0, 1.2, 0.9)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("tells_history", [True, False])
+@pytest.mark.parametrize("after_s", [65, 600])
+def test_minute_in_which_an_engine_ended_is_the_venue_s_own_or_partial(
+    engine: Engine, after_s: int, tells_history: bool
+) -> None:
+    wait_until(lambda: flush(engine))
+    successor = connected(restarted())
+    begin(successor, after_s)
+    if tells_history:
+        successor.backfill("EURUSD", [bar(0)], "trades", NOON_MS + after_s * 1000)
+    assert close(successor) == {0: not tells_history}
+    (volume,) = {candle.volume for _, _, candle, _ in successor.rows}
+    assert volume == (7.0 if tells_history else 1.0)
