@@ -127,6 +127,7 @@ class FormingMinute(BarFields):
         "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="forming_minute"
     )
     source = models.CharField(max_length=MOST_SOURCES, blank=True)
+    partial = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"{self.instrument_id} {self.opened_at:%Y-%m-%d %H:%M}"

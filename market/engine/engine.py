@@ -398,6 +398,9 @@ class Engine:
         for state in states:
             minute = self._forming(state)
             copied = None if minute is None else msgspec.structs.replace(minute)
+            if copied is not None and copied.opened_ms in state.healed:
+                # To the next engine its trades are bids.
+                copied.partial = True
             flow = msgspec.to_builtins(state.flow.state(state.absorption.window))
             if state.has_begun:
                 numbers = state.seq, state.flow_seq, flow, dict(state.source_seqs)
@@ -418,6 +421,7 @@ class Engine:
                 state = self.instrument(facts, at_ms)
                 state.resume(checkpoint, at_ms)
                 self.note_unsettled(state)
+                self._mark_partial(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
         """Another engine decided this and ended before it was written."""
@@ -523,7 +527,8 @@ class Engine:
     ) -> None:
         digits = self.prices.history(state.facts).digits
         record.closed = [
-            state.number_candle(timeframe, row_of(candle, digits), by_ms) for timeframe, candle in closed
+            state.number_candle(timeframe, row_of(candle, digits), by_ms, partial=candle.partial)
+            for timeframe, candle in closed
         ]
         self.changed[state.facts.symbol] = state
 

@@ -206,12 +206,15 @@ class InstrumentState:
         update = self.flow.take(trade, self.facts.order_flow_source == "trades")
         self.absorption.count_missed(trade, update)
 
-    def number_candle(self, timeframe: str, row: CandleRow, by_ms: int | None = None) -> ClosedCandle:
+    def number_candle(
+        self, timeframe: str, row: CandleRow, by_ms: int | None = None, *, partial: bool = False
+    ) -> ClosedCandle:
         """Make it the next of its timeframe. `by_ms` is when all ended, whatever the hours say."""
         seq = self.candle_seqs[timeframe] = self.candle_seqs.get(timeframe, 0) + 1
         end_ms = row.opened_ms + TIMEFRAMES[timeframe]
         ended_ms = self.facts.hours.end_of_trading(row.opened_ms, end_ms)
-        return ClosedCandle(timeframe, seq, ended_ms if by_ms is None else min(ended_ms, by_ms), *row)
+        ended_ms = ended_ms if by_ms is None else min(ended_ms, by_ms)
+        return ClosedCandle(timeframe, seq, ended_ms, *row, partial)
 
     def absorbed(self, found: Absorption) -> AbsorptionFound:
         self.flow_seq += 1
@@ -234,6 +237,8 @@ class InstrumentState:
             kept = msgspec.convert(checkpoint.flow_state, FlowState, str_keys=True)
             self.flow.restore(kept, last_ms)
             self.absorption.restore(kept.window, checkpoint.windows or ())
+        if (minute := checkpoint.minute) is not None and minute.partial:
+            self.broken, self.holed = {minute.opened_ms}, {minute.opened_ms}
         self.kind_since_ms = checkpoint.kind_since_ms
         if checkpoint.simulated != self.simulated:
             # What prices it now is not what its series is of: that has to be ended first.

@@ -23,6 +23,7 @@ from .records import (
     SeriesBegan,
     Tick,
     TickAccepted,
+    closed_by,
 )
 
 
@@ -132,8 +133,11 @@ class Prices:
             self.quotes.put(record, facts.digits, record.seq)
             price, history = self.price_of(record, facts), self.history(facts)
             history.builder.price_by(record.source)
+            if record.closed:
+                _mark_partial(history, record)
             return history.add(record.time_ms, price, record.ask, record.volume)
         history = self.history(facts)
+        _mark_partial(history, record)
         match record:
             case CandlesEnded():
                 return history.close_until(record.until_ms)
@@ -185,3 +189,13 @@ class Prices:
     def clear(self) -> None:
         self.quotes.clear()
         self.histories.clear()
+
+
+def _mark_partial(history: History, record: AnyRecord) -> None:
+    """As the engine that closed it by this record knew it."""
+    minute = history.builder.forming("1m")
+    if minute is not None and any(
+        candle.partial and (candle.timeframe, candle.opened_ms) == ("1m", minute.opened_ms)
+        for candle in closed_by(record)
+    ):
+        minute.partial = True

@@ -47,6 +47,8 @@ class ClosedCandle(msgspec.Struct, gc=False, array_like=True):
     low: float
     close: float
     volume: float
+    partial: bool = False
+    """Something of it was missed, and did not come later."""
 
 
 ClosedCandles = list[ClosedCandle] | None

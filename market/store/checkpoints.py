@@ -22,7 +22,7 @@ from .lease import Lease
 from .upserts import Upsert, decimal_text, time_text
 
 logger = logging.getLogger(__name__)
-PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", *PRICES)
+PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", "partial", *PRICES)
 PUT_WINDOWS = Upsert(AbsorptionWindows, "instrument_id", "volumes")
 PUT_QUOTES = Upsert(
     LastQuote,
@@ -117,6 +117,7 @@ def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint], flows: S
             instrument_id,
             time_text(minute.opened_ms),
             minute.source,
+            minute.partial,
             *[decimal_text(getattr(minute, name)) for name in PRICES],
         )
         for instrument_id, checkpoint in checkpoints.items()
@@ -158,7 +159,8 @@ def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
 
 def read_checkpoints() -> dict[int, Checkpoint]:
     """By instrument id."""
-    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS, "source")
+    columns = "pk", "opened_at", *FLOATS, "source", "partial"
+    minutes = FormingMinute.objects.annotate(**FLOATS).values_list(*columns)
     forming = {instrument_id: candle_of(values) for instrument_id, *values in minutes}
     windows = dict(AbsorptionWindows.objects.values_list("pk", "volumes"))
     quotes = LastQuote.objects.select_related("instrument")

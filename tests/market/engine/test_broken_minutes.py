@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.times import MINUTE_MS
+from instruments.catalogue import catalogue
 from market.engine.engine import NO_ROOM, Engine
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
@@ -119,3 +120,48 @@ def test_minute_in_which_an_engine_ended_is_the_venue_s_own_or_partial(
     assert close(successor) == {0: not tells_history}
     (volume,) = {candle.volume for _, _, candle, _ in successor.rows}
     assert volume == (7.0 if tells_history else 1.0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_next_engine_knows_of_a_hole_that_trades_do_not_fill(engine: Engine) -> None:
+    refuse_for_want_of_room(engine, 10)
+    assert trade(engine, 20, 12) is None
+    wait_until(lambda: flush(engine))
+    successor = connected(restarted())
+    begin(successor, 30)
+    heal(successor, 30, made(25, 13))
+
+    assert close(successor) == {0: True}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_minute_that_trades_have_filled_is_no_whole_one_of_the_next_engine(engine: Engine) -> None:
+    """Which does not know that their prices are no bids."""
+    cut(engine, 10)
+    begin(engine, 12)
+    heal(engine, 12, made(11, 2))
+    wait_until(lambda: flush(engine))
+    successor = connected(restarted())
+    begin(successor, 30)
+    heal(successor, 30)
+
+    assert close(successor) == {0: True}
+
+
+@pytest.mark.parametrize("by_tick", [True, False])
+def test_successor_that_repeats_what_was_not_written_makes_the_same_minutes_partial(
+    engine: Engine, by_tick: bool
+) -> None:
+    cut(engine, 10)
+    if by_tick:
+        assert trade(engine, 65, 9) is None
+    else:
+        close(engine)
+    successor = Engine(Prices("bid"))
+    for record in engine.records:
+        successor.repeat(record, NOON_MS + 70_000)
+
+    hours = [e.prices.history(catalogue.get("EURUSD")).builder.forming("1h") for e in (successor, engine)]
+    assert close(successor) == {0: True}
+    assert successor.rows == engine.rows
+    assert hours[0] == hours[1]
