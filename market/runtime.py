@@ -300,14 +300,8 @@ class MarketRuntime:
             return
         self.follow([facts.symbol])
         if self.runner is not None:
-            if not self.runner.is_running:
-                self.runner.stand_in.forget(facts.symbol)
-                return
-            await self.runner.writer.flush()
-        quote = await reload_candles(self.prices, facts)
-        if quote is not None and self.runner is not None:
-            self.engine.go_on_from(self.engine.instrument(facts, now_ms()), quote)
-        elif quote is not None:
+            await self.runner.reload(facts)
+        elif (quote := await reload_candles(self.prices, facts)) is not None:
             self.prices.quotes.put(quote, facts.digits)
 
 

@@ -13,11 +13,14 @@ from core.clock import clock, go_on_from, now_ms
 from core.fault_log import EachFault, LastingFault
 from core.process import freeze_startup_objects
 from core.times import MINUTE_MS
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import FULL, RedisBus
 from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
 from market.prices.records import Tick
 from market.store import retention
+from market.store.loading import reload_candles
 
 from .engine import NO_ROOM, Engine
 from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
@@ -159,12 +162,23 @@ class Runner:
         if self.writer.lease.is_held and self.writer.flush_now.is_set():
             # A numbering that begins anew is known to a successor before anything is acknowledged in it.
             await self.writer.flush()
+        for facts in filter(None, map(catalogue.known, self.stand_in.take_stale())):
+            await self.reload(facts)
         self._run(self._keep_time, 0, "market clock")
         self._tell_now.set()
         self._run(self._keep_telling, TELL_PAUSE_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
         await self.feeds.refresh()
+
+    async def reload(self, facts: InstrumentFacts) -> None:
+        """Something else than this engine has written its candles."""
+        if not self.is_running:
+            self.stand_in.forget(facts.symbol)
+            return
+        await self.writer.flush()
+        if (quote := await reload_candles(self.engine.prices, facts)) is not None:
+            self.engine.go_on_from(self.engine.instrument(facts, now_ms()), quote)
 
     async def stop(self) -> None:
         self.is_running = False

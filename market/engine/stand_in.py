@@ -36,6 +36,10 @@ class StandIn:
     def forget(self, symbol: str) -> None:
         self._stale.add(symbol)
 
+    def take_stale(self) -> set[str]:
+        stale, self._stale = self._stale, set()
+        return stale
+
     async def follow(self, written: JournalPosition) -> None:
         """Go on to what the database holds now."""
         if self._reached is None:
@@ -49,13 +53,14 @@ class StandIn:
     async def load(self) -> LoadedMarket:
         """All as the database has it; only what is not known yet is read."""
         while True:
-            reached, stale, self._stale = self._reached, self._stale, set()
+            reached, stale = self._reached, self.take_stale()
             histories = {} if reached is None else self._prices.histories
             known = {symbol: each for symbol, each in histories.items() if symbol not in stale}
             fresh = Prices(self._prices.candle_price)
+            # If this fails, what is stale has to be read all the same.
+            self._reached = None
             loaded = await in_thread(load, fresh, self._default_feed, known)
             anew = {symbol for symbol, each in fresh.histories.items() if each is not known.get(symbol)}
-            self._reached = None
             self._prices.replace(fresh)
             with suppress(*AWAY):
                 if reached is None or await self._go_on(reached, loaded.journal_position, but_for=anew):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.db import DatabaseError
 from redis import Redis
 
 from core.redis.connections import key_of
@@ -17,6 +19,7 @@ from instruments.sources import PUSH
 from market.engine.bus.journal import STREAM
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
+from market.engine.listeners import EngineStart
 from market.engine.runner import Runner
 from market.engine.stand_in import StandIn
 from market.models import Candle, EngineState
@@ -27,7 +30,8 @@ from market.store.loading import load
 from market.store.series import change_kind
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
-from tests.market.running import no_feed, stop_engine_tasks
+from tests.market.running import IdleListener, no_feed, stop_engine_tasks
+from tests.market.store.test_engine_store import broken_database
 from tests.market.ticking import NOON_MS
 
 from .test_reader import bars
@@ -47,7 +51,7 @@ def nothing(stand_in: StandIn, client: Redis) -> None:
     pass
 
 
-def an_import(stand_in: StandIn, client: Redis) -> None:
+def an_import(stand_in: StandIn, client: Redis | None) -> None:
     Candle.objects.filter(timeframe="1m").update(volume=777)
     for symbol in SYMBOLS:
         stand_in.forget(symbol)
@@ -149,6 +153,61 @@ def test_stand_in_has_what_the_database_holds_and_reads_no_candle_twice(
                 assert formed == known, (symbol, timeframe)
         await bus.close()
         await leader.runner.stop()
+
+    asyncio.run(run())
+
+
+def test_import_stays_stale_while_the_database_does_not_answer(url: str, client: Redis) -> None:
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+
+    async def run() -> None:
+        leader, prices, cold = Leader(url), Prices("bid"), Prices("bid")
+        await leader.begin()
+        bus = RedisBus(url)
+        stand_in = StandIn(prices, PUSH, bus)
+        await leader.work(0, 3)
+        await leader.runner.writer.flush()
+        await stand_in.follow(leader.runner.bus.journal_position)
+        await in_thread(an_import, stand_in, client)
+        with ExitStack() as broken:
+            await in_thread(broken.enter_context, broken_database("market_lastquote"))
+            with pytest.raises(DatabaseError):
+                await stand_in.load()
+            await in_thread(broken.close)
+        await stand_in.load()
+        await in_thread(load, cold, PUSH)
+        assert bars(prices, "1m") == bars(cold, "1m")
+        await bus.close()
+        await leader.runner.stop()
+
+    asyncio.run(run())
+
+
+class Importing(IdleListener):
+    """Something is imported when the candles were read and the engine does not run yet."""
+
+    runner: Runner
+
+    async def begin(self, start: EngineStart) -> None:
+        await in_thread(an_import, self.runner.stand_in, None)
+
+
+def test_import_while_an_engine_starts_is_read_before_it_runs(url: str, client: Redis) -> None:
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+
+    async def run() -> None:
+        leader, engine, importing, cold = Leader(url), Engine(Prices("bid"), PUSH), Importing(), Prices("bid")
+        await leader.begin()
+        await leader.work(0, 3)
+        await leader.runner.stop()
+        importing.runner = Runner(engine, no_feed, RedisBus(url), [importing])
+        await importing.runner.writer.wait_for_lease()
+        await importing.runner.start()
+        await in_thread(load, cold, PUSH)
+        assert bars(engine.prices, "1m") == bars(cold, "1m")
+        await importing.runner.stop()
 
     asyncio.run(run())
 
