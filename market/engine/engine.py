@@ -102,15 +102,19 @@ class Engine:
         sign of life."""
         feed_state = self.feed_state(origin)
         if batch and not self.has_room():
-            # Minutes of which ticks are refused are no flat ones, nor whole.
-            feed_state.lost(at_ms, "the bus is full")
-            feed_state.refused[NO_ROOM] += len(batch)
-            for tick in batch:
-                self._miss(tick, origin, at_ms, at_ms - feed_state.ahead_ms)
+            self.refuse(origin, batch, at_ms, "the bus is full")
             return [NO_ROOM] * len(batch)
         feed_state.heard(at_ms)
         feed_state.key = key
         return [self.accept(tick, at_ms, origin) for tick in batch]
+
+    def refuse(self, origin: str, batch: Sequence[Tick], at_ms: int, why: str) -> None:
+        """Minutes of which ticks are refused are no flat ones, nor whole."""
+        feed_state = self.feed_state(origin)
+        feed_state.lost(at_ms, why)
+        feed_state.refused[NO_ROOM] += len(batch)
+        for tick in batch:
+            self._miss(tick, origin, at_ms, at_ms - feed_state.ahead_ms)
 
     def accept(self, tick: Tick, at_ms: int, origin: str = "") -> str | None:
         """Take a tick, or say why not; the last good value stays then."""

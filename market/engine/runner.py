@@ -199,7 +199,10 @@ class Runner:
     def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0, key: str = "") -> list[str | None]:
         """Ticks that somebody sent by himself, and may forget once they are taken. `sent_ms` is the newest
         time that he gave one of them, or 0; `key` the public ID of his key."""
-        if not self.writer.lease.is_held or (not self.bus.is_whole and self.writer.is_refused):
+        if not self.writer.lease.is_held:
+            raise NothingKept
+        if not self.bus.is_whole and self.writer.is_refused:
+            self.engine.refuse(origin, ticks, now_ms(), "neither the journal nor the database takes anything")
             raise NothingKept
         if sent_ms:
             clock.hear(sent_ms, now_ms())

@@ -14,6 +14,7 @@ from redis import Redis
 
 from core.clock import now_ms
 from core.threads import in_thread
+from instruments.catalogue import catalogue
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.bus.redis_bus import FULL, RedisBus
 from market.engine.engine import NO_ROOM, Engine
@@ -111,6 +112,24 @@ def test_engine_whose_redis_is_full_takes_no_ticks(url: str, client: Redis, tran
             await in_thread(runner.writer.lease.leave)
 
     asyncio.run(push())
+
+
+def test_minute_of_which_nothing_is_kept_is_partial(transactional_db: None) -> None:
+    """Neither the journal nor the database of this runner is open."""
+    facts, engine = catalogue.get(make_instrument("EURUSD").symbol), Engine(Prices("bid"))
+
+    async def push() -> None:
+        runner, tick = make_runner(engine), Tick("EURUSD", 1.0, 1.1, now_ms())
+        assert await runner.writer.try_lease()
+        assert engine.accept(tick, tick.time_ms) is None
+        with pytest.raises(NothingKept):
+            runner.push("push:desk", [tick])
+        await in_thread(runner.writer.lease.leave)
+
+    asyncio.run(push())
+    minute = engine.prices.history(facts).builder.forming("1m")
+    assert minute is not None
+    assert minute.partial
 
 
 def test_process_that_lost_the_lease_takes_no_ticks(transactional_db: None) -> None:
