@@ -254,6 +254,7 @@ class InstrumentState:
         self.choose(choice)
         self.simulated, self.minute_ends_ms, self.refilled_ms = checkpoint.simulated, 0, -1
         self.unsure_ms, self.is_refilled, self.is_backfilled = None, False, False
+        self.broken, self.holed, self.healed = set(), set(), set()
         self.resume(checkpoint._replace(unsettled_ms=unsettled_ms), at_ms)
         self.seq, self.flow_seq, self.candle_seqs = seq, flow_seq, candle_seqs
 

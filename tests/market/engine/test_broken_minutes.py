@@ -6,10 +6,12 @@ import pytest
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
+from market.engine.admission import FeedChoice
 from market.engine.engine import NO_ROOM, Engine
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.store.checkpoints import Checkpoint
 from tests.factories import make_instrument
 from tests.market.running import flush, restarted
 from tests.market.ticking import NOON_MS
@@ -146,6 +148,16 @@ def test_minute_that_trades_have_filled_is_no_whole_one_of_the_next_engine(engin
     heal(successor, 30)
 
     assert close(successor) == {0: True}
+
+
+def test_series_of_the_other_kind_begins_whole(engine: Engine) -> None:
+    cut(engine, 10)
+    state = engine.instruments["EURUSD"]
+    state.begin(Checkpoint(None, None, simulated=True), FeedChoice(("demo",), NOON_MS), NOON_MS)
+    engine.prices.histories.clear()
+    assert engine.accept(made(20, 2), NOON_MS + 20_000, "demo") is None
+
+    assert close(engine) == {0: False}
 
 
 @pytest.mark.parametrize("by_tick", [True, False])
