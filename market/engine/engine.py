@@ -31,7 +31,7 @@ from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
 from market.store.flow_minutes import FlowToWrite
 
-from .admission import FeedChoice, FeedState
+from .admission import FeedChoice, FeedState, is_of
 from .feeds.feed import Unheard
 from .instrument_state import TRADES, InstrumentState
 from .listeners import FillTerms
@@ -161,15 +161,29 @@ class Engine:
     def _miss(self, tick: Tick, origin: str, at_ms: int, own_ms: int) -> None:
         facts = catalogue.find(tick.symbol)
         if facts is not None and (state := self.instrument(facts, at_ms)).choice.serves(origin):
-            minute_ms = interval_start(min(tick.time_ms, own_ms), MINUTE_MS)
-            self._break(state, {minute_ms}, own_ms)
-            state.holed |= state.broken & {minute_ms}
+            self._leave_hole(state, interval_start(min(tick.time_ms, own_ms), MINUTE_MS), own_ms)
+
+    def _leave_hole(self, state: InstrumentState, minute_ms: int, own_ms: int) -> None:
+        self._break(state, {minute_ms}, own_ms)
+        state.holed |= state.broken & {minute_ms}
+
+    def _miss_pushes(self, at_ms: int) -> None:
+        """A full Redis takes none, so that none comes here to be refused."""
+        for name, feed_state in self.feed_states.items():
+            if is_of(name, PUSH):
+                feed_state.lost(at_ms, "the bus is full")
+        minute_ms = interval_start(at_ms, MINUTE_MS)
+        for state in self.instruments.values():
+            if is_of(state.source, PUSH):
+                self._leave_hole(state, minute_ms, at_ms)
 
     def keep_time(self, at_ms: int, late_ms: int = 0, most: int | None = None) -> bool:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread.
         Looks at so many instruments, and returns whether others are still due."""
         grace_ms = self.grace_ms + late_ms
         if not self._due:
+            if not self.has_room():
+                self._miss_pushes(at_ms)
             self._turn_lags(at_ms // MINUTE_MS)
             self._settle(at_ms - late_ms)
             self._due = self._due_at(at_ms - grace_ms)

@@ -81,6 +81,19 @@ def test_minute_of_which_ticks_were_refused_for_want_of_room_is_partial(engine: 
     assert close(engine, 3) == {0: True, 1: True, 2: False}
 
 
+def test_minute_in_which_redis_is_too_full_for_a_push_is_partial() -> None:
+    """The engine hears of no push then."""
+    make_instrument("EURUSD", source="push")
+    engine = Engine(Prices("bid"))
+    assert engine.take("push:desk", [made(10, 1)], NOON_MS + 10_000) == [None]
+    engine.has_room = lambda: False
+    engine.keep_time(NOON_MS + 20_000)
+    engine.has_room = lambda: True
+    assert engine.take("push:desk", [made(70, 2)], NOON_MS + 70_000) == [None]
+
+    assert close(engine, 2) == {0: True, 1: False}
+
+
 def test_hole_behind_which_trades_were_taken_stays_when_a_later_one_is_filled(engine: Engine) -> None:
     cut(engine, 10)
     # What is missed in between is not told.
