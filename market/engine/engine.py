@@ -313,8 +313,9 @@ class Engine:
 
     def _mark_partial(self, state: InstrumentState) -> None:
         minute = self._forming(state)
-        if minute is not None:
-            minute.partial = minute.opened_ms in state.broken
+        if minute is not None and minute.partial is not (is_broken := minute.opened_ms in state.broken):
+            minute.partial = is_broken
+            self.changed[state.facts.symbol] = state
 
     def unheard(self, symbol: str, at_ms: int) -> Unheard | None:
         """Since when trades may be missing of minutes that are still open; None where nothing needs them."""

@@ -138,9 +138,12 @@ def test_minute_in_which_an_engine_ended_is_the_venue_s_own_or_partial(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_next_engine_knows_of_a_hole_that_trades_do_not_fill(engine: Engine) -> None:
+@pytest.mark.parametrize("comes_later", [True, False])
+def test_next_engine_knows_of_a_hole_that_trades_do_not_fill(engine: Engine, comes_later: bool) -> None:
+    wait_until(lambda: flush(engine))
     refuse_for_want_of_room(engine, 10)
-    assert trade(engine, 20, 12) is None
+    if comes_later:
+        assert trade(engine, 20, 12) is None
     wait_until(lambda: flush(engine))
     successor = connected(restarted())
     begin(successor, 30)
