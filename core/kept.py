@@ -28,8 +28,13 @@ def worked_for_all_s() -> float:
     return worked_s
 
 
+# What is older is given to nobody, however long it takes to make it again.
+OLD_S = 60.0
+
+
 class Kept(Generic[T]):
-    """Made once in so many seconds, however many ask. While it is made again, the others get the last one."""
+    """Made once in so many seconds, however many ask. While it is made again, the others get the last one,
+    unless that is old."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,22 +45,23 @@ class Kept(Generic[T]):
         self.made_at = float("-inf")
 
     def get(self, fresh_s: float, make: Callable[[T | None], T], patience_s: float = -1) -> T:
-        """`make` is given the last one. Raises Overloaded if another makes the first for longer than this;
-        below 0 there is no limit."""
-        if (last := self._fresh(fresh_s)) is not None:
+        """`make` is given the last one. Raises Overloaded if there is none to be given, and another makes one
+        for longer than this; below 0 there is no limit."""
+        if (last := self._since(fresh_s)) is not None:
             return last
-        if not self._lock.acquire(timeout=patience_s if self.last is None else 0):
-            if self.last is None:
+        last = self._since(max(fresh_s, OLD_S))
+        if not self._lock.acquire(timeout=patience_s if last is None else 0):
+            if last is None:
                 raise Overloaded(retry_after=2)
-            return self.last
+            return last
         try:
             # It may have been made while this one waited.
-            if (made := self._fresh(fresh_s)) is None:
+            if (made := self._since(fresh_s)) is None:
                 made = self.last = make(self.last)
                 self.made_at = time.monotonic()
             return made
         finally:
             self._lock.release()
 
-    def _fresh(self, fresh_s: float) -> T | None:
-        return self.last if time.monotonic() - self.made_at <= fresh_s else None
+    def _since(self, age_s: float) -> T | None:
+        return self.last if time.monotonic() - self.made_at <= age_s else None

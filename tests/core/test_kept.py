@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.contract.errors import Overloaded
-from core.kept import Kept
+from core.kept import OLD_S, Kept
 from tests.patience import PATIENCE_S
 
 
@@ -25,6 +25,25 @@ def test_while_it_is_made_again_the_others_get_the_last() -> None:
         making = pool.submit(kept.get, -1, make)
         assert begun.wait(PATIENCE_S)
         assert kept.get(-1, make) == 1
+        go_on.set()
+        assert making.result(PATIENCE_S) == 2
+
+
+def test_what_is_much_older_is_given_to_nobody() -> None:
+    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+
+    def make(last: int | None) -> int:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        return 2
+
+    kept.get(PATIENCE_S, lambda _: 1)
+    kept.made_at -= OLD_S
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(kept.get, 0, make)
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(Overloaded):
+            kept.get(0, make, 0)
         go_on.set()
         assert making.result(PATIENCE_S) == 2
 
