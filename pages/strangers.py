@@ -21,7 +21,7 @@ MOST_BYTES, SIZE_OF_REST = 16_000_000, 2_000
 # Pages that are dear to make, and the same for all who are not logged in.
 SHARED = frozenset(("publishers", "publisher_page", "publisher_scorecard", "publisher_marks", "signal_page"))
 
-PageKey = tuple[object, ...]
+PageKey = tuple[str | bytes | None, ...]
 
 
 def key_of(scope: dict[str, Any]) -> PageKey | None:
@@ -37,15 +37,14 @@ class KeptPage(NamedTuple):
     content: bytes
     headers: dict[str, str]
     route: str
-    renewed_at: float
-
-    @property
-    def size(self) -> int:
-        return len(self.content) + SIZE_OF_REST
+    size: int
+    made_at: float
+    kept_s: float = KEPT_S
 
 
 class KeptPages:
-    """Answers of one process to strangers. While one waits for a new one, the others get the last."""
+    """Answers of one process to strangers. While one waits for a new one, the others get the last, but none
+    that is twice as old."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -58,7 +57,7 @@ class KeptPages:
     def get(self, scope: dict[str, Any]) -> HttpResponse | None:
         key = key_of(scope)
         kept = None if key is None else self._kept.get(key)
-        if kept is None or self._now() - kept.renewed_at >= KEPT_S:
+        if kept is None or self._now() - kept.made_at >= kept.kept_s:
             return None
         scope[ROUTE] = kept.route
         strangers_work.add(address_of(scope), SENDING_S)
@@ -68,7 +67,7 @@ class KeptPages:
         """Called when a new one is being made."""
         key = key_of(scope)
         if key is not None and key in self._kept:
-            self._kept[key] = self._kept[key]._replace(renewed_at=self._now())
+            self._kept[key] = self._kept[key]._replace(kept_s=2 * KEPT_S)
 
     def put(self, scope: dict[str, Any], request: HttpRequest, response: HttpResponseBase) -> None:
         """What cannot be kept takes the place of what was."""
@@ -78,7 +77,9 @@ class KeptPages:
         if (before := self._kept.pop(key, None)) is not None:
             self._bytes -= before.size
         if isinstance(response, HttpResponse) and is_shared(request, response):
-            kept = KeptPage(response.content, dict(response.headers), scope[ROUTE], self._now())
+            # A stranger chooses how long the parts of the key are.
+            size = len(response.content) + sum(map(len, filter(None, key))) + SIZE_OF_REST
+            kept = KeptPage(response.content, dict(response.headers), scope[ROUTE], size, self._now())
             self._kept[key] = kept
             self._bytes += kept.size
         while self._bytes > MOST_BYTES:

@@ -143,12 +143,24 @@ def test_page_is_kept_for_seconds_and_once_more_for_others_while_it_is_made_agai
     assert text_of(kept, scope) is None
 
 
+def test_page_that_is_much_older_is_sent_to_nobody_while_it_is_made_again(clock: Clock) -> None:
+    kept, scope = KeptPages(clock), asked()
+    put(kept, scope, "old")
+    for _ in range(2):
+        clock.now_s += KEPT_S
+        kept.renew(scope)
+    assert text_of(kept, scope) is None
+
+
 def test_pages_that_are_kept_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "MOST_BYTES", 3 * strangers.SIZE_OF_REST)
+    monkeypatch.setattr(strangers, "MOST_BYTES", 3 * strangers.SIZE_OF_REST + 100)
     kept, scopes = KeptPages(), [asked(b"%d" % number) for number in range(4)]
     for scope in (*scopes, scopes[2]):
         put(kept, scope, "")
     assert [text_of(kept, scope) for scope in scopes] == [None, "", "", ""]
+    # What was asked is kept as well.
+    put(kept, long := asked(b"?" * strangers.MOST_BYTES), "")
+    assert text_of(kept, long) is None
 
 
 @pytest.mark.parametrize("path", [LOGIN, "/publishers"])
