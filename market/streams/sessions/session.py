@@ -231,8 +231,8 @@ class StreamSession(WebSocketSession):
         features = self.subscriptions.features
         if "heartbeat" in features or self.identity.expires_at is not None:
             authenticated_sessions.watch(self)
-        if self._slot is not None and ("seq" in features or message.resume is not UNSET):
-            self._slot.goes_on = True
+        if self._slot is not None and self.stream.kind.is_numbered:
+            self._slot.goes_on |= "seq" in features or message.resume is not UNSET
 
     def renew(self, caller: Caller | None) -> None:
         if caller is None:

@@ -28,6 +28,8 @@ from market.streams.market_streams import MarketConsumer, prices
 from market.streams.protocol.messages import AnyMessage
 from market.streams.sessions import session
 from market.streams.sessions.authenticated import AuthenticatedSessions, Identity, authenticated_sessions
+from market.streams.sessions.session import StreamSession
+from signals_feed.stream import SignalsConsumer
 from tests.core.events.following import follow
 from tests.factories import make_key
 from tests.patience import PATIENCE_S, until
@@ -55,7 +57,7 @@ class Talk:
         if event["type"] == "websocket.close":
             self._says.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
-    async def run(self, consumer: type[MarketConsumer]) -> list[dict[str, Any]]:
+    async def run(self, consumer: type[StreamSession]) -> list[dict[str, Any]]:
         async with asyncio.timeout(PATIENCE_S):
             await consumer()(dict(SCOPE), self._says.get, self.send)
         return self.told
@@ -153,12 +155,15 @@ async def subscribe(cache: FoundLate, monkeypatch: pytest.MonkeyPatch, *says: di
 
 @asynccontextmanager
 async def answered(
-    cache: FoundLate, monkeypatch: pytest.MonkeyPatch, says: str
+    cache: FoundLate,
+    monkeypatch: pytest.MonkeyPatch,
+    says: str,
+    consumer: type[StreamSession] = MarketConsumer,
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """What a socket is told that stays after its first answer."""
     monkeypatch.setattr(authenticated_sessions, "_cache", cache)
     talk = Talk({"type": "websocket.receive", "text": says})
-    running = asyncio.create_task(talk.run(MarketConsumer))
+    running = asyncio.create_task(talk.run(consumer))
     await until(lambda: len(talk.told) > 1)
     yield talk.told
     running.cancel()
@@ -209,15 +214,17 @@ async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
 
 
 @pytest.mark.parametrize(
-    ("more", "goes_on"),
+    ("consumer", "more", "goes_on"),
     [
-        ({}, False),
-        ({"features": ["seq"]}, True),
-        ({"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
+        (MarketConsumer, {}, False),
+        (MarketConsumer, {"features": ["seq"]}, True),
+        (MarketConsumer, {"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
+        # Signals have no numbers to go on from.
+        (SignalsConsumer, {"features": ["seq"]}, False),
     ],
 )
 async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_can_go_on_is_asked(
-    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], goes_on: bool
+    monkeypatch: pytest.MonkeyPatch, consumer: type[StreamSession], more: dict[str, Any], goes_on: bool
 ) -> None:
     slots: list[Slot] = []
 
@@ -229,7 +236,7 @@ async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_c
 
     monkeypatch.setattr(session, "open_streams", SimpleNamespace(claim=claim, note_change=lambda slot: None))
     says = json.dumps(json.loads(SUBSCRIBE) | more)
-    async with answered(FoundLate(lambda: None), monkeypatch, says) as told:
+    async with answered(FoundLate(lambda: None), monkeypatch, says, consumer) as told:
         assert slots[0].goes_on is goes_on
         slots[0].end("restarting")
         await until(lambda: told[-1]["type"] == "websocket.close")
