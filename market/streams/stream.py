@@ -44,8 +44,15 @@ class Stream:
         """Tell those who named instruments that are no longer offered, or are again, or asked for all. They
         stay subscribed."""
         self.notify(
-            change, lambda named: symbols if ALL in named else named.intersection(symbols), clock.now_ms()
+            change,
+            lambda named: symbols if ALL in named else named.intersection(symbols),
+            clock.now_ms(),
+            self._hold(),
         )
+
+    def _hold(self) -> Callable[[], None]:
+        """To be called when all have been told."""
+        return ignore_end
 
     def notify(
         self,
@@ -112,8 +119,7 @@ class NumberedStream(Stream):
             self.recent.know(last)
         # Held frames have the old numbers: the gap tells clients that they are missing. New series are kept.
         self._held = [held for held in self._held if held.func == self.begin_series]
-        self._changes += 1
-        self.hub.notify(self._gap, self._end_change, SEQ)
+        self.hub.notify(self._gap, self._hold(), SEQ)
 
     def send(
         self,
@@ -145,6 +151,11 @@ class NumberedStream(Stream):
             if symbol == TEST_SYMBOL:
                 self.faults.send(outgoing)
 
+    def _hold(self) -> Callable[[], None]:
+        """What is sent until then waits."""
+        self._changes += 1
+        return self._end_change
+
     def _end_change(self) -> None:
         self._changes -= 1
         if not self._changes:
@@ -165,11 +176,8 @@ class NumberedStream(Stream):
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
         self.end_series(symbol, last_tick)
-        self._changes += 1
         concerned = {symbol, ALL}
-        self.notify(
-            "new_series", lambda named: [symbol] if concerned & named else [], now_ms, self._end_change
-        )
+        self.notify("new_series", lambda named: [symbol] if concerned & named else [], now_ms, self._hold())
 
     def end_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
         self.recent.begin_series(symbol, last_tick)

@@ -112,6 +112,17 @@ def test_new_series_is_told_to_those_whom_it_concerns_between_its_ticks() -> Non
     assert gold.heard == []
 
 
+def test_crowd_is_told_of_what_is_offered_again_before_its_next_tick() -> None:
+    case = HubCase()
+    stream = NumberedStream(MARKET, case.hub)
+    connections = [case.join("EURUSD")[1] for _ in range(CROWD)]
+    stream.tell_offer("activated", ["EURUSD"])
+    stream.send("EURUSD", tick(1))
+    for _ in range(3):
+        case.turn()
+    assert {tuple(named(connection)) for connection in connections} == {("notice", "tick")}
+
+
 def test_new_series_is_told_also_where_a_gap_comes_before_all_have_heard_of_another() -> None:
     case = HubCase()
     stream = NumberedStream(MARKET, case.hub)
