@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 
@@ -25,6 +25,13 @@ SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 def nothing_stored(instrument_id: int) -> Collection[str]:
     return NOTHING
+
+
+class ReadInstruments(NamedTuple):
+    number: int
+    """Of the reading: the later one is the newer one."""
+    by_symbol: dict[str, InstrumentFacts]
+    withheld: tuple[str, ...]
 
 
 class Catalogue:
@@ -99,8 +106,11 @@ class Catalogue:
         return facts
 
     async def load(self) -> None:
-        await in_thread(self.load_now)
-        changed, self._changed = self._changed, set()
+        found = await in_thread(self._read)
+        # In one turn, so that nothing of what is offered again is sent before the notice.
+        self._show(found)
+        with self._showing:
+            changed, self._changed = self._changed, set()
         come = {symbol for symbol in changed if self.is_offered(symbol)}
         changes: dict[OfferChange, set[str]] = {"deactivated": changed - come, "activated": come}
         for change, symbols in changes.items():
@@ -108,20 +118,26 @@ class Catalogue:
                 tell(change, sorted(symbols))
 
     def load_now(self) -> None:
-        """Two threads may load at once: what one read first never replaces what another read later."""
+        self._show(self._read())
+
+    def _read(self) -> ReadInstruments:
         number = next(self._loads)
         rows = Instrument.objects.select_related("calendar").order_by("symbol")
-        withheld = list(WithheldSource.objects.values_list("name", flat=True))
+        withheld = tuple(WithheldSource.objects.values_list("name", flat=True))
         found = {row.symbol: _facts(row, is_withheld=self._is_withheld(row, withheld)) for row in rows}
+        return ReadInstruments(number, found, withheld)
+
+    def _show(self, read: ReadInstruments) -> None:
+        """Two may load at once: what one read first never replaces what another read later."""
         with self._showing:
-            if number < self._shown:
+            if read.number < self._shown:
                 return
-            self._shown = number
-            before, self.by_symbol, self.withheld = self.by_symbol, found, tuple(withheld)
-            ended, offered = _offered(before) - _offered(found), _offered(found)
+            self._shown = read.number
+            before, self.by_symbol, self.withheld = self.by_symbol, read.by_symbol, read.withheld
+            ended, offered = _offered(before) - _offered(read.by_symbol), _offered(read.by_symbol)
             # What has changed back meanwhile is not told.
             self._changed ^= ended | (offered & self._gone)
-            self._gone = (self._gone | ended | found.keys()) - offered
+            self._gone = (self._gone | ended | read.by_symbol.keys()) - offered
 
     def _is_withheld(self, row: Instrument, withheld: Collection[str]) -> bool:
         if not withheld:

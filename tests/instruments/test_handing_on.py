@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -11,9 +14,9 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
-from instruments.catalogue import NOTHING, catalogue, nothing_stored
+from instruments.catalogue import NOTHING, Catalogue, catalogue, nothing_stored
 from instruments.handing_on import may_be_handed_on
-from instruments.models import WithheldSource
+from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from tests.accounts.back_office.office import Office, published
 from tests.core.events.following import follow
@@ -127,3 +130,22 @@ def test_staff_withhold_a_source_and_hand_it_on_again(office: Office) -> None:
     office.post(f"/admin/instruments/withheldsource/{source.pk}/delete/", post="yes")
     assert not WithheldSource.objects.exists()
     assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")] * 2
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_is_offered_again_is_told_in_the_turn_in_which_it_is_shown() -> None:
+    """Else its next tick would come before the notice."""
+    await in_thread(make_instrument, "EURUSD", active=False)
+    own, told = Catalogue(), list[tuple[str, list[str]]]()
+    own.on_offer = (lambda change, symbols: told.append((change, symbols)),)
+    await own.load()
+    await in_thread(Instrument.objects.update, active=True)
+    loading = asyncio.create_task(own.load())
+    await asyncio.sleep(0)
+    for _ in range(50):
+        # Only the thread goes on meanwhile.
+        time.sleep(0.01)  # noqa: ASYNC251 - it keeps the loop from going on
+        assert not own.is_offered("EURUSD")
+    await loading
+    assert own.is_offered("EURUSD")
+    assert told == [("activated", ["EURUSD"])]
