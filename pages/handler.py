@@ -141,7 +141,7 @@ class PageHandler(ASGIHandler):
         self, threads: PageThreads, scope: dict[str, Any], receive: Any, body: Any
     ) -> HttpResponseBase | None:
         def worked(seconds: float) -> None:
-            if scope.get(USER) is None:
+            if scope["path"] != METRICS_PATH and scope.get(USER) is None:
                 strangers_work.add(address_of(scope), seconds)
 
         try:

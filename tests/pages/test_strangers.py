@@ -180,6 +180,19 @@ def test_address_that_costs_too_much_waits_and_nobody_else_does(
     assert [ask(path).status_code for _ in range(3)] == [200, 200, 200]
 
 
+def test_what_operators_measure_is_no_strangers_work(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(strangers, "WORK_S", 0.0)
+    monkeypatch.setattr(strangers, "SHARE", 1e-9)
+    settings.METRICS_TOKEN = "of-thirty-two-letters-or-so-many"
+    # The second comes after the first was counted.
+    for _ in range(2):
+        scraped = ask("/metrics", address="127.0.0.4", authorization=f"Bearer {settings.METRICS_TOKEN}")
+        assert scraped.status_code == 200
+    assert ask(LOGIN, address="127.0.0.4").status_code == 200
+
+
 def wait_of(work: StrangersWork, address: str) -> int:
     refusal = work.refusal(address)
     return 0 if refusal is None else int(refusal.headers["Retry-After"])
