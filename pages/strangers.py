@@ -105,7 +105,7 @@ REFUSED_AFTER_S = 1.0
 SWEEP_ABOVE = 10_000
 # Where everybody seems to be whom a proxy on this machine passes on, if nobody said that it is to be trusted.
 HERE = frozenset(("127.0.0.1", network_of("::1")))
-TOO_MUCH = "The pages that this address asked for took too much time. Log in, or try again later."
+TOO_MUCH = "The pages that this address asked for took too much time. Try again later."
 
 
 class StrangersWork:
