@@ -131,8 +131,12 @@ def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
         for path in (MARKET, ORDERFLOW):
             assert symbol in [each["symbol"] for each in opened(path, key=key).subscribe(symbol)["rejected"]]
         # Neither one who asks for all and what was sent last of it.
-        late = opened(ORDERFLOW, key=key)
-        assert symbol not in late.subscribe(features=["seq", "snapshot"])["positions"]
+        late, back = opened(ORDERFLOW, key=key), opened(ORDERFLOW, key=key)
+        reply = late.subscribe(features=["seq", "snapshot"])
+        assert symbol not in reply["positions"]
+        # And one who comes back gets nothing of what is kept of it.
+        back.subscribe(features=["seq"], resume={"epoch": reply["epoch"], "positions": {symbol: 1}})
+        assert back.ask({"action": "list"})["type"] == "subscriptions"
         hand_on_again([push], by="test")
         wait_until(lambda: api.ask(quote).status_code == 200)
     assert noticed(named) == ("activated", [symbol])
