@@ -100,8 +100,9 @@ class Notice(Control, tag="notice", kw_only=True):
     no frames of these symbols arrive until `live`; or it was frozen for a while, and the frames until `live`
     are old. `deactivated`: these symbols are no longer offered, so nothing more of them arrives until
     `activated`, except that their active signals close and news about them may arrive. You stay subscribed.
-    What their numbers counted in between is not sent. `new_series`, except on signals and news: real prices
-    replace simulated ones, or the reverse; earlier candles and order flow belong to the series that ended."""
+    What their numbers counted in between is sent only to those who resume then. `new_series`, except on
+    signals and news: real prices replace simulated ones, or the reverse; earlier candles and order flow
+    belong to the series that ended."""
 
     code: Annotated[NoticeCode, Meta(description="What has happened or is about to happen.")]
     symbols: Annotated[

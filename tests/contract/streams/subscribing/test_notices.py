@@ -135,11 +135,16 @@ def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
         reply = late.subscribe(features=["seq", "snapshot"])
         assert symbol not in reply["positions"]
         # And one who comes back gets nothing of what is kept of it.
-        back.subscribe(features=["seq"], resume={"epoch": reply["epoch"], "positions": {symbol: 1}})
+        place = {"epoch": reply["epoch"], "positions": {symbol: 1}}
+        back.subscribe(features=["seq"], resume=place)
         assert back.ask({"action": "list"})["type"] == "subscriptions"
         hand_on_again([push], by="test")
         wait_until(lambda: api.ask(quote).status_code == 200)
     assert noticed(named) == ("activated", [symbol])
+    # Like the candles of the time in between.
+    again = opened(ORDERFLOW, key=key)
+    assert again.subscribe(symbol, features=["seq"], resume=place)["recovered"] is True
+    assert again.hear()["seq"] == 2
     ticker(symbol)
     assert named.hear()["symbol"] == symbol
 
