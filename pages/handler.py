@@ -155,8 +155,9 @@ class PageHandler(ASGIHandler):
 
     async def _respond(self, scope: dict[str, Any], body: Any) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))
-        await signals.request_started.asend(sender=self.__class__, scope=scope)
+        # Before anything is awaited: of many who ask at once, one makes it.
         kept_pages.renew(scope)
+        await signals.request_started.asend(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)
         response: Any = refusal if request is None else await self.run_get_response(request)
         if request is not None:

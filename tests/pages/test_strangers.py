@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from django.core.signals import request_started
 from django.http import HttpRequest, HttpResponse
 from django.urls import resolve, reverse
 
 from core.kept import Kept
 from pages import strangers
-from pages.strangers import KEPT_S, SHARE, SHARED, WORK_S, KeptPages, StrangersWork
+from pages.strangers import KEPT_S, SHARE, SHARED, WORK_S, KeptPages, StrangersWork, kept_pages
 from pages.terminal import kept_watchlist, recent_watchlist
 from pages.threads import end_page
 from pages.visits import ROUTE
@@ -109,6 +110,25 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+def test_page_that_ran_out_is_made_again_by_the_first_of_many(
+    addresses: dict[str, str], ask: Ask, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_pages, "_now", clock)
+    ask(addresses["publisher_page"])
+    clock.now_s += KEPT_S
+    others: list[bool] = []
+
+    def ask_at_once(scope: dict[str, Any], **_: Any) -> None:
+        others.append(kept_pages.get(scope) is not None)
+
+    request_started.connect(ask_at_once)
+    try:
+        ask(addresses["publisher_page"])
+    finally:
+        request_started.disconnect(ask_at_once)
+    assert others == [True]
 
 
 def asked(query: bytes = b"") -> dict[str, Any]:
