@@ -13,6 +13,8 @@ from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
+from serving.readiness.findings import STOPPED
+
 from .components import NAMES
 
 # Processes report every few seconds; one that has not reported for this long has ended.
@@ -155,8 +157,9 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
         return None if age is None else age.total_seconds()
 
     def running(self) -> int:
-        """How many report, on whichever machine."""
-        return self.filter(at__gt=Now() - REPORTS_EXPECTED).count()
+        """How many report, on whichever machine, and did not say that this was their last report."""
+        reporting = self.filter(at__gt=Now() - REPORTS_EXPECTED)
+        return reporting.exclude(ages_s__has_key=STOPPED).count()
 
     def oldest_rules(self) -> int | None:
         """Those that every process that reports knows. None if none does."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 OK = "ok"
+# Stands in the last report of a process, instead of what it found.
+STOPPED = "stopped"
 
 # A hiccup, such as a connection that broke, is no reason to go.
 ALONE_AFTER_S = 3.0

@@ -24,7 +24,7 @@ from core.redis.connections import connect_redis, key_of
 from core.redis.replies import is_of_full
 from serving.draining import draining
 
-from .findings import OK, Findings, Readiness
+from .findings import OK, STOPPED, Findings, Readiness
 
 logger = logging.getLogger(__name__)
 AWAY, READ_ONLY, FULL, UNWRITABLE, WAITS = "away", "read-only", "full", "cannot be written", "waits"
@@ -122,12 +122,21 @@ class ReadinessMonitor:
     async def stop(self) -> None:
         self.is_started = False
         await self._loop.stop()
+        if self._database_is_well:
+            await self._report_stop()
         if self._redis is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 async with asyncio.timeout(REDIS_PATIENCE_S):
                     await self._redis.hdel(key_of(REPORTS), self.process)
             await self._redis.aclose()
             self._redis = None
+
+    async def _report_stop(self) -> None:
+        """Without a row the next process would not know since when nobody was there."""
+        last = DatabaseProbe(self._reports, self.process, {STOPPED: 0.0})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DATABASE_PATIENCE_S):
+                await asyncio.wrap_future(self._threads.submit(last.run))
 
     def verdict(self) -> Readiness:
         return self.findings.verdict(self._own_faults(), time.monotonic())

@@ -28,6 +28,7 @@ from operations.doctor.database import (
 from operations.doctor.diagnosis import FAIL, OK, WARN
 from operations.doctor.prices import check_prices
 from operations.void_keys import check_void_keys
+from serving.readiness.findings import STOPPED
 from status.models import ProcessReport
 from tests.factories import make_account, make_calendar, make_instrument, make_key
 
@@ -102,6 +103,7 @@ def test_processes_that_have_ended_do_not_count(monkeypatch: pytest.MonkeyPatch)
     for process, hours_ago in (("a", 0), ("b", 6), ("c", 30)):
         at = timezone.now() - timedelta(hours=hours_ago)
         ProcessReport.objects.create(process=process, at=at)
+    ProcessReport.objects.put("d", {STOPPED: 0.0})
     assert ProcessReport.objects.running() == 2
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pytest_django.fixtures import Settings
 
-from serving.readiness.findings import ALONE_AFTER_S, HEARD_WITHIN_S, OK, Findings
-from serving.readiness.monitor import DatabaseProbe
+from serving.readiness.findings import ALONE_AFTER_S, HEARD_WITHIN_S, OK, STOPPED, Findings
+from serving.readiness.monitor import DatabaseProbe, ReadinessMonitor
 from status.models import ProcessReport
 
 BEGAN = 100.0
@@ -62,6 +63,28 @@ def test_what_another_process_has_makes_this_one_unready(
         picture.note("redis", "full", at)
     picture.hear({"redis": age_s}, heard_at)
     assert picture.verdict((), at).reasons == ["redis"] * is_unready
+
+
+class KeptReports:
+    def __init__(self) -> None:
+        self.put_by: list[tuple[str, dict[str, float]]] = []
+
+    def of_others(self, process: str) -> list[dict[str, float]]:
+        return []
+
+    def put(self, process: str, ages_s: dict[str, float]) -> None:
+        self.put_by.append((process, ages_s))
+
+    def prune(self) -> None:
+        """There is nothing older."""
+
+
+async def test_last_report_of_a_process_says_that_it_has_stopped(settings: Settings) -> None:
+    settings.REDIS_URL = ""
+    monitor, reports = ReadinessMonitor(), KeptReports()
+    await monitor.start(lambda: (), reports)
+    await monitor.stop()
+    assert reports.put_by[-1] == (monitor.process, {STOPPED: 0.0})
 
 
 @pytest.mark.services
