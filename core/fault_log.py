@@ -7,6 +7,18 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
+from core.redis.replies import is_of_full
+
+IS_FULL = "Redis has reached its maxmemory and refuses writes"
+
+
+def said_of(error: object) -> str:
+    # Of a full Redis the client tells in which line of which script it was met.
+    if isinstance(error, BaseException) and is_of_full(error):
+        return IS_FULL
+    return str(error) or type(error).__name__
+
+
 LOG_LASTING_EVERY_S = 60.0
 
 
@@ -24,7 +36,7 @@ class EachFault:
         self.logger, self._text, self._level = logger, text, level
 
     def tell(self, error: object) -> None:
-        self.logger.log(self._level, "%s: %s", self._text, error)
+        self.logger.log(self._level, "%s: %s", self._text, said_of(error))
 
     def over(self) -> None:
         """Nothing is logged."""
@@ -62,7 +74,7 @@ class LastingFault:
             self._began_s = now
         often = f" ({self._untold} times more since it was last told)" if self._untold else ""
         self._untold = 0
-        self.logger.log(self._level, "%s: %s%s", self._text, error, often)
+        self.logger.log(self._level, "%s: %s%s", self._text, said_of(error), often)
 
     def over(self) -> None:
         """Call it after each success: it costs nothing while all is well."""
@@ -121,7 +133,7 @@ class UnavailableLog:
             text = f"%d answered with 503 {code}, the last one %s: %s"
             # Another thread may have come first.
             self.kinds.setdefault(kind, RepeatedWarning(logger, text, clock=self._clock))
-        self.kinds[kind].tell(request, error, code=code, status=503)
+        self.kinds[kind].tell(request, said_of(error), code=code, status=503)
 
 
 unavailable = UnavailableLog()

@@ -135,7 +135,7 @@ class PushQueue:
                 await self._request(PushRequest(number, self._replies, origin, ticks, sent_ms, key))
                 codes = await answer
         except (RedisError, OSError) as error:
-            not_sent.tell(str(error) or type(error).__name__)
+            not_sent.tell(error)
             raise IngestUnavailable from None
         finally:
             del self._waiting[number]

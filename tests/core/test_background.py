@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 import pytest
 from django.conf import settings
 from django.db import OperationalError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from core import threads
 from core.background import (
@@ -22,7 +23,7 @@ from core.background import (
     is_done_within,
 )
 from core.contract.errors import Overloaded
-from core.fault_log import EachFault, LastingFault
+from core.fault_log import IS_FULL, EachFault, LastingFault
 from core.threads import MAX_WAITING, in_reserved_thread, in_thread, in_thread_promptly
 from tests.passing import LoopTime
 from tests.patience import PATIENCE_S
@@ -164,6 +165,24 @@ async def test_lasting_fault_is_over_with_the_first_success(caplog: pytest.LogCa
     fault = LastingFault(logger, WAITS, clock=lambda: 0.0)
     await work.run_in(BackgroundLoop("work", work.act, fault=fault, broke=BROKE))
     assert caplog.messages == [f"{WAITS}: away", f"{WAITS}: over after 0 s"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        OutOfMemoryError(
+            "command not allowed when used memory > 'maxmemory'. script: 8d3f, on @user_script:7."
+        ),
+        # Before Redis 7.
+        ResponseError("Error running script (call to f_8d3f): @user_script:7: -OOM command not allowed"),
+    ],
+)
+def test_full_redis_is_told_without_the_script_that_met_it(
+    fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    for each in (EachFault(logger, WAITS), LastingFault(logger, WAITS)):
+        each.tell(fault)
+    assert caplog.messages == [f"{WAITS}: {IS_FULL}"] * 2
 
 
 async def test_it_waits_before_each_turn_after_each_success_and_after_a_fault() -> None:

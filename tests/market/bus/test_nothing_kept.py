@@ -13,6 +13,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from core.clock import now_ms
+from core.fault_log import IS_FULL
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market.engine.bus.local_bus import LocalBus, LocalJournal
@@ -93,7 +94,9 @@ def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_i
     assert written == given
 
 
-def test_engine_whose_redis_is_full_takes_no_ticks(url: str, client: Redis, transactional_db: None) -> None:
+def test_engine_whose_redis_is_full_takes_no_ticks_and_the_log_says_why(
+    url: str, client: Redis, transactional_db: None, caplog: pytest.LogCaptureFixture
+) -> None:
     async def push() -> None:
         runner = Runner(Engine(Prices("bid")), no_feed, RedisBus(url))
         assert await runner.writer.try_lease()
@@ -112,6 +115,7 @@ def test_engine_whose_redis_is_full_takes_no_ticks(url: str, client: Redis, tran
             await in_thread(runner.writer.lease.leave)
 
     asyncio.run(push())
+    assert [line.endswith(IS_FULL) for line in caplog.messages if line.startswith("The bus is full")][0]
 
 
 def test_minute_of_which_nothing_is_kept_is_partial(transactional_db: None) -> None:
