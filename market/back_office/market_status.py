@@ -1,6 +1,7 @@
 """The admin's page "Market status", on which whatever is wrong comes first."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -27,6 +28,7 @@ def shown(seen: Overview) -> dict[str, Any]:
     instruments = sorted(seen.instruments, key=lambda each: (each.state != "stale", each.facts.symbol))
     feeds = [feed_row(feed, seen) for feed in seen.feeds]
     feeds.sort(key=lambda row: (row["state"]["word"] != "lost", row["name"]))
+    whys = {feed.name: feed.why for feed in seen.feeds if feed.why}
     return {
         "at": moment(seen.at_ms),
         "engine": seen.engine,
@@ -34,7 +36,7 @@ def shown(seen: Overview) -> dict[str, Any]:
         "engine_age": as_span(seen.engine_age_ms) if seen.engine.at_ms else "",
         "clock_off": as_span(abs(seen.engine.clock_off_ms)) if seen.engine.clock_off_ms else "",
         "is_separate": bool(settings.REDIS_URL),
-        "instruments": [instrument_row(each) for each in instruments],
+        "instruments": [instrument_row(each, whys) for each in instruments],
         "feeds": feeds,
         "states": Counter(each.state for each in instruments),
         "live": sum(row["state"]["word"] == "live" for row in feeds),
@@ -62,7 +64,8 @@ def labelled(word: str) -> dict[str, str]:
     return {"word": word, "icon": icon, "tone": tone}
 
 
-def instrument_row(seen: InstrumentOverview) -> dict[str, Any]:
+def instrument_row(seen: InstrumentOverview, whys: Mapping[str, str]) -> dict[str, Any]:
+    """`whys`: of the feeds that are lost."""
     facts, quote, status = seen.facts, seen.quote, seen.status
     row = {
         "id": facts.id,
@@ -81,6 +84,7 @@ def instrument_row(seen: InstrumentOverview) -> dict[str, Any]:
     if status is not None:
         row |= {
             "source": status.feed,
+            "whys": [f"{feed}: {whys[feed]}" for feed in status.feeds if feed in whys],
             "is_fallback": seen.is_on_fallback,
             "switched_at": moment(status.switched_ms) if status.switched_ms else None,
             "switches": status.switches,

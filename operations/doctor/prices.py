@@ -21,6 +21,9 @@ UNWRITTEN = timedelta(seconds=15)
 MOST_NAMED = 5
 SOURCES = "docs/feeds.md says which sources there are: back office → Instruments → Data."
 
+# The engine alone knows, and tells the processes that serve.
+WHY = f"Back office → Market status says which source is lost and why, such as its maintenance. {SOURCES}"
+
 
 def check_prices() -> Iterator[Diagnosis]:
     now = timezone.now()
@@ -36,7 +39,7 @@ def check_prices() -> Iterator[Diagnosis]:
         yield warn(ABOUT, "No engine is running, so no prices are made.", fix)
     elif silent := _silent(instruments, now):
         named = f"{', '.join(silent[:MOST_NAMED])}{' and others' if silent[MOST_NAMED:] else ''}"
-        yield warn(ABOUT, f"No fresh prices of {named}, though the market is open.", SOURCES)
+        yield warn(ABOUT, f"No fresh prices of {named}, though the market is open.", WHY)
     else:
         yield ok(ABOUT, "An engine is running, and has fresh prices of each open market.")
 

@@ -119,6 +119,7 @@ def test_lost_source_is_red_with_its_reason_and_one_that_was_not_heard_yet_is_li
     assert "DOGEUSDX is not served: &lt;not&gt; listed" in row
     assert "prices 1 instrument" in row
     assert "not heard yet" in row_of(office, "push")
+    assert "kraken: closed by &lt;Kraken&gt;" in row_of(office, "EURUSD")
 
 
 @pytest.mark.parametrize("redis_url", ["", "redis://127.0.0.1:1"])
