@@ -65,6 +65,23 @@ async def test_silence_with_a_probe_unanswered_is_a_loss_as_soon_as_a_minute_wou
     assert receiver.losses[0] == f"{venue.feed_class.venue} {why}"
 
 
+async def test_without_any_grace_only_a_probe_that_was_sent_can_be_unanswered(
+    trading_venue: FakeVenue, settings: Settings
+) -> None:
+    venue, receiver, settings.CLOSE_GRACE_MS = trading_venue, RecordingReceiver(), 0
+    time = LoopTime()
+
+    async with running(venue.make_feed(silent_s=100 * PATIENCE_S, probe_s=2 * PATIENCE_S), receiver):
+        await venue.visited()
+        for _ in range(3):
+            time.passed_s += 2 * PATIENCE_S
+            heard = receiver.takes
+            await venue.send(venue.heartbeat())
+            await receiver.until_takes(heard + 1)
+
+    assert receiver.losses == []
+
+
 async def test_heartbeats_keep_a_connection_without_ticks(venue: FakeVenue) -> None:
     receiver, time = RecordingReceiver(), LoopTime()
 

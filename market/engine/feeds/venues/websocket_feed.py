@@ -157,7 +157,7 @@ class WebSocketFeed(VenueFeed):
                     async with asyncio.timeout(self.pace.probe_s):
                         text = await to_say.get()
                 except TimeoutError:
-                    if self._unheeded * self.pace.probe_s >= grace_s:
+                    if self._unheeded and self._unheeded * self.pace.probe_s >= grace_s:
                         connection.transport.abort()
                         return f"{self.venue} was silent, and left a probe unanswered for {grace_s:g} s"
                     self._unheeded += self._is_waiting
