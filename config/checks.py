@@ -1,6 +1,7 @@
 """System checks: settings that would fail together later, and those that production refuses to start with."""
 
 import math
+import os
 import socket
 import zlib
 from collections import Counter
@@ -166,43 +167,73 @@ def _mail() -> Iterator[CheckMessage]:
         yield Warning(text, hint=hint, id="tickwire.W004")
 
 
-# Beyond these, a wrong unit is likelier than a purpose: candles would come late, and a stop would hang.
-MOST_GRACE = {"CLOSE_GRACE_MS": 10_000, "DRAIN_S": 300, "STOP_WITHIN_S": 300}
+# Outside these, a wrong unit is likelier than a purpose: candles come late, and a stop hangs or is cut.
+GRACES = {"CLOSE_GRACE_MS": (0, 10_000), "DRAIN_S": (0, 300), "STOP_WITHIN_S": (1, 300)}
 
 
 def check_deployment(**kwargs: Any) -> list[CheckMessage]:
     """What only `check --deploy` asks: servers start with it, and do not do what was meant."""
-    return [*_graces(), *_folders(), *_ports(), *_mail_host()]
+    return [*_graces(), *_folders(), *_hosts(), *_ports(), *_mail_host()]
 
 
 def _graces() -> Iterator[CheckMessage]:
-    for name, most in MOST_GRACE.items():
-        if (given := getattr(settings, name)) > most:
-            hint = f"Set {name} to {most} or less, or leave it out."
-            yield Error(f"{name} is {given:,.0f}: nobody waits for so long.", hint=hint, id="tickwire.E012")
+    for name, (least, most) in GRACES.items():
+        given = getattr(settings, name)
+        if not least <= given <= most:
+            text = f"{name} is {given:,g}: " + ("nobody waits for so long." if given > most else "too short.")
+            hint = f"Set {name} to between {least} and {most}, or leave it out."
+            yield Error(text, hint=hint, id="tickwire.E012")
 
 
 def _folders() -> Iterator[CheckMessage]:
+    """Those that are named, because the service makes its own."""
     named = {
         "VAR_DIR": env.text("VAR_DIR"),
         "STATIC_ROOT": env.text("STATIC_ROOT"),
-        "ARCHIVE_DIR": env.text("ARCHIVE_DIR"),
+        "ARCHIVE_DIR": env.text("ARCHIVE_DIR") if settings.ARCHIVE and not settings.ARCHIVE_S3_URL else "",
         "REPLAY_DIR": env.text("REPLAY_DIR"),
         "ONNX_MODEL_DIR": env.text("ONNX_MODEL_DIR"),
     }
     for name in filter(named.get, named):
         folder = Path(getattr(settings, name))
         if not folder.is_dir():
-            hint = f"Mount or make it, for the user of the service: install -d -o tickwire {folder}"
-            yield Error(f"{name} names {folder}, which is not there.", hint=hint, id="tickwire.E013")
+            fault = "is no folder" if folder.exists() else "is not there"
+        elif name in ("VAR_DIR", "ARCHIVE_DIR") and not os.access(folder, os.W_OK | os.X_OK):
+            fault = "this user may not write to"
+        else:
+            continue
+        hint = f"Mount or make it, for the user of the service: install -d -o tickwire {folder}"
+        yield Error(f"{name} names {folder}, which {fault}.", hint=hint, id="tickwire.E013")
+
+
+def _hosts() -> Iterator[CheckMessage]:
+    for name in ("HOST", "METRICS_HOST"):
+        host = getattr(settings, name)
+        try:
+            family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.bind(address)
+        except OSError:
+            hint = f"Write 127.0.0.1 for a proxy on this machine, or for all its addresses {name}=0.0.0.0"
+            yield Error(
+                f"{name} is {host}, which is no address of this machine.", hint=hint, id="tickwire.E016"
+            )
 
 
 def _ports() -> Iterator[CheckMessage]:
-    for name in ("METRICS_PORT", "ENGINE_PORT"):
-        if settings.PORT and getattr(settings, name) == settings.PORT:
-            text = f"{name} is the port of the service itself, {settings.PORT}."
-            hint = f"Choose another one that is free, such as {name}={settings.PORT % 50_000 + 10_000}."
-            yield Error(text, hint=hint, id="tickwire.E014")
+    if settings.PORT and settings.METRICS_PORT == settings.PORT:
+        text = f"METRICS_PORT is the port of the service itself, {settings.PORT}."
+        yield Error(text, hint=_another("METRICS_PORT"), id="tickwire.E014")
+    if settings.ENGINE_PORT and settings.ENGINE_PORT in (settings.PORT, settings.METRICS_PORT):
+        # Containers have their ports for themselves.
+        text = (
+            f"ENGINE_PORT is a port of `serve`, too, {settings.ENGINE_PORT}: on one machine one goes without."
+        )
+        yield Warning(text, hint=_another("ENGINE_PORT"), id="tickwire.W008")
+
+
+def _another(name: str) -> str:
+    return f"Choose another one that is free, such as {name}={getattr(settings, name) % 50_000 + 10_000}."
 
 
 def _mail_host() -> Iterator[CheckMessage]:

@@ -37,7 +37,7 @@ PORT = env.whole("PORT")
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
 TRUSTED_PROXIES = env.text("TRUSTED_PROXIES")
 # HTTP and streams together, to one process; 0 is no limit. Trusted proxies and loopback may have more.
 CONNECTIONS_PER_ADDRESS = env.whole("CONNECTIONS_PER_ADDRESS")

@@ -62,6 +62,15 @@ def read_host(name: str) -> str:
     return name
 
 
+def read_page_origin(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s?#@]+", text):
+        raise ImproperlyConfigured(
+            f"CSRF_TRUSTED_ORIGINS has {text!r}, which no browser sends: write https://www.example.com, "
+            "without a path or a slash at its end."
+        )
+    return text
+
+
 # A name has a letter, so that no misspelt address is taken for one.
 LISTENED = re.compile(r"(?=.*[a-z])[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.IGNORECASE)
 

@@ -1,8 +1,10 @@
 """One variable of the environment: what it may hold, and how its text is read."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -77,9 +79,15 @@ def _text(variable: Variable, given: str) -> Any:
     if variable.among:
         # However it is written, the settings have it as it stands in the table.
         return {each.lower(): each for each in variable.among}[given.strip().lower()]
-    if variable.begins and not given.startswith(variable.begins):
+    if variable.begins and not (given.startswith(variable.begins) and _has_host(given)):
         raise ValueError
     return variable.read(given) if variable.read else given
+
+
+def _has_host(address: str) -> bool:
+    """Raises ValueError for a port that is none."""
+    parts = urlsplit(address)
+    return bool(parts.hostname and (parts.port is None or parts.port) and not re.search(r"\s", address))
 
 
 def _whole(variable: Variable, given: str) -> int:

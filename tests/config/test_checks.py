@@ -103,13 +103,28 @@ DEPLOYED: list[tuple[dict[str, Any], str, str]] = [
     ({"EMAIL_HOST": "x", "MAILS_ARE_SENT": False}, "", ""),
     *(
         ({name: value}, "E012", f"Set {name} to")
-        for name, value in (("CLOSE_GRACE_MS", 3_600_000), ("DRAIN_S", 3600.0), ("STOP_WITHIN_S", 3600.0))
+        for name, value in (
+            ("CLOSE_GRACE_MS", 3_600_000),
+            ("DRAIN_S", 3600.0),
+            ("STOP_WITHIN_S", 3600.0),
+            ("STOP_WITHIN_S", 0.0),
+        )
     ),
     ({"VAR_DIR": Path("/nowhere")}, "E013", "install -d -o tickwire /nowhere"),
     ({"ARCHIVE_DIR": Path("/nowhere/archive")}, "E013", "/nowhere/archive"),
+    *(
+        ({"ARCHIVE_DIR": Path("/nowhere/archive")} | unused, "", "")
+        for unused in ({"ARCHIVE": False}, {"ARCHIVE_S3_URL": ("bucket", "")})
+    ),
     ({"ONNX_MODEL_DIR": __file__}, "E013", __file__),
+    # For documentation (RFC 5737), so that no machine has it.
+    ({"HOST": "192.0.2.77"}, "E016", "HOST=0.0.0.0"),
+    ({"METRICS_HOST": "192.0.2.77"}, "E016", "METRICS_HOST=0.0.0.0"),
+    *(({"HOST": host}, "", "") for host in ("127.0.0.1", "0.0.0.0", "localhost")),  # noqa: S104 - compared with
     ({"METRICS_PORT": 8000}, "E014", "METRICS_PORT=18000"),
-    ({"ENGINE_PORT": 8000}, "E014", "ENGINE_PORT=18000"),
+    # On another machine, or in another container, it is right.
+    ({"ENGINE_PORT": 8000}, "W008", "ENGINE_PORT=18000"),
+    ({"ENGINE_PORT": 9100, "METRICS_PORT": 9100}, "W008", "ENGINE_PORT=19100"),
     ({"PORT": 0}, "", ""),
     ({"PORT": 60_000, "METRICS_PORT": 60_000}, "E014", "METRICS_PORT=20000"),
 ]
@@ -126,6 +141,17 @@ def test_what_would_not_do_what_was_meant_is_refused_before_it_is_deployed_and_s
     assert [fault.id for fault in faults] == ([f"tickwire.{id_}"] if id_ else [])
     assert all(way_out in (fault.hint or "") for fault in faults)
     refuse_unsafe()
+
+
+def test_folder_that_cannot_be_written_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("config.checks.env", Environment({"VAR_DIR": str(tmp_path)}))
+    # Root may write everywhere.
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    settings.VAR_DIR = tmp_path
+    (fault,) = (fault for fault in check_deployment() if fault.id == "tickwire.E013")
+    assert "may not write" in fault.msg
 
 
 def test_folder_that_nobody_named_need_not_be_there_yet(settings: Settings) -> None:

@@ -72,10 +72,22 @@ def test_all_faults_are_told_at_once_and_a_misspelt_name_is_warned_of(tmp_path: 
         ),
         ("DEMO", "ja", "DEMO should be 1 or 0 (or true, yes, on; false, no, off), not 'ja'."),
         ("CANDLE_PRICE", "ask", "CANDLE_PRICE should be bid or mid, not 'ask'."),
-        (
-            "KRAKEN_WS_URL",
-            "http://a",
-            "KRAKEN_WS_URL should be an address that begins with wss:// or ws://, not 'http://a'.",
+        *(
+            (
+                "KRAKEN_WS_URL",
+                text,
+                f"KRAKEN_WS_URL should be an address that begins with wss:// or ws://, not {text!r}.",
+            )
+            for text in ("http://a", "wss://", "wss:// a", "ws://a:99999", "ws://a:0")
+        ),
+        *(
+            (
+                "CSRF_TRUSTED_ORIGINS",
+                text,
+                f"CSRF_TRUSTED_ORIGINS has {text!r}, which no browser sends: write https://www.example.com, "
+                "without a path or a slash at its end.",
+            )
+            for text in ("https://www.example.com/", "www.example.com", "https://", "https://a b")
         ),
         *(
             (
@@ -100,6 +112,10 @@ def test_fault_names_the_variable_and_what_is_allowed(name: str, given: str, sen
         *(({"HOST": host}, "text", "HOST", host) for host in ("::", "10.0.0.5", "tickwire_web.example")),
         ({"KRAKEN_REST_URL": ""}, "text", "KRAKEN_REST_URL", "https://api.kraken.com"),
         ({"ALLOWED_HOSTS": " a.example, b.example,"}, "words", "ALLOWED_HOSTS", ["a.example", "b.example"]),
+        *(
+            ({"CSRF_TRUSTED_ORIGINS": text}, "words", "CSRF_TRUSTED_ORIGINS", [text])
+            for text in ("https://*.example.com", "http://127.0.0.1:8000", "https://[fd00::1]")
+        ),
         ({}, "parsed", "CONTACT_EMAIL", ""),
         ({"CONTACT_EMAIL": "a@b.example"}, "parsed", "CONTACT_EMAIL", "a@b.example"),
         # What is no secret has no file.

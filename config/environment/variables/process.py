@@ -1,4 +1,4 @@
-from ..addresses import read_host, read_own_host, read_proxies
+from ..addresses import read_host, read_own_host, read_page_origin, read_proxies
 from ..variable import VariableGroup, number, secret, switch, text, whole, words
 
 HIGHEST_PORT = 65_535
@@ -90,8 +90,10 @@ HTTP = VariableGroup(
         ),
         words(
             "CSRF_TRUSTED_ORIGINS",
-            (),
+            None,
             "Pages of other hosts that may send forms, such as https://example.com.",
+            otherwise="none",
+            read=read_page_origin,
         ),
         text(
             "TRUSTED_PROXIES",
