@@ -23,6 +23,9 @@ class TickRecorder:
     def __init__(self, out: BinaryIO, *, is_raw: bool = False) -> None:
         """`is_raw` where the messages are recorded that ticks are made of."""
         self._out, self._is_raw = out, is_raw
+        self.is_empty = True
+        self.why = ""
+        """Why the feed was last lost."""
         self.ticks = 0
         self.refused: Counter[str] = Counter()
         self._late: Counter[int] = Counter()
@@ -50,6 +53,7 @@ class TickRecorder:
         try:
             self._out.write(lines)
             self._out.flush()
+            self.is_empty = False
         except OSError as error:
             self.fault = error
             self.ended.set()
@@ -70,6 +74,7 @@ class TickRecorder:
         """Nothing is closed here."""
 
     def lost(self, why: str) -> None:
+        self.why = why
         logger.warning("The feed is lost: %s", why)
 
     def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:

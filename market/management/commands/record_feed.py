@@ -1,6 +1,7 @@
 import asyncio
+import math
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("feed", choices=[name for name in FEEDS if name != PUSH])
         parser.add_argument("--symbols", nargs="+", help="Instead of those whose source or fallback it is.")
-        parser.add_argument("--seconds", type=float, help="End after this time instead of with Ctrl-C.")
+        parser.add_argument("--seconds", type=duration, help="End after this time instead of with Ctrl-C.")
         parser.add_argument(
             "--raw", action="store_true", help="The venue's messages as they come, each after its time."
         )
@@ -71,6 +72,18 @@ class Command(BaseCommand):
             raise
         except OSError as error:
             raise CommandError(f"The recording cannot be written: {error.strerror}.") from None
+        if recorder.is_empty:
+            raise CommandError(f"Nothing was recorded: {recorder.why or 'nothing came'}.")
+
+
+def duration(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds: an hour is 3600")
+    return seconds
 
 
 def followed(feed: str) -> list[InstrumentFacts]:

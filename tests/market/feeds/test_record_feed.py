@@ -123,6 +123,15 @@ def test_recording_of_a_recording_is_the_same_and_appended_to(
         (["replay", "--output", "/nowhere/x"], "x cannot be written: No such file"),
         (["nasdaq"], "invalid choice: 'nasdaq'"),
         (["replay", "--raw"], "replay is no venue and sends no messages"),
+        *(
+            (["replay", "--seconds", seconds], "is no number of seconds: an hour is 3600")
+            for seconds in ("-3", "0", "nan", "inf", "1h")
+        ),
+        # An hour later it would look like success.
+        (
+            ["oanda", "--symbols", "EURUSD", "--seconds", "0.5"],
+            "Nothing was recorded: OANDA_TOKEN is not set",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_told(words: list[str], complaint: str) -> None:
