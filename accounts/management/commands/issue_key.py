@@ -40,7 +40,11 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="issued by command", help="What the key is for.")
 
     def handle(self, *, usernames: list[str], tier: str | None, name: str, **options: Any) -> None:
+        if "-" in usernames and usernames != STDIN:
+            raise CommandError("- stands alone: all owners come on standard input then.")
         owners = [line.strip() for line in sys.stdin if line.strip()] if usernames == STDIN else usernames
+        if not owners:
+            raise CommandError("No owner came on standard input: write one a line.")
         is_alone = len(usernames) == 1 and usernames != STDIN
         wanted, lines = find_tier(tier) if tier else None, csv.writer(self.stdout, lineterminator="\n")
         accounts = open_accounts(owners)

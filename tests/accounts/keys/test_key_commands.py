@@ -112,6 +112,16 @@ def test_many_owners_get_a_line_each_and_an_invalid_name_or_a_full_account_is_na
     assert Account.objects.get(user__username="eve").tier.name == "free"
 
 
+@pytest.mark.parametrize("words", [["-"], ["ada", "-"]], ids=" ".join)
+def test_list_without_an_owner_is_no_success_and_the_word_for_it_no_owner(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    with pytest.raises(CommandError, match="on standard input"):
+        call_command("issue_key", *words)
+    assert not User.objects.filter(username__in=["ada", "-"]).exists()
+
+
 @pytest.mark.parametrize("length", [16, 50])
 def test_prefix_or_whole_key_revokes_once_and_a_part_nothing(
     length: int, capsys: pytest.CaptureFixture[str]
