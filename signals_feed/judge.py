@@ -62,12 +62,10 @@ class Case:
         self.cancelled_at: str = cancel.get("cancelled_at", "")
         self.cancel_written_ms = ms_of(cancel["written"]) if "written" in cancel else 0
         self.pip_size = Decimal((publish if self.is_new else close).get("pip_size", 1))
-        self.stale_ms = publish.get("stale_ms", 0)
-        self.unsettled_ms = cancel.get("unsettled_ms", 0)
+        self.stale_ms, self.unsettled_ms = publish.get("stale_ms", 0), cancel.get("unsettled_ms", 0)
         self.quote = None if publish["evidence"] is None else record.tick_of(publish["evidence"])
-        self.arms: dict[str, list[Arm]] = {
-            asked: [] for asked in (FILL, CLOSE_REQUEST, CANCEL, *record.AT_LAST)
-        }
+        armed = FILL, CLOSE_REQUEST, CANCEL, *record.AT_LAST
+        self.arms: dict[str, list[Arm]] = {asked: [] for asked in armed}
         for each in entries:
             if each["kind"] == record.ARM:
                 how = each["epoch"], each["seq"], each["wait_ms"], ms_of(each["written"])
@@ -243,12 +241,12 @@ def judge(entries: Sequence[Payload], market: Iterable[Item], until_ms: int) -> 
     for item in chain((fill,), items) if case.is_new else items:
         if ends and ends[-1].precedes(item):
             break
-        if (item is fill or walk.follows(item)) and (exit_ := walk.exit_at(item)):
+        # Of prices that are withheld nobody may be shown a later one.
+        is_told = not (ends and last_cause == record.WITHHELD) and walk.follows(item)
+        if (item is fill or is_told) and (exit_ := walk.exit_at(item)):
             cause = case.why(record.BEYOND_TARGET) if exit_.reason == CANCELLED else ""
             return Verdict(CLOSED, filled, walk.close(item, exit_), cause)
     if ends:
-        # Of prices that are withheld nobody may be shown a later one.
-        walk = Walk(case, fill) if last_cause == record.WITHHELD else walk
         exit_ = Exit(walk.exit_side(walk.last), CANCELLED, CURRENT)
         closed_at = case.cancelled_at if last_cause == case.cause else iso(ends[-1].at_ms)
         return Verdict(CLOSED, filled, {**walk.close(walk.last, exit_), "closed_at": closed_at}, case.cause)

@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "7d7bbc9213dfffff2d466389d0f49f7d11c9893e8c3b9b31e6ef184edcd71258"
+JUDGE = "61a9988716411319ff9b3904c503f9bf46b821a19fe3cf2c405b5540ead6bf6c"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

@@ -61,7 +61,7 @@ class HonestEngine:
         self.expires_ms = self.start_ms + plan.expires_ms
         self.arms: dict[str, Entry] = {}
         self.unheard = {"fill"}
-        self.is_away = False
+        self.is_away = self.is_withheld = False
         self.filled: Tick | None = None
         self.paid = 0
         self.seen: list[int] = []
@@ -103,6 +103,10 @@ class HonestEngine:
 
     def source(self, feed: int) -> None:
         self.feed = ("kraken", "push:a", "binance")[feed]
+
+    def withhold(self) -> None:
+        """What is decided from here on is told to nobody."""
+        self.is_withheld = True
 
     def wait(self) -> None:
         """Nothing happens."""
@@ -262,6 +266,8 @@ class HonestEngine:
             self._close(tick, gets, "cancelled", "current", "tick")
 
     def _judge(self, tick: Tick, before: Tick) -> None:
+        if self.is_withheld:
+            return
         gets = self._gets(tick)
         source = "first_after_gap" if tick.time_ms - before.time_ms > STALE_MS else "tick"
         self.seen.append(gets)

@@ -121,6 +121,9 @@ STORIES: dict[tuple[str, ...], Plan] = {
         *(tick(1), tick(5), cancel(3), MINUTE_DOWN), ahead_ms=HOUR_MS
     ),
     ("cancelled", "current", "tick", "withheld"): story(tick(1), tick(5), tick(2), cancel(4), tick(9)),
+    ("cancelled", "current", "tick", "withheld", "and nobody was told that it was stopped"): story(
+        *(tick(1), tick(5), (500, "withhold", ()), tick(-60), cancel(4), tick(9))
+    ),
     ("cancelled", "current", "tick", "staff", "before its tick the kind changes"): story(
         *(tick(1), PUSHED, tick(5), cancel(0), LOOK, tick(-3, settled=0), cancel(2), tick(9))
     ),

@@ -267,6 +267,11 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
         [*FILLED, "cancel", "arm cancel:1", "arm withheld:1", "close"],
         ("cancelled", "1.0844"),
     ),
+    "stopped while it is withheld, and never told because the prices become simulated": (
+        [FILL, ("wait", 1), ("withhold",), (5, 1.0805), ("wait", 1), ("reprice",)],
+        [*FILLED, "cancel", "arm cancel:1", "close"],
+        ("cancelled", "1.0844"),
+    ),
     "prices are not settled when it is due": (
         [
             ("change", "outlier_percent", Decimal("0.5")),
