@@ -27,9 +27,13 @@ from .record import (
     OWN_TIME,
     PUBLISH,
     RULES,
+    SIMULATED,
     TICK,
+    VENUES,
     Item,
     Payload,
+    evidence_of,
+    feeds_of,
     iso,
     item_of,
     ms_of,
@@ -112,6 +116,7 @@ def _against_judge(
     if close is not None and made is not None:
         if close["close_reason"] == CANCELLED and verdict.cause != case.cause:
             yield f"its cause is {_shown(case.cause)}, and the rules give {_shown(verdict.cause)}"
+        made = _as_ended(case, made, close, fill)
         if not is_whole or (_was_bridged(close) and not _was_bridged(made)):
             made = _as_far_as_known(case, made, close, paid)
     yield from _differences(CLOSE, close, made, verdict.state)
@@ -178,6 +183,27 @@ def _end(close: Payload) -> str:
 
 def _shown(value: Any) -> str:
     return "nothing" if value in (None, "") else str(value)
+
+
+def as_stored(tick: Tick, fill: Tick, at_ms: int) -> Tick:
+    """What is known of it where an engine before has stored the quote: not in which numbering it was, which
+    key pushed it, or whether it came from the venue's own address. It counts as accepted as late as the fill
+    was."""
+    name = tick.feed.partition(":")[0]
+    accepted_ms = min(at_ms, tick.time_ms + fill.accepted_ms - fill.time_ms)
+    feed = name if name in SIMULATED else f"{name}:stored"
+    return Tick(tick.bid, tick.ask, tick.time_ms, seq=tick.seq, accepted_ms=accepted_ms, feed=feed)
+
+
+def _as_ended(case: Case, made: Payload, said: Payload, fill: Payload | None) -> Payload:
+    """At its last price, of which the record may know no more than was stored."""
+    ends, shown, given = case.at_last[1], made["evidence"], said["evidence"]
+    if fill is None or not (ends and shown and given and shown["epoch"]) or given["epoch"]:
+        return made
+    stored = as_stored(tick_of(shown), tick_of(fill["evidence"]), ends[-1].at_ms)
+    feed = feeds_of(stored.feed, {*shown["feed"].split("+")} - {*VENUES})
+    evidence = evidence_of(stored, shown["source"], shown["rule"])
+    return {**made, "evidence": {**shown, **evidence, "feed": feed}}
 
 
 def _as_far_as_known(case: Case, made: Payload, said: Payload, tradable: str) -> Payload:

@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "61a9988716411319ff9b3904c503f9bf46b821a19fe3cf2c405b5540ead6bf6c"
+JUDGE = "9b54af706120a526bca132771aa8404ca13e322e962fa31781a3e58ad36d22b8"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

@@ -154,9 +154,10 @@ class Followed:
         if self.walk is None:
             return decision._replace(is_unfilled=True)
         walk = Walk(self.case, self.walk.fill) if cause == record.WITHHELD else self.walk
-        by = walk.last if last is None or cause == record.WITHHELD else last
-        exit_ = Exit(walk.exit_side(by), CANCELLED, CURRENT)
-        return decision._replace(close=walk.close(by, exit_))
+        if last is not None and cause != record.WITHHELD:
+            walk.last = last
+        exit_ = Exit(walk.exit_side(walk.last), CANCELLED, CURRENT)
+        return decision._replace(close=walk.close(walk.last, exit_))
 
     def cancel_at_next(self, cause: str, at_ms: int, unsettled_ms: int) -> Decision:
         """At the first settled tick that comes, whenever that is."""

@@ -10,12 +10,11 @@ from core import clock
 from market.engine import SeriesEnding
 from signals_feed import record
 from signals_feed.closing import Closing, Ending
-from signals_feed.contradictions import FILL_AFTER_MS
+from signals_feed.contradictions import FILL_AFTER_MS, as_stored
 from signals_feed.decisions import TOO_OLD, Arming, Decision, write_decisions
 from signals_feed.exits import Tick
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import end_signals, may_last_be_shown, reason_of
-from signals_feed.record import SIMULATED
 from signals_feed.rules import exact_price
 
 from .followed import Followed
@@ -42,20 +41,18 @@ def end_series(ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: 
     followed |= {pk: Followed(pk, ending.symbol, each, arming) for pk, each in entries.items()}
     cause = record.KIND_CHANGED if may_be_shown else record.WITHHELD
     ends = [
-        followed[pk].end_at_last(cause, at_ms, reason_of(ending), last_of(ending, followed[pk]))
+        followed[pk].end_at_last(cause, at_ms, reason_of(ending), last_of(ending, followed[pk], at_ms))
         for pk in left
     ]
     if TOO_OLD in write_decisions(ends).values():
         raise OperationalError("The ledger took too long: the series ends a little later.")
 
 
-def last_of(ending: SeriesEnding, followed: Followed) -> Tick | None:
+def last_of(ending: SeriesEnding, followed: Followed, at_ms: int) -> Tick | None:
     """The last tick of the series, if this engine did not see it."""
     last, walk = ending.last, followed.walk
     if last is None or walk is None or walk.last.seq == ending.seq or last.time_ms < walk.fill.time_ms:
         return None
     prices = exact_price(last.bid), exact_price(last.ask)
-    name = ending.source.partition(":")[0]
-    # Stored quotes do not say which key pushed them, or whether they came from the venue's own address.
-    feed = name if name in SIMULATED else f"{name}:stored"
-    return Tick(*prices, last.time_ms, seq=ending.seq, accepted_ms=last.time_ms, feed=feed)
+    tick = Tick(*prices, last.time_ms, seq=ending.seq, feed=ending.source)
+    return as_stored(tick, walk.fill, at_ms)

@@ -8,11 +8,14 @@ import pytest
 from core.clock import now_ms
 from instruments.models import Instrument
 from signals_feed import closing
+from signals_feed.bundle.writing import windows
 from signals_feed.checking import check_signals
 from signals_feed.closing import Ending, write_endings
-from signals_feed.contradictions import contradictions
+from signals_feed.contradictions import by_windows, contradictions
+from signals_feed.exits import Tick
 from signals_feed.judging.reading import read_records
 from signals_feed.models import Signal
+from signals_feed.record import Payload
 from tests.factories import make_calendar, make_instrument
 
 from .watched_engine import TAPE
@@ -48,3 +51,8 @@ def instrument(
     assert [*faults_between, *faults()] == []
     for entries in read_records(list(Signal.objects.filter(rules=2).values_list("pk", flat=True))).values():
         assert contradictions(entries, TAPE or None, now_ms()) == []
+        assert by_windows(entries, [*windows(entries, taped)]) == []
+
+
+def taped(publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
+    return [tick for tick in TAPE if since_ms <= tick.accepted_ms <= until_ms] if TAPE else None

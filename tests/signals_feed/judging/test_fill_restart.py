@@ -157,20 +157,28 @@ def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) ->
     assert (exit_.best, exit_.worst) == (Decimal("1.0885"), Decimal("1.0805"))
 
 
-def test_a_change_of_kind_right_after_a_restart_ends_it_at_the_last_price(clock: Clock) -> None:
+@pytest.mark.parametrize("ahead_ms", [0, 3_600_000, -3_600_000])
+@pytest.mark.parametrize("after_ms", [5, 100_000])
+@pytest.mark.parametrize("epoch", ["one", "two"])
+def test_a_change_of_kind_right_after_a_restart_ends_it_at_the_last_price(
+    clock: Clock, epoch: str, after_ms: int, ahead_ms: int
+) -> None:
+    """The stored quote says less than the tick that it was, which confirms it."""
+
     async def act(watched: WatchedEngine) -> None:
+        clock.shift(3 * 3_600)
+        watched.run_ahead(ahead_ms)
         story = Story(watched, clock)
         await story.begin()
-        await story.go(FILL, (5, 1.0885))
+        await story.go(FILL, (after_ms, 1.0885))
         assert await watched.runner.writer.flush()
 
     killed(act, "one")
-    run(lambda watched: Story(watched, clock).reprice(), epoch="one")
+    clock.shift(1)
+    run(lambda watched: Story(watched, clock).reprice(), epoch=epoch)
     exit_ = Evidence.objects.get(kind="exit")
     assert (exit_.bid, exit_.signal.close_price) == (Decimal("1.0885"), Decimal("1.0885"))
-    assert (exit_.feed, verify().fault) == ("push:stored+push", "")
-    # The stored quote has neither numbering nor key, so the record holds by its own evidence alone.
-    TAPE.clear()
+    assert (exit_.feed, exit_.source, verify().fault) == ("push:stored+push", "tick", "")
 
 
 def refuse(_: str, __: Callable[[], Any]) -> Any:
