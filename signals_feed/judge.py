@@ -142,7 +142,7 @@ class Walk:
         self.is_buy = self.levels.is_buy
         self.tradable = fill.ask if self.is_buy else fill.bid
         self.seen = [self.exit_side(fill)]
-        self.others = frozenset[str]()
+        self.others = frozenset({fill.feed} if case.is_new else ()) - {*record.VENUES}
         """What else than ticks of venues it was judged by."""
 
     def exit_side(self, tick: Tick) -> Decimal:

@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "9b54af706120a526bca132771aa8404ca13e322e962fa31781a3e58ad36d22b8"
+JUDGE = "bbe185ad9fbe7edd5519e8f3b351a191dcae38847350daa927f462eb935cd084"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"

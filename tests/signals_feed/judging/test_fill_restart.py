@@ -157,6 +157,18 @@ def test_how_far_the_price_went_before_a_kill_is_known_after_it(clock: Clock) ->
     assert (exit_.best, exit_.worst) == (Decimal("1.0885"), Decimal("1.0805"))
 
 
+def test_feed_that_filled_it_is_named_by_its_end_though_the_engine_died_in_between(clock: Clock) -> None:
+    async def act(watched: WatchedEngine) -> None:
+        story = Story(watched, clock)
+        await story.begin()
+        assert await watched.runner.writer.flush()
+        await story.go(FILL)
+
+    killed(act, "one")
+    run(lambda watched: go(watched, clock, ("priced_by", "kraken"), (5, 1.0805)), epoch="two")
+    assert Evidence.objects.get(kind="exit").feed == "kraken+push"
+
+
 @pytest.mark.parametrize("ahead_ms", [0, 3_600_000, -3_600_000])
 @pytest.mark.parametrize("after_ms", [5, 100_000])
 @pytest.mark.parametrize("epoch", ["one", "two"])
