@@ -21,7 +21,7 @@ from market.prices.records import Tick
 from .batch_check import BatchCheck
 from .minutes import BarMinutes, FileEnd, FileMinutes
 from .scale import refuse_another_scale
-from .storing import keep_quote, store_minutes
+from .storing import keep_quote, since_when_a_venue_fills, store_minutes
 from .tally import ImportTally, LineFault, StoppedAtFault
 
 
@@ -111,6 +111,7 @@ class FileImport:
         self._stored_ms = epoch_ms(known.minute_at) if known else 0
         """Minutes before this one are stored already."""
         self._minute_ms = self._stored_ms
+        self._venue_ms = since_when_a_venue_fills(terms.facts, terms.now_ms)
         self.end: FileEnd | None = None
         """Where the whole file ended."""
         self.last_quote: Tick | None = None
@@ -161,8 +162,11 @@ class FileImport:
             self._minute_ms, self._position = forming_ms, batch.position
 
     def _is_wanted(self, minute: PriceBar) -> bool:
-        """Neither stored before nor still running."""
-        return self._stored_ms <= minute.opened_ms <= self._terms.now_ms - MINUTE_MS
+        """Neither stored before nor still running, nor to be had from a venue."""
+        is_over = self._stored_ms <= minute.opened_ms <= self._terms.now_ms - MINUTE_MS
+        is_of_venue = is_over and minute.opened_ms >= self._venue_ms
+        self._tally.of_venue += is_of_venue
+        return is_over and not is_of_venue
 
     def _holds_a_day(self) -> bool:
         return bool(self._waiting) and self._waiting[0].opened_ms // DAY_MS < self._minute_ms // DAY_MS

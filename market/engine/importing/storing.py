@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from core.times import moment
+from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
-from instruments.sources import IMPORTED
+from instruments.sources import IMPORTED, PUSH
+from market.engine.feeds.venues.venue_history import LONGEST_MS
 from market.models import Candle, FormerQuote, LastQuote
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
@@ -89,6 +90,14 @@ def _is_stored(facts: InstrumentFacts, timeframe: str, candle: PriceBar) -> bool
     opened_at = moment(candle.opened_ms)
     own = Candle.objects.filter(instrument_id=facts.id, simulated=False, timeframe=timeframe)
     return own.filter(opened_at=opened_at).exists()
+
+
+def since_when_a_venue_fills(facts: InstrumentFacts, now_ms: int) -> int:
+    """It is asked for the minutes after its last quote, and these judge signals as those of files do not."""
+    row = LastQuote.objects.filter(pk=facts.id, simulated=False).first()
+    if row is None or row.quoted_at is None or row.source.partition(":")[0] in ("", PUSH, IMPORTED):
+        return now_ms
+    return max(interval_start(epoch_ms(row.quoted_at), MINUTE_MS), now_ms - LONGEST_MS)
 
 
 @transaction.atomic

@@ -32,6 +32,8 @@ class ImportTally:
         self.kinds: set[str] = set()
         """What they were: ticks, bars."""
         self.minutes = 0
+        self.of_venue = 0
+        """Minutes that were left to the venue of the last quote."""
         self.gaps = 0
         self.faults: Counter[str] = Counter()
         self.named: list[LineFault] = []
@@ -88,6 +90,12 @@ def summary(tally: ImportTally, symbol: str) -> Iterator[str]:
     yield f"{symbol}: {tally.ticks:,} {kinds} made {tally.minutes:,} one-minute candles{span}."
     if bad := tally.faults.total():
         yield f"{bad:,} bad {'line was' if bad == 1 else 'lines were'} left out."
+    if many := tally.of_venue:
+        minutes = "minute was" if many == 1 else "minutes were"
+        yield (
+            f"{many:,} {minutes} left to the venue of the last quote, which is asked for what it had since: "
+            "its minutes judge signals. Import the files again once it is back, if any are still missing."
+        )
     if gaps := tally.gaps:
         yield (
             f"{gaps:,} {'gap' if gaps == 1 else 'gaps'} of more than a trading day left empty: "

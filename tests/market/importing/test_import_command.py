@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
@@ -134,6 +135,31 @@ def test_the_last_of_the_file_is_the_last_quote_but_for_an_older_ones_number_and
     run("EURUSD", path)
     assert Candle.objects.filter(timeframe="1m").exists()
     assert not LastQuote.objects.exclude(bid=None).exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "minutes"),
+    [
+        ("oanda", LAST_AT, 1),
+        ("oanda", LAST_AT - timedelta(seconds=31), 0),
+        ("oanda", LAST_AT + timedelta(minutes=1), 2),
+        ("push:desk", LAST_AT, 2),
+        ("import", LAST_AT, 2),
+    ],
+)
+def test_minutes_from_that_of_a_venues_last_quote_on_are_left_to_it(
+    path: Path, instrument: Instrument, source: str, at: datetime, minutes: int, clock: time_machine.Traveller
+) -> None:
+    """They judge signals, which those of a file do not: staff might hide by them that a stop was reached."""
+    clock.move_to(LAST_AT + timedelta(hours=1))
+    LastQuote.objects.create(instrument=instrument, bid=2, ask=3, quoted_at=at, source=source)
+    out, _ = run("EURUSD", path)
+    assert Candle.objects.filter(timeframe="1m").count() == minutes
+    assert ("left to the venue" in out) == (minutes < 2)
+    # For what is older than a venue is asked for, nobody else has anything.
+    clock.shift(timedelta(days=3))
+    run("EURUSD", path)
+    assert Candle.objects.filter(timeframe="1m").count() == 2
 
 
 def test_beside_simulated_prices_it_waits_until_they_are_real(
