@@ -16,6 +16,14 @@ TRANSIENT = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
 UNANSWERED = (Error, Overloaded)
 
 
+def wait_for_others(at_most_s: float) -> None:
+    """For each lock of this transaction. By itself PostgreSQL waits without limit, and SQLite as long as its
+    `timeout` says."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{at_most_s * 1000:.0f}"])
+
+
 class CompiledQuery:
     """A query as the ORM wrote it. Its rows hold the driver's own values: compiling the query and
     converting Decimals, UUIDs and times costs several times what the database needs to answer."""

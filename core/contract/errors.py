@@ -198,8 +198,9 @@ class InternalError(ApiError):
 
 logger = logging.getLogger(__name__)
 
-# The SQLSTATE of a standby or a database that is read-only, and of a transaction that was idle too long.
-READ_ONLY, STOOD_STILL = "25006", "25P03"
+# The SQLSTATE of a standby or a database that is read-only, and of a transaction that was idle too long or
+# waited too long for the lock of another.
+READ_ONLY, TOOK_TOO_LONG = "25006", ("25P03", "55P03")
 
 
 def answer_exception(error: Exception, request_id: str) -> Answer:
@@ -224,12 +225,12 @@ def as_refusal(error: Exception) -> ApiError:
     match error:
         case ApiError():
             return error
+        case DatabaseError() if getattr(error.__cause__, "sqlstate", "") in TOOK_TOO_LONG:
+            return Overloaded("This took too long for the database. Try again shortly.", retry_after=1)
         case OperationalError() | InterfaceError():
             return Overloaded(
                 "The database is not responding at the moment. Try again shortly.", retry_after=2
             )
-        case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == STOOD_STILL:
-            return Overloaded("This took too long for the database. Try again shortly.", retry_after=1)
         case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == READ_ONLY:
             return Overloaded(
                 "The database accepts no changes at the moment. Try again shortly.", retry_after=5

@@ -12,6 +12,8 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import Account, User
 from core import clock
+from core.database import wait_for_others
+from core.deadlines import patient
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
@@ -52,6 +54,8 @@ NOT_TRADED = {
 }
 # The ledger takes no publication that is dated longer ago than 5 seconds.
 SOON = timedelta(seconds=4)
+# A request that waits for a slower one keeps a thread of all pages.
+WAITING_S = 3.0
 REPLAYED = (
     "The prices of {symbol} are those of another time, which anybody may know: only the demo publishes."
 )
@@ -317,6 +321,7 @@ TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close 
 
 def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, at: datetime) -> None:
     """Until the transaction ends, other requests of the publisher wait, and the prices stay of one kind."""
+    wait_for_others(patient(WAITING_S))
     # Staff may have renamed them since the request began.
     publisher.username = User.objects.select_for_update(no_key=True).get(pk=publisher.pk).username
     own = Signal.objects.filter(user=publisher)

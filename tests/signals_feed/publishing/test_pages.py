@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import time_machine
+from django.db import connection, transaction
 from django.test import Client
 
 from accounts.models import User
@@ -20,10 +23,12 @@ from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from signals_feed.ledger import beginning
 from signals_feed.models import Signal
+from signals_feed.publishing import actions
 from signals_feed.publishing.actions import cancel
 from signals_feed.publishing.pages import FILLED_LATER, closed_words
 from tests.accounts.panel.test_look import assert_is_ours
 from tests.factories import NOON, make_calendar, make_instrument, make_signal, make_user, put_quote
+from tests.patience import PATIENCE_S
 from tests.signals_feed.filled_signals import make_filled
 from tests.signals_feed.ledger.by_hand import add_now
 from tests.signals_feed.published_signals import make_publisher
@@ -307,3 +312,38 @@ def test_own_signal_shows_its_fill_and_closes_at_the_next_price(page: Client, an
 
 def test_request_to_close_is_not_told_as_a_close() -> None:
     assert closed_words(make_filled()).startswith("You asked to close: buy EURUSD.")
+
+
+@pytest.mark.services
+@pytest.mark.django_db(transaction=True)
+def test_request_that_waits_for_a_slow_one_of_the_same_publisher_is_told_to_try_again(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "WAITING_S", 0.1)
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout = 100")
+    is_held, may_end = Event(), Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                User.objects.select_for_update(no_key=True).get(pk=anna.pk)
+                is_held.set()
+                may_end.wait(PATIENCE_S)
+        finally:
+            connection.close()
+
+    page = logged_in(anna, raise_request_exception=False)
+    with ThreadPoolExecutor(1) as threads:
+        holding = threads.submit(hold)
+        try:
+            assert is_held.wait(PATIENCE_S)
+            answer = send(page)
+            # It was still held.
+            assert (holding.done(), answer.status_code, answer["Retry-After"] != "") == (False, 503, True)
+        finally:
+            may_end.set()
+    connection.close()
+    assert send(page).status_code == 302
+    assert Signal.objects.count() == 1
