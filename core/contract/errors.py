@@ -265,7 +265,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     # Django calls this while it handles the exception, which it does not pass on.
     error = sys.exception()
-    if isinstance(error, DatabaseError | InterfaceError):
+    if isinstance(error, DatabaseError | InterfaceError | Overloaded):
         return page_or_body(request, as_refusal(error))
     return page_or_body(request, InternalError())
 

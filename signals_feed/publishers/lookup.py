@@ -11,6 +11,8 @@ from django.db.models.functions import Coalesce
 
 from accounts.models import User
 from core import clock
+from core.contract.errors import Overloaded
+from core.deadlines import patient
 from core.times import moment
 from signals_feed.ledger.names import HeldName
 from signals_feed.models import Signal, SignalQuerySet
@@ -23,6 +25,8 @@ from .verdicts import Judging, verdicts
 # The same text for unknown names, so that it does not reveal who has an account.
 NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Use the name as the feed shows it."
 MOST_KEPT = 1_000
+# Visitors who wait for a long record would keep the pages' threads from all others.
+WAIT_S = patient(1.0)
 ACTIVE, CLOSED = Q(status=Signal.Status.ACTIVE), Q(status=Signal.Status.CLOSED)
 WAITING = ACTIVE & Q(rules=2, fill_price=None)
 
@@ -152,15 +156,24 @@ class Scorecards:
         self._lock = Lock()
 
     def read(
-        self, publisher: Publisher, present: PresentPrices | None = None, judging: Judging | None = None
+        self,
+        publisher: Publisher,
+        present: PresentPrices | None = None,
+        judging: Judging | None = None,
+        patience_s: float | None = None,
     ) -> Scorecard:
-        """As it is now: nobody changes it."""
+        """As it is now: nobody changes it. Raises Overloaded if another reads it for longer than this, or
+        than visitors wait; below 0 there is no limit."""
         present, kept = present or PresentPrices(), self._get(publisher.user_id)
-        with kept.lock:
+        if not kept.lock.acquire(timeout=WAIT_S if patience_s is None else patience_s):
+            raise Overloaded(retry_after=2)
+        try:
             own = Signal.objects.filter(user_id=publisher.user_id)
             kept.add_to(publisher, own, judging or Judging())
             marks = {key: present.mark(filled) for key, filled in kept.record.open.items()}
             return kept.record.read(marks, moment(clock.now_ms()))
+        finally:
+            kept.lock.release()
 
     def clear(self) -> None:
         with self._lock:

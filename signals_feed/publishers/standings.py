@@ -17,14 +17,13 @@ from accounts.models import User
 from core import clock
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
-from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.kept import Kept, made_for_all
 from core.threads import in_thread
 from core.times import moment
 from signals_feed.models import PERMISSION, Signal
 
-from .lookup import ACTIVE, CLOSED, WAITING, Publisher, scorecards
+from .lookup import ACTIVE, CLOSED, WAIT_S, WAITING, Publisher, scorecards
 from .present_prices import PresentPrices
 from .purses import Standing
 from .record import LISTS, ListName, Scorecard
@@ -85,7 +84,7 @@ def read_standings() -> Standings:
     present, judging = PresentPrices(), Judging()
     for user_id, name, is_demo, *counted, since in rows:
         publisher = Publisher(user_id, name, bool(is_demo), *counted)
-        card = scorecards.read(publisher, present, judging)
+        card = scorecards.read(publisher, present, judging, patience_s=-1)
         home = DEMONSTRATION if publisher.is_demo else card.listed_in or PUSHED
         for listed in card.standings or (home,):
             standing = card.standings.get(listed)
@@ -97,12 +96,10 @@ def read_standings() -> Standings:
 # All that is open is counted at its present price, however much that is.
 FRESH_S = 5.0
 kept_standings: Kept[Standings] = Kept()
-# A first reading takes seconds, and visitors who wait for it would keep the pages' threads from all others.
-WAIT_S = patient(1.0)
 
 
 def recent_standings() -> Standings:
-    """Raises Overloaded while they are read for the first time."""
+    """Raises Overloaded while they are read for the first time, which takes seconds."""
     with made_for_all():
         return kept_standings.get(FRESH_S, lambda _: read_standings(), WAIT_S)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
+from threading import Event
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from config.wiring import BACKGROUND
 from core.threads import in_thread
@@ -16,6 +19,7 @@ from signals_feed.publishers.lookup import Scorecards, find, scorecards
 from signals_feed.publishers.standings import read_ahead, read_standings, reading_ahead
 from signals_feed.publishers.verdicts import Judging, verdicts
 from tests.factories import NOON, make_instrument
+from tests.patience import PATIENCE_S
 from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import make_filled, make_publisher
 
@@ -84,3 +88,32 @@ async def test_records_are_read_and_judged_before_anybody_asks(monkeypatch: pyte
     await verdicts.stop()
     (anna,) = (await in_thread(read_standings))["venue"]
     assert (anna.card.unjudged, anna.card.figures.all.wins) == (0, 1)
+
+
+@pytest.mark.parametrize("path", ["/publishers/anna", "/publishers/anna/scorecard.svg"])
+def test_visitor_who_waits_for_a_record_that_another_reads_is_told_to_try_again(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signals_feed.publishers.lookup.WAIT_S", 0.01)
+    anna, reading, may_end = make_publisher("anna"), Event(), Event()
+    make_instrument()
+    make_filled(anna)
+
+    def read_slowly(*_: object) -> None:
+        reading.set()
+        may_end.wait(PATIENCE_S)
+
+    page = Client(raise_request_exception=False)
+    publisher = find("anna")
+    assert publisher is not None
+    with ThreadPoolExecutor(1) as threads, monkeypatch.context() as patched:
+        patched.setattr("signals_feed.publishers.lookup.KeptScorecard.add_to", read_slowly)
+        slow = threads.submit(scorecards.read, publisher)
+        try:
+            assert reading.wait(PATIENCE_S)
+            answer = page.get(path)
+            assert (slow.done(), answer.status_code, answer["Retry-After"]) == (False, 503, "2")
+        finally:
+            may_end.set()
+    scorecards.clear()
+    assert page.get(path).status_code == 200
