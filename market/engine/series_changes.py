@@ -14,7 +14,7 @@ from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, is_simulated
+from instruments.sources import DEMO, IMPORTED, is_simulated
 from market.engine.bus.local_bus import LocalBus
 from market.prices.candles import interval_start
 from market.prices.history import History
@@ -103,7 +103,9 @@ class SeriesChanges:
         engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS), at_ms)
         simulated = not state.simulated
         next_source = engine.feeds(facts)[0]
-        ending = SeriesEnding(facts.symbol, state.last, state.seq, state.source, next_source)
+        # Nobody was quoted what came from a file.
+        last = None if state.origin == IMPORTED else state.last
+        ending = SeriesEnding(facts.symbol, last, state.seq, state.source, next_source)
         # All of the old series is written before the database says that it is over, and nothing after.
         async with writer.flushing:
             if not await writer.flush_alone():

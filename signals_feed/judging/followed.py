@@ -156,6 +156,9 @@ class Followed:
         walk = Walk(self.case, self.walk.fill) if cause == record.WITHHELD else self.walk
         if last is not None and cause != record.WITHHELD:
             walk.last = last
+        elif walk.last.epoch == walk.fill.epoch and walk.last.seq == walk.fill.seq:
+            # Its time may be that of a later quote, which this engine did not see.
+            walk.last = walk.fill
         exit_ = Exit(walk.exit_side(walk.last), CANCELLED, CURRENT)
         return decision._replace(close=walk.close(walk.last, exit_))
 
