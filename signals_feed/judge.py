@@ -121,8 +121,7 @@ class Case:
                     return self.cause
                 if arms[-1].makes_due(tick):
                     if self.is_untold and cancels and cancels[0].at_ms <= tick.accepted_ms + ARM_WITHIN_MS:
-                        # Its prices were withheld before its fill was told, so it has none.
-                        return self.cause
+                        return self.cause  # Its prices were withheld before its fill was told.
                     return tick if tick.accepted_ms <= last_ms + tick.unsettled_ms else record.NO_TICK
         is_late = cancelled_ms > last_ms + self.unsettled_ms
         return self.cause if cancels else record.NO_TICK if is_late else WAITING
@@ -132,8 +131,7 @@ class Walk:
     """From the fill to the end."""
 
     def __init__(self, case: Case, fill: Tick) -> None:
-        self.case, self.fill, self.last = case, fill, fill
-        self.levels = case.levels
+        self.case, self.levels, self.fill, self.last = case, case.levels, fill, fill
         if case.is_new:
             # From here on the clock counts that dates the prices.
             ahead_ms = next((arm.ahead_ms for arm in reversed(case.arms[FILL])), 0)
@@ -189,10 +187,9 @@ class Walk:
         return exit_ if self.case.is_new and tick.settled else None
 
     def close(self, by: Item, exit_: Exit) -> Payload:
-        case, direction, price = self.case, self.levels.direction, exit_.price
+        case, price, direction, target = self.case, exit_.price, self.levels.direction, self.levels.target
         high, low = max(price, *self.seen), min(price, *self.seen)
         # It ends at its target: the publisher got none of what the tick showed beyond it.
-        target = self.levels.target
         best, worst = (min(high, target), low) if self.is_buy else (max(low, target), high)
         terms = direction, case.entry, self.levels.stop, self.tradable
         reached = {"best_r": exits.in_r(*terms, best), "worst_r": exits.in_r(*terms, worst)}
@@ -225,7 +222,6 @@ class Verdict(NamedTuple):
     close: Payload | None = None
     """As the ledger writes them, as far as they follow."""
     cause: str = ""
-    """Of a cancellation."""
 
 
 def judge(entries: Sequence[Payload], market: Iterable[Item], until_ms: int) -> Verdict:

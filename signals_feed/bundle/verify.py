@@ -30,7 +30,7 @@ from time import time
 from types import ModuleType
 from typing import Any, NamedTuple
 
-JUDGE = "bbe185ad9fbe7edd5519e8f3b351a191dcae38847350daa927f462eb935cd084"
+JUDGE = "9436939f9a0e65eb963edd296fb49cd30d04b7d7262affb6b7a7b24acf3d55a8"
 MODULES = ("exits", "record", "judge", "contradictions", "venue_days")
 LATE_MS, EXPIRED_MS, FRESH_MS, UNFILLED_MS = 60_000, 60_000, 7_200_000, 180_000
 DEMO, OPEN = "what is of the demo may be dated back", "why what is past its expiry has not ended"
