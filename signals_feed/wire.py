@@ -122,7 +122,8 @@ class SignalRow(NamedTuple):
         }
 
 
-@lru_cache(maxsize=4096)
+# Two of the largest answers; each takes two kilobytes or more, most of them for its columns.
+@lru_cache(maxsize=1024)
 def encode_signal(columns: tuple[Any, ...]) -> bytes:
     """Cached by all columns: a signal that changes is another row."""
     row = SignalRow(*columns)
