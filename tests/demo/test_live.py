@@ -10,6 +10,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from tests.contract.streams.client import next_frame
 from tests.nightly.demo.conftest import COMPLETE, keys_in, prepare_small
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import Serve
@@ -32,7 +33,7 @@ def test_small_demo_is_live_and_publishes_and_ends_cleanly(tmp_path: Path) -> No
                 socket.send(
                     json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], "api_key": keys["premium"]})
                 )
-                frames = [json.loads(socket.recv(PATIENCE_S)) for _ in range(4)]
+                frames = [next_frame(socket) for _ in range(4)]
             assert [frame.get("symbol") for frame in frames[1:]] == ["BTCUSD"] * 3
             wait_until(lambda: COMPLETE in running.output)
             for timeframe in ("1m", "1h", "1d"):

@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
+from tests.contract.streams.client import next_frame
 from tests.databases import prepared
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
@@ -117,7 +118,7 @@ def test_stream_is_served(running: Running, path: str) -> None:
     with stream(running, path, api_key=running.key) as (socket, reply):
         assert (reply["type"], reply["symbols"]) == ("subscribed", ["BTCUSD"])
         push_ticks(running, 300)
-        heard = [json.loads(socket.recv(PATIENCE_S))["symbol"] for _ in range(300)]
+        heard = [next_frame(socket)["symbol"] for _ in range(300)]
     assert heard == ["BTCUSD"] * 300
 
 

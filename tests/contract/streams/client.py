@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from core.clock import now_ms
 from serving.websocket.connection import WebSocketConnection
@@ -30,6 +31,14 @@ class Served(Protocol):
     """A server on loopback, in this process or another."""
 
     port: int
+
+
+def next_frame(connection: Connection) -> Frame:
+    """A process on a busy machine may stand still for seconds, and says so between two frames."""
+    while (frame := json.loads(connection.recv(PATIENCE_S))).get("code") in LIVENESS:
+        pass
+    found: Frame = frame
+    return found
 
 
 class Socket:
@@ -69,10 +78,7 @@ class Socket:
         self.connection.send(message if isinstance(message, str | bytes) else json.dumps(message))
 
     def hear(self) -> Frame:
-        """The next frame. A process on a busy machine may stand still for seconds, and says so before it."""
-        while (frame := self._next()).get("code") in LIVENESS:
-            pass
-        return frame
+        return next_frame(self.connection)
 
     def _next(self) -> Frame:
         frame: Frame = json.loads(self.connection.recv(PATIENCE_S))

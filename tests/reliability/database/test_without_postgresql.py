@@ -21,8 +21,9 @@ from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import channel_of
+from tests.contract.streams.client import next_frame
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.fixtures import Tell
 from tests.reliability.services.engine_processes import engines
@@ -118,7 +119,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def first_bid_of_a_new_stream(service: Running) -> float:
     with subscribed(service.server.port, service.key, [SYMBOL], features=["snapshot"]) as (socket, _):
-        return float(json.loads(socket.recv(PATIENCE_S))["bid"])
+        return float(next_frame(socket)["bid"])
 
 
 class Noted:

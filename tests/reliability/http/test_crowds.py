@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.patience import PATIENCE_S, wait_until
+from tests.contract.streams.client import next_frame
+from tests.patience import wait_until
 from tests.reliability.clients.strangers import ask, connect, connections, is_open
 from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.fixtures import Tell, sqlite_in
@@ -78,7 +79,7 @@ def test_beyond_the_limit_of_open_files_the_oldest_anonymous_connections_close(
                 wait_until(lambda: serves(server))
             assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
             (tick,) = service.tick("SCARCE")
-            assert json.loads(stream.recv(PATIENCE_S))["bid"] == tick["bid"]
+            assert next_frame(stream)["bid"] == tick["bid"]
             still_open = sum(map(is_open, silent))
     said = server.log.read_text()
     tell(f"20 served, {still_open} of {len(silent)} silent ones still open")

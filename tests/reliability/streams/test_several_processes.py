@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
+from tests.contract.streams.client import LIVENESS
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
@@ -46,8 +47,14 @@ class Client:
         return {"epoch": self.reply["epoch"], "positions": self.reply["positions"]}
 
     async def hear(self, count: int) -> list[int]:
+        """The numbers of so many frames. A process that stood still says so between them."""
+        numbers: list[int] = []
         async with asyncio.timeout(PATIENCE_S):
-            return [json.loads(await self._connection.recv())["seq"] for _ in range(count)]
+            while len(numbers) < count:
+                frame = json.loads(await self._connection.recv())
+                assert "seq" in frame or frame.get("code") in LIVENESS, frame
+                numbers += [frame["seq"]] if "seq" in frame else []
+        return numbers
 
     async def end(self) -> tuple[str, int | None]:
         """The last words, after whatever comes before them."""
