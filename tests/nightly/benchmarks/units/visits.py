@@ -29,6 +29,8 @@ from .counting import INSTRUMENTS, SYMBOL, WEB, Counter, Counts, engine, logged_
 
 QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
 AT_REST_S, SETTLE_S, AT_ONCE = 4, 1, 16
+# A process that starts judges the gains that it finds.
+JUDGING_S = 30.0
 FILLED = """
 from time import time_ns
 from accounts.limits.tiers import save_tier
@@ -64,6 +66,7 @@ class Visits(NamedTuple):
 
 def visits() -> Visits:
     with serving() as (web, key, counter), ExitStack() as sockets:
+        time.sleep(JUDGING_S)
         at_rest = rest(counter)
 
         def of_each(many: Callable[[], int]) -> Counts:
