@@ -99,14 +99,12 @@ def close_or_hold_back(
     and what became of decisions. `hold` raises if another engine has taken over."""
     hold()
     held = _held_back([each.signal for each in endings if isinstance(each, Closing) or each.has_prices])
-    outcomes = write_endings([each for each in endings if each.signal not in held])
+    waiting = [each for each in endings if each.signal in held]
     # Who could wait until the prices may be handed on would choose among fills.
-    untold = {
-        each.signal for each in endings if each.signal in held and isinstance(each, Decision) and each.fill
-    }
-    held -= untold
-    note([each for each in endings if each.signal in held])
-    return held, outcomes | dict.fromkeys(untold, UNTOLD)
+    untold = {each.signal for each in waiting if isinstance(each, Decision) and each.fill}
+    note([each for each in waiting if each.signal not in untold])
+    outcomes = write_endings([each for each in endings if each.signal not in held])
+    return held - untold, outcomes | dict.fromkeys(untold, UNTOLD)
 
 
 def write_endings(endings: Collection[Ending]) -> dict[UUID, str]:

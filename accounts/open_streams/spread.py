@@ -10,7 +10,6 @@ FOR_S, A_LOOK = 60.0, 5
 # Clients that come back here, however often they are asked, know no other way.
 HELPED, REST_S = 0.9, 3600.0
 
-
 # While Redis is away the others are not seen, and when it comes back it may have forgotten what they have.
 UNSEEN_S = 10.0
 
