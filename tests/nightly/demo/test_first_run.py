@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from demo.seeding import MOST_MAKERS
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import Serve
 from tests.reliability.clients.subscribed import subscribed
 
@@ -81,3 +81,14 @@ def test_crypto_ticks_at_least_four_times_a_second(demo: Serve, keys: dict[str, 
     whole = range(times_ms[0] // 1000 + 1, times_ms[-1] // 1000)
     assert len(whole) >= 2
     assert all(seconds[second] >= 4 for second in whole)
+
+
+def test_a_house_publishes_on_what_is_live(get: Get) -> None:
+    """Of twenty markets one suggests something."""
+
+    def houses() -> list[dict[str, str]]:
+        return [each for each in get("/api/signals").json()["items"] if "house" in each["user"]]
+
+    wait_until(houses)
+    (house, *_) = houses()
+    assert get(f"/api/signals/{house['id']}/proof").json()["entry"]["evidence"]["source"] == "tick"
