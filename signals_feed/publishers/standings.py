@@ -28,7 +28,7 @@ from .present_prices import PresentPrices
 from .purses import Standing
 from .record import LISTS, ListName, Scorecard
 from .stored_events import DEMONSTRATION, PUSHED
-from .verdicts import Judging
+from .verdicts import Judging, verdicts
 
 logger = logging.getLogger(__name__)
 # The only backend that knows of permissions.
@@ -114,6 +114,9 @@ async def read_ahead() -> None:
         if not any(each.card.unjudged for each in chain(*standings.values())):
             return
         await asyncio.sleep(AGAIN_S)
+        # Reading takes seconds of the interpreter, and tells no more before they are judged.
+        while verdicts.is_at_work:  # noqa: ASYNC110 - it is judged in pieces
+            await asyncio.sleep(AGAIN_S)
 
 
 reading_ahead = BackgroundLoop(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from threading import Lock
@@ -19,9 +20,10 @@ from signals_feed.checking import Records
 from .stored_events import StoredSignal
 
 logger = logging.getLogger(__name__)
-# An answer that takes up more leaves the others to the background, which takes turns with requests.
+# An answer that takes up more leaves the others to the background, which rests three times as long as it
+# judges: after a start there may be a hundred thousand, and requests need the same interpreter.
 AT_ONCE = 500
-BATCH, PAUSE_S, LOOK_EVERY_S = 50, 0.02, 0.5
+BATCH, RESTS, LOOK_EVERY_S = 50, 3, 0.5
 
 
 class Verdicts:
@@ -58,10 +60,15 @@ class Verdicts:
         with self._lock:
             self._waiting |= {hash(row): row.key for row in rows}
 
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self._waiting)
+
     async def judge_waiting(self) -> None:
         while self._waiting:
+            began_s = time.perf_counter()
             await in_thread(self._judge_some)
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(RESTS * (time.perf_counter() - began_s))
 
     def _judge_some(self) -> None:
         with self._lock:
