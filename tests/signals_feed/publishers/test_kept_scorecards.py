@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client
@@ -82,10 +83,14 @@ async def test_records_are_read_and_judged_before_anybody_asks(monkeypatch: pyte
     await in_thread(begin)
     monkeypatch.setattr("signals_feed.publishers.verdicts.AT_ONCE", 0)
     monkeypatch.setattr("signals_feed.publishers.standings.AGAIN_S", 0)
+    read = Mock(wraps=read_standings)
+    monkeypatch.setattr("signals_feed.publishers.standings.read_standings", read)
     assert (reading_ahead.start, reading_ahead.stop) in BACKGROUND
     await verdicts.start()
     await read_ahead()
     await verdicts.stop()
+    # Once, and once more when it was judged.
+    assert read.call_count == 2
     (anna,) = (await in_thread(read_standings))["venue"]
     assert (anna.card.unjudged, anna.card.figures.all.wins) == (0, 1)
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import redis
 
-from tests.nightly.benchmarks.processes import CLIENT_CORE, Peer, measured, provide
+from tests.nightly.benchmarks.processes import CLIENT_CORE, Peer, measured, provide, wait_until_at_rest
 from tests.nightly.benchmarks.tables import Verdict, conclude, machine, say, spread
 from tests.programs.installation import SETTINGS
 from tests.programs.services import redis_url
@@ -44,6 +44,9 @@ def main() -> int:
             for name, reason in not_run.items():
                 say(f"{name} is not run: {reason}\n")
             check_agreement(peers, cases, facts.key)
+            for own in (peer for peer in peers if peer.name in (OURS, SHARED)):
+                with own.awake():
+                    wait_until_at_rest(own.pid)
             loads = run_rounds(peers, cases, facts.key, options.rounds, options.seconds)
             alone = run_alone(peers, [case for case in LATENCY_CASES if case in cases], facts.key)
     return conclude(*show(loads, not_run, alone))

@@ -20,7 +20,7 @@ from redis import Redis
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
-from tests.nightly.benchmarks.processes import cpu_s, resident_mb
+from tests.nightly.benchmarks.processes import cpu_s, resident_mb, wait_until_at_rest
 from tests.patience import START_PATIENCE_S
 from tests.programs.running import Serve
 from tests.programs.services import database_url, redis_url
@@ -29,8 +29,6 @@ from .counting import INSTRUMENTS, SYMBOL, WEB, Counter, Counts, engine, logged_
 
 QUOTES, STREAMS, QUIET_TICKS = 4_000, 400, 50
 AT_REST_S, SETTLE_S, AT_ONCE = 4, 1, 16
-# A process that starts judges the gains that it finds.
-JUDGING_S = 30.0
 FILLED = """
 from time import time_ns
 from accounts.limits.tiers import save_tier
@@ -66,7 +64,7 @@ class Visits(NamedTuple):
 
 def visits() -> Visits:
     with serving() as (web, key, counter), ExitStack() as sockets:
-        time.sleep(JUDGING_S)
+        wait_until_at_rest(web.pid)
         at_rest = rest(counter)
 
         def of_each(many: Callable[[], int]) -> Counts:
