@@ -1,6 +1,6 @@
 """The uptime of each component by day: counted in minutes, from the first one that was written down."""
 
-import time as clock
+from time import monotonic
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ class PastDays:
         self._asked_s = float("-inf")
 
     def get(self, first: datetime, today: datetime) -> Rows:
-        is_fresh = clock.monotonic() - self._asked_s < YESTERDAY_KEPT_S
+        is_fresh = monotonic() - self._asked_s < YESTERDAY_KEPT_S
         if self._first > first or self._today > today:
             since = first
         elif self._today < today or not is_fresh:
@@ -83,7 +83,7 @@ class PastDays:
             return self._rows
         minutes = ComponentMinute.objects.since(max(since, first)).filter(at__lt=today)
         self._rows = {**self._rows, **{row["day"]: row for row in minutes.by_day()}}
-        self._first, self._today, self._asked_s = min(self._first, first), today, clock.monotonic()
+        self._first, self._today, self._asked_s = min(self._first, first), today, monotonic()
         return self._rows
 
 

@@ -15,9 +15,10 @@ from signals_feed.record import (
     OWN_TIME,
     PUBLISH,
     RULES,
-    Payload,
     ms_of,
 )
+
+from .ledger import Payload
 
 # By the rules of before, the market's time counts, which a wrong clock does not move.
 DATED_BACK_MS = 3_600_000
