@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from django.db import connection, models, transaction
 
@@ -47,7 +47,8 @@ class VisitorAiUsage(models.Model):
 MINUTE_S, DAY_S = 60, 86_400
 
 
-class UsageCounts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class UsageCounts:
     """What was used in a while."""
 
     requests: int = 0
