@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from django.db import connection, models, transaction
 
@@ -87,8 +88,8 @@ class UsageManager(models.Manager["Usage"]):
                 f" streams = {table}.streams + excluded.streams",
                 # Sorted, so that two processes never wait for each other in a circle.
                 [
-                    (span, account, adapt(moment(1000 * at)), *rows[span, account, at])
-                    for span, account, at in sorted(rows)
+                    (span, account, adapt(moment(1000 * at)), used.requests, used.streams)
+                    for (span, account, at), used in sorted(rows.items(), key=itemgetter(0))
                 ],
             )
 

@@ -66,7 +66,7 @@ def usage(request: PersonRequest) -> HttpResponse:
             Chart("Streams opened in 30 days", "day", bars([each.counts.streams for each in days])),
             Chart("AI calls in 30 days", "day", bars([each.ai_calls for each in days])),
         ],
-        "days": [day for day in reversed(days) if day.ai_calls or any(day.counts)],
+        "days": [day for day in reversed(days) if day.ai_calls or day.counts != UsageCounts()],
     }
     return render(request, "settings/usage.html", context)
 
